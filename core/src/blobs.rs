@@ -1,0 +1,78 @@
+//! File versions by content: what a file held before and after a tool changed it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// Files above this size are not kept, bytes.
+const MAX_BLOB: usize = 32 << 20;
+
+/// A content-addressed store, shared by all Sessions of a home; equal bytes are stored once.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    root: PathBuf,
+}
+
+impl Blobs {
+    /// The store under this folder; nothing is made before the first blob.
+    pub fn new(root: PathBuf) -> Blobs {
+        Blobs { root }
+    }
+
+    /// Keeps these bytes and returns their name: the first 32 hex digits of their BLAKE3 hash.
+    /// `None` when they are too large to keep.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn put(&self, bytes: &[u8]) -> io::Result<Option<String>> {
+        if bytes.len() > MAX_BLOB {
+            return Ok(None);
+        }
+        let name = name_of(bytes);
+        let path = self.path(&name);
+        if !path.exists() {
+            let folder = path.parent().expect("a blob lies in a folder");
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let temporary = folder.join(format!("{name}.{:x}", uuid::Uuid::now_v7().as_u128()));
+            fs::write(&temporary, zstd::encode_all(bytes, 3)?)?;
+            fs::rename(&temporary, &path)?;
+        }
+        Ok(Some(name))
+    }
+
+    /// The bytes under this name.
+    ///
+    /// # Errors
+    /// What the file system says; a name that is not one is `InvalidInput`.
+    pub fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        if name.len() != 32 || !name.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a blob"));
+        }
+        zstd::decode_all(fs::File::open(self.path(name))?)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        Path::new(&self.root).join(&name[..2]).join(format!("{name}.zst"))
+    }
+}
+
+/// The name that these bytes have, kept or not.
+pub fn name_of(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_is_got_and_equal_bytes_are_one_blob() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(folder.path().join("blobs"));
+        let name = blobs.put(b"hello\r\n\0").expect("put").expect("small enough");
+        assert_eq!(blobs.put(b"hello\r\n\0").expect("put"), Some(name.clone()));
+        assert_eq!(blobs.get(&name).expect("get"), b"hello\r\n\0");
+        assert!(blobs.get("../../../../etc/passwd").is_err());
+    }
+}

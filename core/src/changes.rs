@@ -1,0 +1,128 @@
+//! What tools changed: files before and after, as diffs that a person can read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use similar::TextDiff;
+
+use crate::blobs::Blobs;
+use crate::event::{ChangeKind, Entry, Fact, FileChange};
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+/// Files above this size are not diffed, bytes.
+const MAX_DIFFED: usize = 2 << 20;
+
+/// One file's change as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDiff {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Created, modified or deleted, over the whole range.
+    pub kind: ChangeKind,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// A unified diff, or a sentence in brackets that says why there is none.
+    pub text: String,
+}
+
+/// A unified diff of two texts, with how many lines it adds and removes.
+pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (String, u64, u64) {
+    let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
+    if old.len().max(new.len()) > MAX_DIFFED {
+        return ("[too large to show as a diff]\n".into(), 0, 0);
+    }
+    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
+        return ("[not text]\n".into(), 0, 0);
+    };
+    let diff = TextDiff::from_lines(old, new);
+    let (mut added, mut removed) = (0, 0);
+    for change in diff.iter_all_changes() {
+        match change.tag() {
+            similar::ChangeTag::Insert => added += 1,
+            similar::ChangeTag::Delete => removed += 1,
+            similar::ChangeTag::Equal => {}
+        }
+    }
+    let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
+    let text = diff
+        .unified_diff()
+        .context_radius(CONTEXT)
+        .header(&name(before.is_some(), "a"), &name(after.is_some(), "b"))
+        .to_string();
+    (text, added, removed)
+}
+
+/// Keeps both sides of a change and counts its lines.
+///
+/// # Errors
+/// What the file system says of the blob store.
+pub fn record(blobs: &Blobs, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> std::io::Result<FileChange> {
+    let (_, added, removed) = unified(path, before, after);
+    let kind = match (before, after) {
+        (None, _) => ChangeKind::Created,
+        (Some(_), None) => ChangeKind::Deleted,
+        (Some(_), Some(_)) => ChangeKind::Modified,
+    };
+    let keep = |side: Option<&[u8]>| side.map_or(Ok(None), |bytes| blobs.put(bytes));
+    Ok(FileChange { path: path.to_owned(), kind, before_blob: keep(before)?, after_blob: keep(after)?, added, removed })
+}
+
+/// The files that these entries changed, each from its first state to its last; what ended as it began is left out.
+pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs) -> Vec<FileDiff> {
+    let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
+    for entry in entries {
+        if let Fact::ToolResult(result) = &entry.fact {
+            for change in &result.changes {
+                files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
+            }
+        }
+    }
+    files.into_iter().filter_map(|(path, (first, last))| diff_of(path, first, last, blobs)).collect()
+}
+
+fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> Option<FileDiff> {
+    let was_there = first.kind != ChangeKind::Created;
+    let is_there = last.kind != ChangeKind::Deleted;
+    let kind = match (was_there, is_there) {
+        (false, false) => return None,
+        (false, true) => ChangeKind::Created,
+        (true, false) => ChangeKind::Deleted,
+        (true, true) => ChangeKind::Modified,
+    };
+    let load = |there: bool, blob: &Option<String>| match (there, blob) {
+        (false, _) => Ok(None),
+        (true, Some(name)) => {
+            blobs.get(name).map(Some).map_err(|e| format!("[a stored version cannot be read: {e}]\n"))
+        }
+        (true, None) => Err("[changed by a command; its earlier bytes were not captured]\n".to_owned()),
+    };
+    let both = load(was_there, &first.before_blob).and_then(|b| Ok((b, load(is_there, &last.after_blob)?)));
+    match both {
+        Ok((before, after)) if before == after => None,
+        Ok((before, after)) => {
+            let (text, added, removed) = unified(path, before.as_deref(), after.as_deref());
+            Some(FileDiff { path: path.to_owned(), kind, added, removed, text })
+        }
+        Err(why) => Some(FileDiff { path: path.to_owned(), kind, added: last.added, removed: last.removed, text: why }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_from_its_first_state_to_its_last() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(folder.path().to_owned());
+        let first = record(&blobs, "a.txt", Some(b"one\n"), Some(b"two\n")).expect("record");
+        let last = record(&blobs, "a.txt", Some(b"two\n"), Some(b"three\n")).expect("record");
+        let diff = diff_of("a.txt", &first, &last, &blobs).expect("it changed");
+        assert_eq!(diff.text, "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+three\n");
+        let back = record(&blobs, "a.txt", Some(b"two\n"), Some(b"one\n")).expect("record");
+        assert_eq!(diff_of("a.txt", &first, &back, &blobs), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Where to cut a long history, and what to keep of what is cut: a plan first, an entry when it is applied.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::{Code, Error, Result};
+use crate::event::{Entry, Fact, HistoryCompaction, StepStatus, Trigger};
+use crate::history::{History, starts_turn};
+
+/// Tokens of the newest history that stay verbatim.
+const KEEP_TOKENS: u64 = 8_000;
+/// The most of one older request in a summary, characters.
+const MAX_REQUEST: usize = 400;
+/// The most of an earlier summary in a new one, characters.
+const MAX_EARLIER: usize = 4_000;
+
+/// Plans a compaction without a model: what the person asked, which files and commands were involved, the plan,
+/// and the last words, in fixed headings. The newest history stays verbatim, the last request always.
+///
+/// # Errors
+/// `NOTHING_TO_DO` when everything is new enough to stay.
+pub fn plan(history: &History, trigger: Trigger, instructions: Option<&str>) -> Result<HistoryCompaction> {
+    let path: Vec<&Arc<Entry>> = history.path().collect();
+    let cut = find_cut(&path).ok_or_else(|| {
+        Error::new(
+            Code::NothingToDo,
+            "there is nothing to compact: all of the conversation is recent",
+            "go on, or start afresh with /new",
+        )
+    })?;
+    let dropped = &path[..cut];
+    let mut it = Gathered::default();
+    for entry in dropped {
+        it.gather(&entry.fact);
+    }
+    let summary = it.summary(history, path[cut..].iter().any(|e| starts_turn(&e.fact)), instructions);
+    let tokens_before = history.estimated_tokens();
+    let kept: u64 = path[cut..].iter().map(|e| tokens(&e.fact)).sum();
+    Ok(HistoryCompaction {
+        strategy: "deterministic".into(),
+        trigger,
+        kept_from_seq: path[cut].seq,
+        tokens_before,
+        tokens_after: kept + summary.len() as u64 / 4,
+        entries_dropped: cut as u64,
+        files_read: it.read.into_iter().collect(),
+        files_modified: it.modified.into_iter().collect(),
+        summary,
+    })
+}
+
+/// The earliest place with at most [`KEEP_TOKENS`] after it: where a Turn begins, else between two steps of one.
+fn find_cut(path: &[&Arc<Entry>]) -> Option<usize> {
+    let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
+    let mut after = 0;
+    let mut whole_turn = None;
+    let mut step = None;
+    let mut unanswered = 0_i64;
+    for at in (first_new..path.len()).rev() {
+        let fact = &path[at].fact;
+        after += tokens(fact);
+        match fact {
+            Fact::ToolResult(_) => unanswered += 1,
+            Fact::ToolCall(_) => unanswered -= 1,
+            _ => {}
+        }
+        if after > KEEP_TOKENS && (whole_turn.is_some() || step.is_some()) {
+            break;
+        }
+        if starts_turn(fact) {
+            whole_turn = Some(at);
+        }
+        let new_step =
+            at > 0 && matches!(path[at - 1].fact, Fact::ToolResult(_)) && !matches!(fact, Fact::ToolResult(_));
+        if unanswered == 0 && new_step {
+            step = Some(at);
+        }
+    }
+    // The first Turn is not worth a summary of nothing.
+    whole_turn.filter(|at| *at > first_new).or_else(|| step.filter(|at| *at > first_new && after > KEEP_TOKENS))
+}
+
+fn tokens(fact: &Fact) -> u64 {
+    let bytes = match fact {
+        Fact::UserMessage(it) => it.text.len(),
+        Fact::AssistantMessage(it) => it.text.len(),
+        Fact::Reasoning(it) => it.item.as_ref().map_or(0, |item| item.to_string().len()),
+        Fact::ToolCall(it) => it.args.to_string().len(),
+        Fact::ToolResult(it) => it.output.len(),
+        Fact::SkillActivation(it) => it.body.len(),
+        _ => 0,
+    };
+    bytes as u64 / 4
+}
+
+#[derive(Default)]
+struct Gathered {
+    earlier: Option<String>,
+    requests: Vec<String>,
+    read: BTreeSet<String>,
+    modified: BTreeSet<String>,
+    commands: Vec<String>,
+    pending: Option<(String, String)>,
+    skills: Vec<String>,
+    last_words: Option<String>,
+}
+
+impl Gathered {
+    fn gather(&mut self, fact: &Fact) {
+        match fact {
+            Fact::HistoryCompaction(it) => {
+                self.earlier = Some(it.summary.clone());
+                self.read.extend(it.files_read.iter().cloned());
+                self.modified.extend(it.files_modified.iter().cloned());
+            }
+            Fact::UserMessage(it) => self.requests.push(it.text.clone()),
+            Fact::AssistantMessage(it) if !it.partial => self.last_words = Some(it.text.clone()),
+            Fact::SkillActivation(it) => self.skills.push(format!("### {}\n{}", it.name, it.body)),
+            Fact::ToolCall(it) => {
+                let arg = |key: &str| it.args.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+                match it.name.as_str() {
+                    "read" => drop(self.read.insert(arg("path"))),
+                    "bash" => self.pending = Some((it.call_id.clone(), arg("command"))),
+                    _ => {}
+                }
+            }
+            Fact::ToolResult(it) => {
+                self.modified.extend(it.changes.iter().map(|c| c.path.clone()));
+                if let Some((_, command)) = self.pending.take_if(|(id, _)| *id == it.call_id) {
+                    let exit = it.exit_code.map_or("not run".to_owned(), |code| format!("exit {code}"));
+                    self.commands.push(format!("`{}` → {exit}", shorten(&command, 120)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn summary(&self, history: &History, request_is_kept: bool, instructions: Option<&str>) -> String {
+        let mut text = String::from(
+            "This summary was made without a model from the session log; older messages are not in your context any more.\n",
+        );
+        let mut section = |title: &str, lines: Vec<String>| {
+            if !lines.is_empty() {
+                text.push_str(&format!("\n## {title}\n{}\n", lines.join("\n")));
+            }
+        };
+        section("The person asked to keep in mind", instructions.map(str::to_owned).into_iter().collect());
+        section("Before that", self.earlier.iter().map(|s| shorten(s, MAX_EARLIER)).collect());
+        let (last, older) = match self.requests.split_last() {
+            Some((last, older)) if !request_is_kept => (Some(last.clone()), older),
+            Some(_) | None => (None, self.requests.as_slice()),
+        };
+        section("Requests so far", older.iter().map(|r| format!("- {}", shorten(r, MAX_REQUEST))).collect());
+        section("The current request, verbatim", last.into_iter().collect());
+        section("Files changed", self.modified.iter().map(|p| format!("- {p}")).collect());
+        section(
+            "Files read",
+            self.read.iter().filter(|p| !self.modified.contains(*p)).map(|p| format!("- {p}")).collect(),
+        );
+        let recent = self.commands.len().saturating_sub(20);
+        section("Commands run, newest last", self.commands[recent..].iter().map(|c| format!("- {c}")).collect());
+        let steps = history.plan.iter().map(|item| {
+            let mark = match item.status {
+                StepStatus::Completed => "x",
+                StepStatus::InProgress => "~",
+                StepStatus::Pending => " ",
+            };
+            format!("- [{mark}] {}", item.step)
+        });
+        section("Plan", steps.collect());
+        section("Active skills", self.skills.clone());
+        section("You said last", self.last_words.iter().map(|s| shorten(s, 2_000)).collect());
+        text
+    }
+}
+
+fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most).chain("…".chars()).collect()
+}

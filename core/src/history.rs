@@ -1,0 +1,424 @@
+//! Entries folded into what the model should see: the path from the root to the head, always balanced.
+
+use std::sync::Arc;
+
+use crate::event::{
+    Delivery, Entry, Fact, HistoryCompaction, Mode, PlanItem, Rule, SessionStarted, SettingsChanged, ToolResult,
+    TurnEnded, TurnStatus, Usage,
+};
+
+/// One piece of what a model is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// The person, or something put into the conversation on the person's behalf.
+    User(String),
+    /// The model's text.
+    Assistant(String),
+    /// The model's thinking, for the same model only.
+    Reasoning {
+        /// The model that thought it.
+        model: String,
+        /// The Provider's own item.
+        item: serde_json::Value,
+    },
+    /// A tool that the model called.
+    Call {
+        /// Its id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// A JSON object, as text.
+        args: String,
+    },
+    /// What came of it.
+    Result {
+        /// The call that it answers.
+        id: String,
+        /// What the model reads.
+        output: String,
+    },
+}
+
+impl Item {
+    /// Bytes of text, for estimates.
+    fn len(&self) -> usize {
+        match self {
+            Item::User(text) | Item::Assistant(text) => text.len(),
+            Item::Reasoning { item, .. } => item.to_string().len(),
+            Item::Call { id, name, args } => id.len() + name.len() + args.len(),
+            Item::Result { id, output } => id.len() + output.len(),
+        }
+    }
+}
+
+/// What a Session was last told to be.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// The Provider's name.
+    pub provider: String,
+    /// The model's name at it.
+    pub model: String,
+    /// How hard the model should think.
+    pub effort: Option<String>,
+    /// What may run without asking.
+    pub mode: Mode,
+    /// The Session's name.
+    pub name: Option<String>,
+}
+
+impl Settings {
+    fn apply(&mut self, change: &SettingsChanged) {
+        let SettingsChanged { provider, model, effort, mode, name } = change.clone();
+        if let Some(provider) = provider {
+            self.provider = provider;
+        }
+        if let Some(model) = model {
+            self.model = model;
+        }
+        if effort.is_some() {
+            self.effort = effort;
+        }
+        if let Some(mode) = mode {
+            self.mode = mode;
+        }
+        if name.is_some() {
+            self.name = name;
+        }
+    }
+}
+
+/// Everything that a Log says, folded once and then kept up to date entry by entry.
+#[derive(Debug, Default)]
+pub struct History {
+    entries: Vec<Arc<Entry>>,
+    /// For each entry, the index of the conversation entry before it.
+    parents: Vec<Option<usize>>,
+    /// Indices from the root to the head.
+    path: Vec<usize>,
+    items: Vec<Arc<Item>>,
+    item_bytes: usize,
+    /// Calls on the path that have no result yet.
+    open_calls: Vec<String>,
+    /// What the Session began with.
+    pub started: SessionStarted,
+    /// What it was last told to be.
+    pub settings: Settings,
+    /// What the person allowed for good.
+    pub rules: Vec<Rule>,
+    /// The plan as it stands.
+    pub plan: Vec<PlanItem>,
+    /// What all requests cost.
+    pub usage: Usage,
+    /// Tokens that the last request held, if its Provider said so and nothing was compacted since.
+    pub last_input: Option<u64>,
+    /// Turns that began.
+    pub turns: u32,
+    /// The last Turn has not ended.
+    pub turn_open: bool,
+}
+
+impl History {
+    /// Folds a whole Log.
+    pub fn fold(entries: impl IntoIterator<Item = Arc<Entry>>) -> History {
+        let mut history = History::default();
+        for entry in entries {
+            history.append(entry);
+        }
+        history
+    }
+
+    /// Takes in the next entry.
+    pub fn append(&mut self, entry: Arc<Entry>) {
+        let index = self.entries.len();
+        let conversation = entry.fact.is_conversation();
+        self.parents.push(if conversation { self.path.last().copied() } else { None });
+        self.entries.push(Arc::clone(&entry));
+        if let Some(turn) = entry.turn
+            && turn > self.turns
+        {
+            self.turns = turn;
+            self.turn_open = true;
+        }
+        match &entry.fact {
+            Fact::SessionStarted(it) => {
+                self.started = it.clone();
+                self.settings = Settings {
+                    provider: it.provider.clone(),
+                    model: it.model.clone(),
+                    effort: it.effort.clone(),
+                    mode: it.mode,
+                    name: None,
+                };
+            }
+            Fact::SettingsChanged(it) => self.settings.apply(it),
+            Fact::PermissionDecision(it) => self.rules.extend(it.rule.clone().filter(|r| !self.rules.contains(r))),
+            Fact::PlanUpdated(it) => self.plan = it.items.clone(),
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.last_input = Some(it.usage.input + it.usage.output);
+            }
+            Fact::TurnEnded(_) => self.turn_open = false,
+            Fact::HeadMoved(it) => {
+                self.path =
+                    it.to_seq.and_then(|seq| self.index_of(seq)).map_or_else(Vec::new, |index| self.path_to(index));
+                self.last_input = None;
+                self.refold();
+            }
+            Fact::HistoryCompaction(_) => {
+                self.path.push(index);
+                self.last_input = None;
+                self.refold();
+            }
+            Fact::UserMessage(_)
+            | Fact::AssistantMessage(_)
+            | Fact::Reasoning(_)
+            | Fact::ToolCall(_)
+            | Fact::ToolResult(_)
+            | Fact::SkillActivation(_) => {
+                self.path.push(index);
+                self.fold_item(&entry.fact);
+            }
+            Fact::SessionFork(_) | Fact::Label(_) | Fact::Unknown { .. } => {}
+        }
+    }
+
+    fn refold(&mut self) {
+        self.items.clear();
+        self.item_bytes = 0;
+        self.open_calls.clear();
+        let path: Vec<Arc<Entry>> = self.path().cloned().collect();
+        let compaction = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_)));
+        let kept_from = compaction.map(|at| match &path[at].fact {
+            Fact::HistoryCompaction(it) => {
+                self.push_item(Item::User(summary_text(it)));
+                it.kept_from_seq
+            }
+            _ => 0,
+        });
+        for entry in &path {
+            if kept_from.is_none_or(|seq| entry.seq >= seq) {
+                self.fold_item(&entry.fact);
+            }
+        }
+    }
+
+    fn fold_item(&mut self, fact: &Fact) {
+        match fact {
+            Fact::UserMessage(it) => {
+                self.close_open_calls();
+                self.push_item(Item::User(it.text.clone()));
+            }
+            Fact::SkillActivation(it) => {
+                self.close_open_calls();
+                self.push_item(Item::User(format!(
+                    "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
+                    it.name, it.path, it.body
+                )));
+            }
+            Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
+                self.close_open_calls();
+                self.push_item(Item::Assistant(it.text.clone()));
+            }
+            Fact::Reasoning(it) => {
+                if let Some(item) = &it.item {
+                    self.close_open_calls();
+                    self.push_item(Item::Reasoning { model: it.model.clone(), item: item.clone() });
+                }
+            }
+            Fact::ToolCall(it) => {
+                self.open_calls.push(it.call_id.clone());
+                self.push_item(Item::Call { id: it.call_id.clone(), name: it.name.clone(), args: it.args.to_string() });
+            }
+            Fact::ToolResult(it) => {
+                // A result without its call is nothing that a Provider would take.
+                if let Some(at) = self.open_calls.iter().position(|id| *id == it.call_id) {
+                    self.open_calls.remove(at);
+                    self.push_item(Item::Result { id: it.call_id.clone(), output: it.output.clone() });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_open_calls(&mut self) {
+        for id in std::mem::take(&mut self.open_calls) {
+            self.push_item(Item::Result { id, output: NOT_RUN.to_owned() });
+        }
+    }
+
+    fn push_item(&mut self, item: Item) {
+        self.item_bytes += item.len();
+        self.items.push(Arc::new(item));
+    }
+
+    /// What the model is sent, oldest first; every call has its result.
+    pub fn items(&self) -> Vec<Arc<Item>> {
+        let mut items = self.items.clone();
+        items.extend(
+            self.open_calls.iter().map(|id| Arc::new(Item::Result { id: id.clone(), output: NOT_RUN.to_owned() })),
+        );
+        items
+    }
+
+    /// Calls on the path that have no result: a crash or an interrupt came between.
+    pub fn orphans(&self) -> &[String] {
+        &self.open_calls
+    }
+
+    /// Estimated tokens of what the model is sent, four bytes each.
+    pub fn estimated_tokens(&self) -> u64 {
+        (self.item_bytes / 4) as u64
+    }
+
+    /// Everything in the Log, in its order.
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The conversation entries from the root to the head.
+    pub fn path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> + ExactSizeIterator {
+        self.path.iter().map(|index| &self.entries[*index])
+    }
+
+    /// The last conversation entry, if there is any.
+    pub fn head(&self) -> Option<u64> {
+        self.path.last().map(|index| self.entries[*index].seq)
+    }
+
+    /// The entry with this number.
+    pub fn entry(&self, seq: u64) -> Option<&Arc<Entry>> {
+        self.index_of(seq).map(|index| &self.entries[index])
+    }
+
+    /// The conversation entry before this one.
+    pub fn parent(&self, seq: u64) -> Option<u64> {
+        self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
+    }
+
+    /// The conversation entries from the root to this one.
+    pub fn path_of(&self, seq: u64) -> Vec<Arc<Entry>> {
+        self.index_of(seq).map_or_else(Vec::new, |index| {
+            self.path_to(index).into_iter().map(|i| Arc::clone(&self.entries[i])).collect()
+        })
+    }
+
+    fn path_to(&self, index: usize) -> Vec<usize> {
+        let mut path = Vec::new();
+        let mut at = Some(index);
+        while let Some(index) = at {
+            path.push(index);
+            at = self.parents[index];
+        }
+        path.reverse();
+        path
+    }
+
+    fn index_of(&self, seq: u64) -> Option<usize> {
+        self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()
+    }
+
+    /// What a crash, or a full disk, left open: results for calls without one, and the end of the Turn.
+    pub(crate) fn repairs(&self) -> Vec<Fact> {
+        let mut facts: Vec<Fact> = self.open_calls.iter().map(|id| History::orphan_result(id).into()).collect();
+        if self.turn_open {
+            let details = serde_json::Map::from_iter([("reason".to_owned(), "crash".into())]);
+            facts.push(
+                TurnEnded {
+                    status: TurnStatus::Interrupted,
+                    error: None,
+                    usage: Usage::default(),
+                    duration_ms: 0,
+                    tool_calls: 0,
+                    details,
+                }
+                .into(),
+            );
+        }
+        facts
+    }
+
+    /// The result that closes a call which was cut off.
+    pub(crate) fn orphan_result(call_id: &str) -> ToolResult {
+        let error = crate::error::Error::new(
+            crate::error::Code::OrphanToolCall,
+            "the call was cut off before its result was recorded",
+            "check what it did before running it again",
+        )
+        .with("reason", "orphan_tool_call");
+        ToolResult {
+            call_id: call_id.to_owned(),
+            ok: false,
+            output: NOT_RUN.to_owned(),
+            error: Some(error.body()),
+            ..ToolResult::default()
+        }
+    }
+}
+
+const NOT_RUN: &str =
+    "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
+
+fn summary_text(it: &HistoryCompaction) -> String {
+    format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
+}
+
+/// Whether this entry is where a Turn begins.
+pub fn starts_turn(fact: &Fact) -> bool {
+    matches!(fact, Fact::UserMessage(it) if it.delivery != Delivery::Steer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{HeadMoved, SessionId, ToolCall, UserMessage, now};
+
+    fn log(facts: Vec<Fact>) -> History {
+        let id = SessionId::now();
+        History::fold(facts.into_iter().enumerate().map(|(seq, fact)| {
+            Arc::new(Entry {
+                id: uuid::Uuid::now_v7(),
+                session_id: id.clone(),
+                seq: seq as u64,
+                ts: now(),
+                turn: Some(1),
+                fact,
+            })
+        }))
+    }
+
+    fn says(text: &str) -> Fact {
+        UserMessage { text: text.into(), delivery: Delivery::Prompt }.into()
+    }
+
+    fn calls(id: &str) -> Fact {
+        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}) }.into()
+    }
+
+    fn told(history: &History) -> Vec<String> {
+        history
+            .items()
+            .iter()
+            .map(|item| match &**item {
+                Item::User(text) | Item::Assistant(text) => text.clone(),
+                Item::Call { id, .. } => format!("call {id}"),
+                Item::Result { id, .. } => format!("result {id}"),
+                Item::Reasoning { .. } => "thought".into(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_call_that_was_cut_off_never_reaches_a_model_without_a_result() {
+        let history = log(vec![says("a"), calls("1"), calls("2"), says("b"), calls("3")]);
+        assert_eq!(told(&history), ["a", "call 1", "call 2", "result 1", "result 2", "b", "call 3", "result 3"]);
+        assert_eq!(history.orphans(), ["3"]);
+    }
+
+    #[test]
+    fn after_the_head_moved_the_conversation_goes_on_from_there_and_the_log_keeps_all() {
+        let back = HeadMoved { to_seq: Some(0), reason: "rewind".into() };
+        let history = log(vec![says("a"), says("b"), says("c"), back.into(), says("d")]);
+        assert_eq!(told(&history), ["a", "d"]);
+        assert_eq!((history.parent(4), history.head(), history.entries().len()), (Some(0), Some(4), 5));
+    }
+}

@@ -1,0 +1,40 @@
+//! The agent without a face: Sessions, Turns, Providers, tools, and an append-only Log that is the truth.
+//!
+//! A Presenter sends [`Input`]s to a [`session::Handle`] and hears [`Event`]s; it never owns History, permissions or tools.
+//! Nothing here draws, prints, reads the environment or holds a global: two harnesses in one process do not know each other.
+#![warn(missing_docs)]
+
+// The vocabulary; it imports nothing of ours.
+pub mod error; // what can go wrong, and what to do instead
+pub mod event; // what a Session says: entries and live news
+pub mod input; // what a Presenter may ask
+
+// The conversation.
+pub mod changes; // files before and after, as diffs
+pub mod compaction; // where to cut a long history, and what to keep
+pub mod harness; // one workspace's Sessions: start, resume, list
+pub mod history; // entries folded into what the model should see
+pub mod prompt; // instructions, context, tools and History as one request
+pub mod session; // one conversation: the single writer of its Log
+pub mod skills;
+pub mod tree; // branches, read from a History
+mod turn; // ask the model, run its tools, repeat
+pub mod watch; // everything so far, then every event // find, read and activate SKILL.md
+
+// Who answers, and what it may do.
+pub mod permissions;
+pub mod provider; // trait Provider and its dialects
+pub mod tools; // trait Tool, the registry, the end of every call // may this call run?
+
+// What they lean on.
+pub mod blobs; // file versions by content
+pub mod config;
+pub mod log; // append, chain, lock, repair
+pub mod present; // bytes → what the model reads
+pub mod process; // processes that are stopped together
+mod scan; // what a command changed
+pub mod workspace; // the root that no path may leave // settings, read once and passed in
+
+pub use error::{Code, Error, ErrorKind, Result};
+pub use event::{Entry, Event, Fact, Live};
+pub use input::{Decision, Input};

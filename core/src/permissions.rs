@@ -1,0 +1,112 @@
+//! Whether a call may run: what it touches, the mode, and the rules that the person made.
+
+use std::path::Path;
+
+use crate::error::{Code, Error};
+use crate::event::{DecidedBy, Mode, Rule};
+
+pub mod shell; // which commands are proven to only read
+
+/// What a call touches, known before anything runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It only reads, inside the workspace.
+    Read,
+    /// It changes pixir's own record of the Session, and nothing else.
+    Note,
+    /// It changes files.
+    Files {
+        /// One of them can run code or widen what pixir may do.
+        protected: Option<String>,
+    },
+    /// It runs a command line through the shell.
+    Command(String),
+}
+
+/// What is to be done with a call.
+#[derive(Debug, Clone)]
+pub enum Judgement {
+    /// Run it.
+    Allow {
+        /// By whom it was allowed; `None` for what needs no permission.
+        by: Option<DecidedBy>,
+        /// The rule that allowed it.
+        rule: Option<Rule>,
+        /// Why, in words.
+        reason: String,
+    },
+    /// Ask the person.
+    Ask {
+        /// Why, in words.
+        reason: String,
+        /// What "always" would allow.
+        rule: Option<Rule>,
+    },
+    /// Do not run it.
+    Deny(Error),
+}
+
+/// Judges a call. Whatever is not proven harmless is asked about in `ask` and refused in `read-only`.
+pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Judgement {
+    let (reason, rule) = match action {
+        Action::Read | Action::Note => {
+            return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
+        }
+        Action::Files { protected: Some(path) } => {
+            (format!("{path} is protected: it can run code or widen permissions"), None)
+        }
+        Action::Files { protected: None } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
+        Action::Command(command) => match shell::prove_read_only(command, workspace) {
+            Ok(()) => {
+                return Judgement::Allow {
+                    by: Some(DecidedBy::Mode),
+                    rule: None,
+                    reason: "the command only reads".into(),
+                };
+            }
+            Err(why) => (why, Some(Rule::Command(command.clone()))),
+        },
+    };
+    match mode {
+        Mode::ReadOnly => Judgement::Deny(blocked(&reason)),
+        Mode::Ask => match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
+            Some(it) => Judgement::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
+            None => Judgement::Ask { reason, rule },
+        },
+        // What is protected is asked about however free the mode is.
+        Mode::Auto if rule.is_none() => Judgement::Ask { reason, rule },
+        Mode::Auto => Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
+    }
+}
+
+fn blocked(reason: &str) -> Error {
+    Error::new(
+        Code::MutationBlocked,
+        format!("the session is read-only, and {reason}"),
+        "describe the change instead; the person can allow it with --write or /mode ask",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_things_is_refused_asked_or_run_by_the_mode_and_protected_files_always_ask() {
+        let root = Path::new("/");
+        let file = Action::Files { protected: None };
+        let hook = Action::Files { protected: Some(".git/hooks/x".into()) };
+        let said = |mode, action: &Action, rules: &[Rule]| match judge(mode, action, rules, root) {
+            Judgement::Allow { .. } => "allow",
+            Judgement::Ask { .. } => "ask",
+            Judgement::Deny(_) => "deny",
+        };
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[])), ["deny", "ask", "allow"]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &hook, &[Rule::FileChanges])), ["deny", "ask", "ask"]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &Action::Read, &[])), ["allow"; 3]);
+        assert_eq!(said(Mode::Ask, &file, &[Rule::FileChanges]), "allow");
+        let make = Action::Command("make".into());
+        assert_eq!(said(Mode::Ask, &make, &[Rule::Command("make".into())]), "allow");
+        assert_eq!(said(Mode::Ask, &make, &[Rule::Command("make test".into())]), "ask");
+    }
+}

@@ -1,0 +1,521 @@
+//! Which commands are proven to only read. An allow-list: plain words, known programs, known flags; the rest asks.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Longer command lines are not judged, bytes.
+const MAX_COMMAND: usize = 2_000;
+/// More commands in one line are not judged.
+const MAX_SEGMENTS: usize = 8;
+
+/// Proves that a command line changes nothing inside or outside the workspace and reads nothing outside it.
+///
+/// The language is far smaller than the shell's: words of plain characters, quoted text without expansions,
+/// and `&& || | ;` between commands. Each command must be a known program with flags that are known to only read.
+///
+/// # Errors
+/// Why it could not be proven, as a clause that fits after "it asks because".
+pub fn prove_read_only(command: &str, workspace: &Path) -> Result<(), String> {
+    let segments = split(command)?;
+    for words in &segments {
+        prove_command(words, workspace)?;
+    }
+    Ok(())
+}
+
+/// A word, and whether any of it was quoted.
+#[derive(Debug, PartialEq, Eq)]
+struct Word {
+    text: String,
+    quoted: bool,
+}
+
+fn split(command: &str) -> Result<Vec<Vec<Word>>, String> {
+    if command.len() > MAX_COMMAND {
+        return Err("the command is too long to be judged".into());
+    }
+    let mut segments = vec![Vec::new()];
+    let mut word: Option<Word> = None;
+    let mut chars = command.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        let operator = match c {
+            '|' => {
+                chars.next_if_eq(&'|');
+                true
+            }
+            ';' => true,
+            '&' if chars.next_if_eq(&'&').is_some() => true,
+            _ => false,
+        };
+        if operator {
+            segments.last_mut().expect("never empty").extend(word.take());
+            segments.push(Vec::new());
+            continue;
+        }
+        match c {
+            ' ' | '\t' => segments.last_mut().expect("never empty").extend(word.take()),
+            '\'' | '"' => {
+                let word = word.get_or_insert_with(|| Word { text: String::new(), quoted: false });
+                word.quoted = true;
+                loop {
+                    match chars.next() {
+                        None => return Err("a quote is not closed".into()),
+                        Some(end) if end == c => break,
+                        Some('$' | '`' | '\\' | '!') if c == '"' => return Err("it holds an expansion".into()),
+                        Some(inner) if inner.is_control() => return Err("it holds a control character".into()),
+                        Some(inner) => word.text.push(inner),
+                    }
+                }
+            }
+            'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '@' | '%' | '+' | '=' | ':' | ',' | '.' | '/' | '-' => {
+                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
+            }
+            _ => return Err(format!("it holds `{}`, which the shell may expand or redirect", c.escape_debug())),
+        }
+    }
+    segments.last_mut().expect("never empty").extend(word);
+    if segments.len() > MAX_SEGMENTS {
+        return Err("it has too many parts to be judged".into());
+    }
+    if segments.iter().any(Vec::is_empty) {
+        return Err("a command is missing beside an operator".into());
+    }
+    Ok(segments)
+}
+
+/// The flags that a program may be given, without their leading dash or dashes; values that follow a flag count as operands.
+struct Known {
+    program: &'static str,
+    /// Letters that may be bundled after one dash.
+    short: &'static str,
+    /// Words that may follow two dashes, with or without `=value`.
+    long: &'static [&'static str],
+    /// Words that may follow one dash (`find`).
+    tests: &'static [&'static str],
+    /// Words without a dash name files.
+    operands: Operands,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    /// Files, which must lie in the workspace.
+    Files,
+    /// Text.
+    Text,
+    /// A pattern, then files.
+    PatternThenFiles,
+    /// None at all.
+    None,
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        program: "ls",
+        short: "laAhrtSR1dFisn",
+        long: &["all", "almost-all", "human-readable", "recursive", "reverse", "classify", "directory"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "cat",
+        short: "nbsAETv",
+        long: &["number", "number-nonblank", "show-all"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "head",
+        short: "ncqv0123456789",
+        long: &["lines", "bytes", "quiet"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "tail",
+        short: "ncqv0123456789",
+        long: &["lines", "bytes", "quiet"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "wc",
+        short: "lwcmL",
+        long: &["lines", "words", "bytes", "chars"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known { program: "stat", short: "ct", long: &["format", "terse"], tests: &[], operands: Operands::Files },
+    Known {
+        program: "du",
+        short: "shacd0123456789",
+        long: &["summarize", "human-readable", "max-depth"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "cut",
+        short: "dfcbs0123456789,",
+        long: &["delimiter", "fields", "characters", "bytes"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "diff",
+        short: "uNrqwbBi0123456789",
+        long: &["unified", "brief", "recursive", "ignore-all-space"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known { program: "nl", short: "ba", long: &[], tests: &[], operands: Operands::Files },
+    Known {
+        program: "tr",
+        short: "dsc",
+        long: &["delete", "squeeze-repeats", "complement"],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known {
+        program: "grep",
+        short: "rRnilvcEFwxoqHhsAaBCem0123456789",
+        long: &[
+            "recursive",
+            "line-number",
+            "ignore-case",
+            "files-with-matches",
+            "invert-match",
+            "count",
+            "extended-regexp",
+            "fixed-strings",
+            "word-regexp",
+            "only-matching",
+            "include",
+            "exclude",
+            "exclude-dir",
+            "max-count",
+            "context",
+            "no-messages",
+        ],
+        tests: &[],
+        operands: Operands::PatternThenFiles,
+    },
+    Known {
+        program: "find",
+        short: "",
+        long: &[],
+        tests: &[
+            "name", "iname", "path", "ipath", "type", "maxdepth", "mindepth", "size", "mtime", "newer", "empty", "not",
+            "o", "a", "print",
+        ],
+        operands: Operands::Files,
+    },
+    Known { program: "pwd", short: "LP", long: &[], tests: &[], operands: Operands::None },
+    Known { program: "echo", short: "n", long: &[], tests: &[], operands: Operands::Text },
+    Known { program: "date", short: "u", long: &["utc"], tests: &[], operands: Operands::None },
+    Known { program: "whoami", short: "", long: &[], tests: &[], operands: Operands::None },
+    Known { program: "uname", short: "asrmno", long: &["all"], tests: &[], operands: Operands::None },
+    Known { program: "true", short: "", long: &[], tests: &[], operands: Operands::None },
+    Known { program: "false", short: "", long: &[], tests: &[], operands: Operands::None },
+    Known { program: "which", short: "a", long: &[], tests: &[], operands: Operands::Text },
+    Known { program: "basename", short: "", long: &[], tests: &[], operands: Operands::Text },
+    Known { program: "dirname", short: "", long: &[], tests: &[], operands: Operands::Text },
+];
+
+/// `git` reads the repository's own configuration, which can name programs; so these also need a configuration that names none.
+const GIT: &[Known] = &[
+    Known {
+        program: "status",
+        short: "sbuv",
+        long: &["short", "branch", "porcelain", "untracked-files"],
+        tests: &[],
+        operands: Operands::Files,
+    },
+    Known {
+        program: "diff",
+        short: "wbU0123456789",
+        long: &["stat", "cached", "staged", "name-only", "name-status", "numstat", "no-color", "unified", "word-diff"],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known {
+        program: "log",
+        short: "np0123456789",
+        long: &[
+            "oneline",
+            "stat",
+            "graph",
+            "all",
+            "decorate",
+            "name-only",
+            "since",
+            "until",
+            "author",
+            "grep",
+            "max-count",
+            "no-merges",
+            "reverse",
+        ],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known {
+        program: "show",
+        short: "s",
+        long: &["stat", "name-only", "oneline", "no-color"],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known {
+        program: "ls-files",
+        short: "mdocz",
+        long: &["modified", "others", "exclude-standard"],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known {
+        program: "rev-parse",
+        short: "",
+        long: &["show-toplevel", "abbrev-ref", "short", "verify"],
+        tests: &[],
+        operands: Operands::Text,
+    },
+    Known { program: "blame", short: "Lw", long: &[], tests: &[], operands: Operands::Text },
+];
+
+/// Words in a repository's configuration that can make a reading `git` run something.
+const GIT_DANGERS: [&str; 18] = [
+    "fsmonitor",
+    "textconv",
+    "external",
+    "filter",
+    "pager",
+    "alias",
+    "include",
+    "command",
+    "hookspath",
+    "program",
+    "helper",
+    "editor",
+    "driver",
+    "process",
+    "smudge",
+    "clean",
+    "sshcommand",
+    "worktree",
+];
+
+fn prove_command(words: &[Word], workspace: &Path) -> Result<(), String> {
+    let (program, args) = words.split_first().expect("a segment is never empty");
+    if program.quoted {
+        return Err("the program's name is quoted".into());
+    }
+    if program.text == "git" {
+        let (sub, args) = args.split_first().ok_or("git without a command is not known to only read")?;
+        let known = GIT
+            .iter()
+            .find(|known| known.program == sub.text && !sub.quoted)
+            .ok_or_else(|| format!("git {} is not known to only read", sub.text))?;
+        check_git(workspace)?;
+        return prove_args(known, args, workspace);
+    }
+    let known = KNOWN
+        .iter()
+        .find(|known| known.program == program.text)
+        .ok_or_else(|| format!("{} is not known to only read", program.text))?;
+    prove_args(known, args, workspace)
+}
+
+fn prove_args(known: &Known, args: &[Word], workspace: &Path) -> Result<(), String> {
+    let mut pattern_seen = known.operands != Operands::PatternThenFiles;
+    let mut only_operands = false;
+    for word in args {
+        let text = word.text.as_str();
+        if text == "--" && !only_operands {
+            only_operands = true;
+            continue;
+        }
+        if let Some(flag) = text.strip_prefix('-').filter(|f| !f.is_empty() && !only_operands) {
+            prove_flag(known, flag)?;
+            continue;
+        }
+        match known.operands {
+            Operands::None => return Err(format!("{} with `{text}` is not known to only read", known.program)),
+            Operands::Text => {}
+            Operands::PatternThenFiles if !pattern_seen => pattern_seen = true,
+            Operands::PatternThenFiles | Operands::Files => prove_inside(text, workspace)?,
+        }
+    }
+    Ok(())
+}
+
+fn prove_flag(known: &Known, flag: &str) -> Result<(), String> {
+    let fine = match flag.strip_prefix('-') {
+        Some(long) => known.long.contains(&long.split('=').next().unwrap_or(long)),
+        None => {
+            known.tests.contains(&flag) || (!known.short.is_empty() && flag.chars().all(|c| known.short.contains(c)))
+        }
+    };
+    if fine { Ok(()) } else { Err(format!("{} -{flag} is not known to only read", known.program)) }
+}
+
+/// A word that names a file must lie in the workspace; a symlink is followed to where it really leads.
+fn prove_inside(text: &str, workspace: &Path) -> Result<(), String> {
+    let outside = || format!("`{text}` may lie outside the workspace");
+    let path = Path::new(text);
+    let mut at = if path.is_absolute() { PathBuf::new() } else { workspace.to_owned() };
+    for component in path.components() {
+        match component {
+            Component::ParentDir => return Err(outside()),
+            _ => at.push(component),
+        }
+        // What is not there yet cannot lead anywhere.
+        if let Ok(real) = at.canonicalize()
+            && !real.starts_with(workspace)
+            && !workspace.starts_with(&real)
+        {
+            return Err(outside());
+        }
+    }
+    if at.canonicalize().is_ok_and(|real| !real.starts_with(workspace))
+        || (path.is_absolute() && !path.starts_with(workspace))
+    {
+        return Err(outside());
+    }
+    Ok(())
+}
+
+fn check_git(workspace: &Path) -> Result<(), String> {
+    let config = workspace.join(".git/config");
+    let text = std::fs::read_to_string(&config)
+        .map_err(|_| "the repository's configuration cannot be read here".to_owned())?;
+    let text = text.to_lowercase();
+    match GIT_DANGERS.iter().find(|danger| text.contains(*danger)) {
+        Some(danger) => Err(format!("the repository's configuration mentions `{danger}`, which can run programs")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(folder.path().join("src")).expect("mkdir");
+        std::fs::create_dir_all(folder.path().join(".git")).expect("mkdir");
+        std::fs::write(folder.path().join(".git/config"), "[core]\n\tbare = false\n").expect("write");
+        std::os::unix::fs::symlink("/etc", folder.path().join("lnk")).expect("symlink");
+        folder
+    }
+
+    #[test]
+    fn what_people_look_at_all_day_runs_without_a_question() {
+        let folder = workspace();
+        let root = folder.path().canonicalize().expect("real");
+        for command in [
+            "ls -la src",
+            "cat Cargo.toml",
+            "git status",
+            "git diff HEAD~1 -- src/main.rs".split('~').next().expect("text"),
+            "git log --oneline -n 20",
+            "grep -rn \"fn main\" src",
+            "wc -l src/main.rs",
+            "head -n 40 README.md",
+            "find . -name \"*.rs\" -type f",
+            "ls && pwd",
+            "git log --oneline | head",
+            "stat Cargo.toml",
+            "cat a.txt | grep -i 'needle' | wc -l",
+            "echo done; ls",
+            "tail -n 5 x.log || true",
+            "head -5 a",
+        ] {
+            assert_eq!(prove_read_only(command, &root), Ok(()), "{command}");
+        }
+    }
+
+    #[test]
+    fn whatever_could_do_more_than_read_is_asked_about() {
+        let folder = workspace();
+        let root = folder.path().canonicalize().expect("real");
+        for command in [
+            "echo x > P",
+            "echo x >| P",
+            "ls &>P",
+            "ls & touch P",
+            "ls\ntouch P",
+            "ls\rtouch P",
+            "ls;touch P",
+            "ls|tee P",
+            "echo $(touch P)",
+            "echo `touch P`",
+            "cat <(touch P)",
+            "cat <<X\n$(touch P)\nX",
+            "{touch,P}",
+            "touch${IFS}P",
+            "$'\\x74ouch' P",
+            "a=touch; $a P",
+            "ls # \\\ntouch P",
+            "ls() { touch P; }; ls",
+            ". ./s",
+            "eval 'touch P'",
+            "exec touch P",
+            "command touch P",
+            "env touch P",
+            "timeout 5 touch P",
+            "xargs touch P",
+            "LD_PRELOAD=./e.so ls",
+            "./ls",
+            "'ls'",
+            "find . -exec touch P {} +",
+            "find . -delete",
+            "find . -fprintf P x",
+            "find . '-ex''ec' touch P",
+            "sort in -o P",
+            "sort -oP in",
+            "uniq in P",
+            "sed -n 'w P' in",
+            "awk 'BEGIN{system(\"touch P\")}'",
+            "tar xf a.tar",
+            "git -c alias.x='!touch P' x",
+            "git log --output=P",
+            "git diff --output P",
+            "git grep -O'touch P' a",
+            "git branch -D x",
+            "git config core.hooksPath ./evil",
+            "git stash",
+            "git diff --ext-diff",
+            "git diff --textconv",
+            "cat /etc/passwd",
+            "cat lnk/passwd",
+            "cat ../x",
+            "ls /",
+            "cat ~/.ssh/id_rsa",
+            "grep -r x /etc",
+            "grep -f lnk/passwd x",
+            "cat 'unclosed",
+            "ls |",
+            "&& ls",
+            "ls ;; ls",
+            "echo \"$HOME\"",
+            "cat *",
+            "make",
+            "python3 -c 'x'",
+            "cat \u{202e}x",
+            "date -s 2020-01-01",
+            "tail -f x",
+        ] {
+            assert!(prove_read_only(command, &root).is_err(), "{command}");
+        }
+        assert!(prove_read_only(&"ls && ".repeat(9), &root).is_err());
+        assert!(prove_read_only(&"a".repeat(3000), &root).is_err());
+    }
+
+    #[test]
+    fn a_repository_that_names_programs_makes_git_ask() {
+        let folder = workspace();
+        let root = folder.path().canonicalize().expect("real");
+        std::fs::write(root.join(".git/config"), "[core]\n\tfsmonitor = touch P\n").expect("write");
+        assert!(prove_read_only("git status", &root).is_err());
+        std::fs::remove_file(root.join(".git/config")).expect("rm");
+        assert!(prove_read_only("git status", &root).is_err());
+    }
+}

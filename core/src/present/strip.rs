@@ -1,0 +1,91 @@
+//! Terminal sequences out of a stream of bytes, wherever it is cut.
+
+/// Drops ECMA-48 sequences (CSI, OSC, DCS, APC, …) and control characters; keeps text, newline, tab and return.
+#[derive(Debug, Clone, Default)]
+pub struct Stripper {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// After ESC and an intermediate byte: one more final byte.
+    Charset,
+    /// Inside CSI, until its final byte.
+    Csi,
+    /// Inside a string (OSC, DCS, SOS, PM, APC), until BEL or ST.
+    Text7,
+    /// Inside a string, after ESC: `\` ends it.
+    Text7Escape,
+    /// After 0xC2, which starts both a C1 control and Latin letters.
+    C2,
+}
+
+impl Stripper {
+    /// The text in these bytes; a sequence may go on in the next.
+    pub fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            self.state = match (self.state, byte) {
+                (State::Text | State::C2, 0x1b) => State::Escape,
+                (State::Text, 0xc2) => State::C2,
+                (State::C2, 0x9b) => State::Csi,
+                (State::C2, 0x90 | 0x98 | 0x9d..=0x9f) => State::Text7,
+                (State::C2, 0x80..=0x8f | 0x91..=0x97 | 0x99..=0x9c) => State::Text,
+                (State::C2, _) => {
+                    text.push(0xc2);
+                    text.push(byte);
+                    State::Text
+                }
+                (State::Text, b'\n' | b'\t' | b'\r') => {
+                    text.push(byte);
+                    State::Text
+                }
+                (State::Text, 0..0x20 | 0x7f) => State::Text,
+                (State::Text, _) => {
+                    text.push(byte);
+                    State::Text
+                }
+                (State::Escape, b'[') => State::Csi,
+                (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Text7,
+                (State::Escape, 0x20..=0x2f) => State::Charset,
+                (State::Escape, 0x1b) => State::Escape,
+                (State::Escape | State::Charset, _) => State::Text,
+                (State::Csi, 0x40..=0x7e) => State::Text,
+                (State::Csi | State::Text7Escape, 0x1b) => State::Escape,
+                // A newline inside a broken sequence ends it: better a stray parameter than a lost line.
+                (State::Csi, b'\n') => {
+                    text.push(byte);
+                    State::Text
+                }
+                (State::Csi, _) => State::Csi,
+                (State::Text7, 0x07) => State::Text,
+                (State::Text7, 0x1b) => State::Text7Escape,
+                (State::Text7, _) => State::Text7,
+                (State::Text7Escape, _) => State::Text,
+            };
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_of_cutting_the_bytes_gives_the_same_text() {
+        let hostile = "a\x1b[1;31mb\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1bP+q\x1b\\\x1b(B\u{9b}31mc\u{85}é\x07\x08z\u{a0}\n".as_bytes();
+        let whole = Stripper::default().strip(hostile);
+        assert_eq!(String::from_utf8(whole.clone()).expect("text"), "ablinkcéz\u{a0}\n");
+        for cut in 0..hostile.len() {
+            let mut stripper = Stripper::default();
+            let mut parts = stripper.strip(&hostile[..cut]);
+            parts.extend(stripper.strip(&hostile[cut..]));
+            assert_eq!(parts, whole, "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Processes that a command started: stopped together, whatever becomes of the call.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
+use tokio::process::Child;
+
+/// How long a process may take to end by itself after it was asked to.
+const GRACE: Duration = Duration::from_millis(150);
+
+/// The process group of a running command. When it is dropped, nothing of the group lives on.
+#[derive(Debug)]
+pub(crate) struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    /// The group that this child leads.
+    pub(crate) fn of(child: &Child) -> Group {
+        Group { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) }
+    }
+
+    /// Whether any process of the group is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok())
+    }
+
+    /// Asks them to end, and makes them if they do not within the grace.
+    pub(crate) fn stop(&self) {
+        let Some(leader) = self.leader else { return };
+        if kill_process_group(leader, Signal::TERM).is_err() {
+            return;
+        }
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until {
+            thread::sleep(Duration::from_millis(2));
+            // Until it is reaped, a process that has ended still counts as one of its group.
+            let _ = waitpid(Some(leader), WaitOptions::NOHANG);
+            if test_kill_process_group(leader).is_err() {
+                return;
+            }
+        }
+        let _ = kill_process_group(leader, Signal::KILL);
+        let _ = waitpid(Some(leader), WaitOptions::empty());
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            self.stop();
+        }
+    }
+}
+
+/// The environment that commands get: the person's, without what looks like a secret or changes how shells start.
+pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+    const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];
+    const QUIET: [(&str, &str); 6] = [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("EDITOR", "false"),
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("TERM", "dumb"),
+    ];
+    let keep = |name: &str| {
+        let upper = name.to_uppercase();
+        !SECRET.iter().any(|secret| upper.contains(secret))
+            && !HIJACK.contains(&name)
+            && !name.starts_with("BASH_FUNC_")
+            && !name.starts_with("LD_")
+    };
+    let mut kept: Vec<_> =
+        all.into_iter().filter(|(name, _)| keep(name) && QUIET.iter().all(|(quiet, _)| quiet != name)).collect();
+    kept.extend(QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_the_environment_reaches_a_command() {
+        let all = [
+            "OPENAI_API_KEY",
+            "GH_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "SSH_AUTH_SOCK",
+            "db_password",
+            "BASH_FUNC_ls%%",
+            "LD_PRELOAD",
+            "PATH",
+            "HOME",
+        ];
+        let kept = environment(all.map(|name| (name.to_owned(), "canary".to_owned())));
+        let names: Vec<_> = kept.iter().filter(|(_, value)| value == "canary").map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["PATH", "HOME"]);
+    }
+}

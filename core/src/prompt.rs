@@ -1,0 +1,90 @@
+//! What a model is sent: instructions, tools, the workspace's own words, then the History — a prefix that only grows.
+
+use std::sync::Arc;
+
+use crate::event::{ContextDocument, SessionStarted};
+use crate::history::History;
+use crate::provider::Request;
+use crate::tools::ToolSpec;
+use crate::workspace::Workspace;
+
+/// The same bytes for every workspace and every Turn, so that Providers can cache them.
+const INSTRUCTIONS: &str = "\
+You are pixir, a coding assistant that works in a person's terminal and on their real files.
+
+Work:
+- Look before you act: read the files that matter, search with grep and find, and follow the conventions that you see.
+- Make the smallest change that does the whole job. Use edit for existing files, write for new ones.
+- Verify: run the project's own tests or build when there is one, and read what they print.
+- When something fails, say so plainly and give the reason. Never claim what you did not see.
+- For work of several steps keep a short plan with update_plan.
+
+Tools:
+- Paths are relative to the workspace. Independent reads may be called together.
+- Every result ends with a footer: [exit:0 | 12ms]. A non-zero exit is information, not an accident.
+- A call may be refused by the person or by the mode. Respect it, and ask or take another way.
+
+Answers:
+- Short, in Markdown, in the person's language. Name files as path:line. No flattery.
+";
+
+/// Context files that are read from each folder, the first that is there.
+const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// The most of one context file, bytes.
+const MAX_CONTEXT: usize = 32 << 10;
+
+/// Builds the request that the next call sends.
+pub fn request(history: &History, tools: Arc<[ToolSpec]>, cache_key: &str) -> Request {
+    Request {
+        model: history.settings.model.clone(),
+        effort: history.settings.effort.clone(),
+        instructions: INSTRUCTIONS,
+        context: context_text(&history.started),
+        tools,
+        items: history.items(),
+        cache_key: cache_key.to_owned(),
+    }
+}
+
+fn context_text(started: &SessionStarted) -> String {
+    let documents = started
+        .context
+        .iter()
+        .map(|it| format!("<context source=\"{}\">\n{}\n</context>", it.source, it.text.trim_end()));
+    documents.collect::<Vec<_>>().join("\n")
+}
+
+/// Collects what the workspace and the user say before the conversation begins; it is recorded, and so the same at every resume.
+pub fn collect_context(workspace: &Workspace, user_folder: Option<&std::path::Path>) -> Vec<ContextDocument> {
+    let root = workspace.root().display();
+    let environment =
+        format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, jiff::Zoned::now().date());
+    let mut documents = vec![ContextDocument { source: "environment".into(), text: environment }];
+    if let Some(folder) = user_folder {
+        let path = folder.join("AGENTS.md");
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            documents.push(document(&path.display().to_string(), &text));
+        }
+    }
+    let found = CONTEXT_FILES.iter().find_map(|name| {
+        let at = workspace.locate(name).ok()?;
+        let bytes = workspace.read(&at).ok()?.bytes;
+        Some(document(name, &String::from_utf8_lossy(&bytes)))
+    });
+    documents.extend(found);
+    documents
+}
+
+fn document(source: &str, text: &str) -> ContextDocument {
+    let mut end = text.len().min(MAX_CONTEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = if end < text.len() { "\n…[the rest of this file was left out]" } else { "" };
+    ContextDocument { source: source.to_owned(), text: format!("{}{cut}", visible(&text[..end])) }
+}
+
+/// Unicode tag characters can carry text that no person sees; no model gets them either.
+fn visible(text: &str) -> String {
+    text.chars().filter(|c| !('\u{e0000}'..='\u{e007f}').contains(c)).collect()
+}

@@ -1,0 +1,70 @@
+//! The Provider that is always there: it says that no model is connected, and works through one small real task.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::script::{Script, Scripted};
+use super::{Answer, Chunk, Failure, Provider, Request};
+use crate::event::Usage;
+use crate::history::Item;
+use crate::tools::BoxFuture;
+
+/// The prompt that the demo answers.
+pub const PROMPT: &str = "The average is wrong. Find the bug, fix it and prove it with the tests.";
+/// What the demo's model is called.
+pub const MODEL: &str = "pixir-demo";
+
+/// The sample project: what is written into an empty folder before the demo begins.
+const SAMPLE: [(&str, &str); 3] = [
+    ("README.md", include_str!("demo/README.md")),
+    ("stats.sh", include_str!("demo/stats.sh")),
+    ("tests/run.sh", include_str!("demo/run.sh")),
+];
+
+/// Writes the sample project.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_sample(folder: &Path) -> io::Result<()> {
+    for (name, text) in SAMPLE {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The script that works on the sample.
+pub fn script() -> Script {
+    Scripted::parse(include_str!("demo/script.json")).expect("the embedded script is tested")
+}
+
+/// The demo in a person's own workspace: it explains, and calls no tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unconnected;
+
+impl Provider for Unconnected {
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request,
+        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let asked = request
+                .items
+                .iter()
+                .rev()
+                .find_map(|item| if let Item::User(text) = &**item { Some(text.as_str()) } else { None });
+            let first: String = asked.unwrap_or_default().lines().next().unwrap_or_default().chars().take(60).collect();
+            let text = format!(
+                "{}\n\nYou said: “{first}”. It is kept in this session; `/model` and a new message pick it up again.",
+                include_str!("demo/unconnected.md").trim_end()
+            );
+            on_chunk(Chunk::Text(text.clone()));
+            Ok(Answer { text, usage: Some(Usage::default()), ..Answer::default() })
+        })
+    }
+}

@@ -1,0 +1,258 @@
+//! A model that says what a file tells it to: for tests, for the demo, for replays.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Answer, CallRequest, Chunk, Failure, Provider, Request};
+use crate::error::{Code, Error, Result};
+use crate::event::Usage;
+use crate::history::Item;
+use crate::tools::BoxFuture;
+
+/// What to say, answer by answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// Milliseconds between two words of an answer; 0 sends it at once.
+    #[serde(default)]
+    pub pace_ms: u64,
+    /// One for each request, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One answer. In `text`, `reasoning` and `args`, `{{name}}` stands for what an earlier step captured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Text that the newest user message must hold.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// Text that the newest tool result must hold.
+    #[serde(default)]
+    pub after_result: Option<String>,
+    /// Pieces of the newest tool result to keep under a name.
+    #[serde(default)]
+    pub capture: BTreeMap<String, Between>,
+    /// Thinking that is shown before the answer.
+    #[serde(default)]
+    pub reasoning: String,
+    /// The answer, Markdown.
+    #[serde(default)]
+    pub text: String,
+    /// Tools to call.
+    #[serde(default)]
+    pub calls: Vec<ScriptedCall>,
+    /// Tokens to report.
+    #[serde(default)]
+    pub usage: Option<Usage>,
+    /// Milliseconds before the first word.
+    #[serde(default)]
+    pub delay_ms: u64,
+    /// Fail, after what the step says.
+    #[serde(default)]
+    pub error: Option<ScriptedError>,
+    /// Say the text and then nothing more, until the Turn is interrupted.
+    #[serde(default)]
+    pub hang: bool,
+    /// Report the answer as cut short for this reason.
+    #[serde(default)]
+    pub cut_short: Option<String>,
+}
+
+/// The text between two marks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Between {
+    /// What comes right before it.
+    pub after: String,
+    /// What comes right after it; nothing means the end of the line.
+    #[serde(default)]
+    pub until: String,
+}
+
+/// A tool to call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedCall {
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Value,
+}
+
+/// A failure to report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedError {
+    /// A code that `pixir schema` lists.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+}
+
+/// A Provider that follows a [`Script`].
+#[derive(Debug)]
+pub struct Scripted {
+    script: Script,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: usize,
+    captured: BTreeMap<String, String>,
+}
+
+impl Scripted {
+    /// Follows this script from its start.
+    pub fn new(script: Script) -> Scripted {
+        Scripted { script, state: Mutex::default() }
+    }
+
+    /// Reads a script from its JSON text.
+    ///
+    /// # Errors
+    /// `SCRIPT_INVALID`, with the line.
+    pub fn parse(json: &str) -> Result<Script> {
+        let script: Script = serde_json::from_str(json).map_err(|e| {
+            Error::new(
+                Code::ScriptInvalid,
+                format!("the script is not valid: {e}"),
+                "the form that `pixir schema --script` prints",
+            )
+        })?;
+        for step in &script.steps {
+            if let Some(error) = &step.error
+                && Code::from_name(&error.code).is_none()
+            {
+                return Err(Error::new(
+                    Code::ScriptInvalid,
+                    format!("the script names an unknown code `{}`", error.code),
+                    "a code that `pixir schema` lists",
+                ));
+            }
+        }
+        Ok(script)
+    }
+
+    /// Decides what to say, with every capture filled in.
+    fn take_step(&self, request: &Request) -> Result<(usize, Step)> {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = state.next;
+        let mut step = self.script.steps.get(at).cloned().ok_or_else(|| {
+            Error::new(
+                Code::ScriptMismatch,
+                format!("the script has only {} steps", self.script.steps.len()),
+                "a script with one step for each request",
+            )
+        })?;
+        let user = newest(request, |item| if let Item::User(text) = item { Some(text) } else { None });
+        let result = newest(request, |item| if let Item::Result { output, .. } = item { Some(output) } else { None });
+        for (wanted, got, what) in [(&step.when, user, "user message"), (&step.after_result, result, "tool result")] {
+            if let Some(wanted) = wanted
+                && !got.contains(wanted.as_str())
+            {
+                let shown: String = got.chars().take(200).collect();
+                return Err(Error::new(
+                    Code::ScriptMismatch,
+                    format!("step {} wants `{wanted}` in the newest {what}, which is `{shown}`", at + 1),
+                    "a script that fits the conversation",
+                ));
+            }
+        }
+        for (name, between) in &step.capture {
+            let piece = result.split_once(&between.after).map(|(_, rest)| {
+                let end = if between.until.is_empty() { "\n" } else { &between.until };
+                rest.split(end).next().unwrap_or(rest)
+            });
+            let piece = piece.ok_or_else(|| {
+                Error::new(
+                    Code::ScriptMismatch,
+                    format!("step {} finds no `{}` in the newest tool result", at + 1, between.after),
+                    "a script that fits the conversation",
+                )
+            })?;
+            state.captured.insert(name.clone(), piece.to_owned());
+        }
+        let fill = |text: &str| {
+            state
+                .captured
+                .iter()
+                .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
+        };
+        step.text = fill(&step.text);
+        step.reasoning = fill(&step.reasoning);
+        for call in &mut step.calls {
+            fill_value(&mut call.args, &fill);
+        }
+        state.next += 1;
+        Ok((at, step))
+    }
+}
+
+fn newest<'a>(request: &'a Request, pick: impl Fn(&'a Item) -> Option<&'a String>) -> &'a str {
+    request.items.iter().rev().find_map(|item| pick(item)).map_or("", String::as_str)
+}
+
+fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = fill(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_value(item, fill)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill_value(field, fill)),
+        Value::Null => *value = Value::Object(Map::new()),
+        Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+impl Provider for Scripted {
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request,
+        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let (at, step) = self.take_step(request)?;
+            pause(step.delay_ms).await;
+            for word in step.reasoning.split_inclusive(' ') {
+                on_chunk(Chunk::Reasoning(word.to_owned()));
+                pause(self.script.pace_ms).await;
+            }
+            for word in step.text.split_inclusive([' ', '\n']) {
+                on_chunk(Chunk::Text(word.to_owned()));
+                pause(self.script.pace_ms).await;
+            }
+            if step.hang {
+                std::future::pending::<()>().await;
+            }
+            if let Some(error) = &step.error {
+                let code = Code::from_name(&error.code).expect("checked when the script was read");
+                let error = Error::new(code, error.message.clone(), "this failure is scripted");
+                return Err(Failure { error, after_content: !step.text.is_empty(), retry_after: None });
+            }
+            let calls = step.calls.into_iter().enumerate().map(|(i, call)| CallRequest {
+                id: format!("call_{}_{}", at + 1, i + 1),
+                name: call.name,
+                args: call.args.to_string(),
+            });
+            Ok(Answer {
+                reasoning: if step.reasoning.is_empty() { Vec::new() } else { vec![(step.reasoning, None)] },
+                text: step.text,
+                calls: calls.collect(),
+                usage: step.usage,
+                cut_short: step.cut_short,
+            })
+        })
+    }
+}
+
+async fn pause(ms: u64) {
+    if ms > 0 {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+}

@@ -1,0 +1,646 @@
+//! One conversation: one loop, the single writer of its Log.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::blobs::Blobs;
+use crate::compaction;
+use crate::error::{Code, Error, Result};
+use crate::event::{
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, HeadMoved, Label, Live, SessionFork, SessionId,
+    SettingsChanged, Severity, Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+};
+use crate::history::{History, Settings};
+use crate::input::{Decision, Input};
+use crate::log::Log;
+use crate::permissions;
+use crate::prompt;
+use crate::provider::choose::Providers;
+use crate::skills::{self, Skill};
+use crate::tools::Registry;
+use crate::turn::{Outcome, Report, Step, Turn};
+use crate::watch::{Outbox, Watch};
+use crate::workspace::Workspace;
+
+/// Compaction begins by itself when so much of the model's window is used.
+const PRESSURE: f64 = 0.85;
+
+/// Bounds of a Turn; each is optional.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests with tool calls in one Turn.
+    pub max_rounds: Option<u32>,
+    /// Wall-clock time of one Turn.
+    pub deadline: Option<Duration>,
+}
+
+/// How a Session is run; not part of what is recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Bounds of each Turn.
+    pub limits: Limits,
+    /// Mutating tools return their plan.
+    pub dry_run: bool,
+    /// Somebody watches who can answer an approval; without, a question is a denial.
+    pub can_ask: bool,
+}
+
+/// What a Session leans on.
+#[derive(Clone)]
+pub(crate) struct Surface {
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) registry: Registry,
+    pub(crate) blobs: Blobs,
+    pub(crate) environment: Arc<[(String, String)]>,
+    pub(crate) user_folder: Option<PathBuf>,
+    /// The folder of the workspace's Logs.
+    pub(crate) logs: PathBuf,
+    pub(crate) options: Options,
+}
+
+impl Surface {
+    pub(crate) fn skills(&self) -> Vec<Skill> {
+        skills::find(self.workspace.root(), self.user_folder.as_deref())
+    }
+
+    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
+        self.logs.join(format!("{id}.ndjson"))
+    }
+}
+
+/// A running Session, to be spoken to from anywhere. When the last handle is dropped, it closes.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    id: SessionId,
+    commands: mpsc::Sender<Command>,
+}
+
+enum Command {
+    Input(Input),
+    Watch(oneshot::Sender<Watch>),
+    Settle(oneshot::Sender<()>),
+    Close(oneshot::Sender<()>),
+}
+
+impl Handle {
+    /// The Session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Asks for something; what comes of it is heard by those who watch. A closed Session hears nothing.
+    pub async fn send(&self, input: Input) {
+        let _ = self.commands.send(Command::Input(input)).await;
+    }
+
+    /// Everything so far and everything to come. `None` when the Session has closed.
+    pub async fn watch(&self) -> Option<Watch> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Watch(reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// Returns when every Input that was sent before has been taken in.
+    pub async fn settle(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Settle(reply)).await.is_ok() {
+            let _ = answer.await;
+        }
+    }
+
+    /// Interrupts what runs, ends the Session and releases its Log.
+    pub async fn close(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Close(reply)).await.is_ok() {
+            let _ = answer.await;
+        }
+    }
+}
+
+/// The Log of a Session, or why there is none to write.
+pub(crate) enum Pen {
+    Writes(Log),
+    ReadsOnly(Error),
+}
+
+pub(crate) struct Session {
+    id: SessionId,
+    pen: Pen,
+    history: History,
+    surface: Surface,
+    watchers: Vec<Arc<Outbox>>,
+    work: Option<Work>,
+    steer: VecDeque<String>,
+    follow_up: VecDeque<String>,
+    status: Status,
+    /// What the model has said of an answer that is not recorded yet.
+    draft: String,
+}
+
+/// A running Turn. Dropping its reports is the end of what it can record.
+struct Work {
+    task: JoinHandle<()>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    steered: Arc<AtomicBool>,
+    number: u32,
+    began: Instant,
+    usage: Usage,
+    tool_calls: u64,
+    asking: Option<Asking>,
+}
+
+struct Asking {
+    approval: Approval,
+    reply: oneshot::Sender<Decision>,
+}
+
+impl Session {
+    /// Runs a Session on a task of its own.
+    pub(crate) fn spawn(id: SessionId, pen: Pen, history: History, surface: Surface) -> Handle {
+        let (commands, inbox) = mpsc::channel(64);
+        let session = Session {
+            id: id.clone(),
+            pen,
+            history,
+            surface,
+            watchers: Vec::new(),
+            work: None,
+            steer: VecDeque::new(),
+            follow_up: VecDeque::new(),
+            status: Status::Idle,
+            draft: String::new(),
+        };
+        tokio::spawn(session.run(inbox));
+        Handle { id, commands }
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        let done = loop {
+            tokio::select! {
+                command = inbox.recv() => match command {
+                    None => break None,
+                    Some(Command::Close(done)) => break Some(done),
+                    Some(Command::Watch(reply)) => self.watch(reply),
+                    Some(Command::Settle(reply)) => drop(reply.send(())),
+                    Some(Command::Input(input)) => self.take(input).await,
+                },
+                report = next_report(&mut self.work) => self.hear(report).await,
+            }
+        };
+        self.interrupt().await;
+        self.discard_if_empty();
+        for watcher in &self.watchers {
+            watcher.close();
+        }
+        // The lock is free before anyone is told so.
+        drop(self.pen);
+        if let Some(done) = done {
+            let _ = done.send(());
+        }
+    }
+
+    fn watch(&mut self, reply: oneshot::Sender<Watch>) {
+        let outbox = Arc::<Outbox>::default();
+        self.watchers.retain(|it| Arc::strong_count(it) > 1);
+        self.watchers.push(Arc::clone(&outbox));
+        let watch = Watch::new(self.history.entries().to_vec(), outbox);
+        if let Pen::ReadsOnly(why) = &self.pen {
+            self.publish(Event::Live(Live::Notice {
+                severity: Severity::Warning,
+                code: why.code.name().into(),
+                message: why.message.clone(),
+            }));
+        }
+        let _ = reply.send(watch);
+    }
+
+    // ─── Inputs ───
+
+    async fn take(&mut self, input: Input) {
+        let outcome = match input {
+            Input::Interrupt => {
+                self.interrupt().await;
+                Ok(())
+            }
+            Input::Decide { call_id, decision } => self.decide(&call_id, decision),
+            Input::Prompt { text } | Input::FollowUp { text } if self.work.is_some() => {
+                self.follow_up.push_back(text);
+                self.publish_queue();
+                Ok(())
+            }
+            Input::Steer { text } if self.work.is_some() => {
+                self.steer.push_back(text);
+                self.mark_steered();
+                self.publish_queue();
+                Ok(())
+            }
+            Input::Prompt { text } => self.begin_turn(text, Delivery::Prompt),
+            Input::FollowUp { text } | Input::Steer { text } => self.begin_turn(text, Delivery::Prompt),
+            Input::Dequeue => {
+                self.clear_queue();
+                Ok(())
+            }
+            Input::Set(change) => self.set(change),
+            Input::Label { seq, text } => {
+                self.on_entry(seq).and_then(|()| self.record(None, Label { seq, text }.into()))
+            }
+            Input::Compact { .. } | Input::MoveHead { .. } | Input::Fork { .. } | Input::ActivateSkill { .. }
+                if self.work.is_some() =>
+            {
+                Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
+            }
+            Input::Compact { instructions, dry_run } => self.compact(Trigger::Manual, instructions.as_deref(), dry_run),
+            Input::MoveHead { to_seq } => self.move_head(to_seq),
+            Input::Fork { seq } => self.fork(seq),
+            Input::ActivateSkill { name, args } => self.activate_skill(&name, args),
+        };
+        if let Err(error) = outcome {
+            self.publish(Event::Live(Live::Refused(error.body())));
+        }
+    }
+
+    fn set(&mut self, change: SettingsChanged) -> Result<()> {
+        if let Some(provider) = &change.provider {
+            self.surface.providers.connect(provider)?;
+        }
+        self.record(None, change.into())
+    }
+
+    fn on_entry(&self, seq: u64) -> Result<()> {
+        match self.history.entry(seq) {
+            Some(entry) if entry.fact.is_conversation() => Ok(()),
+            Some(_) | None => {
+                Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), "/tree shows them")
+                    .with("input", seq))
+            }
+        }
+    }
+
+    fn compact(&mut self, trigger: Trigger, instructions: Option<&str>, dry_run: bool) -> Result<()> {
+        let plan = compaction::plan(&self.history, trigger, instructions)?;
+        if dry_run {
+            self.publish(Event::Live(Live::CompactionPlanned(plan)));
+            return Ok(());
+        }
+        self.record(None, plan.into())
+    }
+
+    fn move_head(&mut self, to_seq: Option<u64>) -> Result<()> {
+        if let Some(seq) = to_seq {
+            self.on_entry(seq)?;
+        }
+        self.record(None, HeadMoved { to_seq, reason: "rewind".into() }.into())
+    }
+
+    fn fork(&mut self, seq: u64) -> Result<()> {
+        self.on_entry(seq)?;
+        let path = self.history.path_of(seq);
+        let root = self.history.entries().iter().find_map(|e| {
+            if let Fact::SessionFork(it) = &e.fact { Some(it.fork_root_session_id.clone()) } else { None }
+        });
+        let id = SessionId::now();
+        let mut log = Log::create(&self.surface.log_path(&id), id.clone())?;
+        let Settings { provider, model, effort, mode, name } = self.history.settings.clone();
+        let started = crate::event::SessionStarted { provider, model, effort, mode, ..self.history.started.clone() };
+        log.append(None, started.into())?;
+        let fork = SessionFork {
+            parent_session_id: self.id.to_string(),
+            fork_root_session_id: root.unwrap_or_else(|| self.id.to_string()),
+            forked_to_seq: seq,
+            strategy: "replay_v1".into(),
+        };
+        log.append(None, fork.into())?;
+        if name.is_some() {
+            log.append(None, SettingsChanged { name, ..SettingsChanged::default() }.into())?;
+        }
+        for entry in path {
+            log.append(None, entry.fact.clone())?;
+        }
+        log.sync()?;
+        self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
+        Ok(())
+    }
+
+    fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
+        let activation = skills::activate(&self.surface.skills(), name, &args)?;
+        self.record(None, activation.into())?;
+        if args.is_empty() { Ok(()) } else { self.begin_turn(args, Delivery::Prompt) }
+    }
+
+    fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
+        let asking = self.work.as_mut().and_then(|work| work.asking.take_if(|it| it.approval.call_id == call_id));
+        let Some(asking) = asking else {
+            return Err(Error::new(
+                Code::NotFound,
+                "that question is not open any more",
+                "look at the question that is on the screen",
+            )
+            .with("input", call_id));
+        };
+        let _ = asking.reply.send(decision);
+        self.set_status(Status::Working);
+        Ok(())
+    }
+
+    // ─── The Turn ───
+
+    fn begin_turn(&mut self, text: String, delivery: Delivery) -> Result<()> {
+        self.close_open_turn()?;
+        let number = self.history.turns + 1;
+        self.record(Some(number), UserMessage { text, delivery }.into())?;
+        let (report, reports) = mpsc::unbounded_channel();
+        let steered = Arc::new(AtomicBool::new(false));
+        let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
+        self.draft.clear();
+        self.work = Some(Work {
+            task: tokio::spawn(turn.run()),
+            reports,
+            steered,
+            number,
+            began: Instant::now(),
+            usage: Usage::default(),
+            tool_calls: 0,
+            asking: None,
+        });
+        self.set_status(Status::Thinking);
+        Ok(())
+    }
+
+    fn close_open_turn(&mut self) -> Result<()> {
+        let turn = Some(self.history.turns).filter(|n| *n > 0);
+        for fact in self.history.repairs() {
+            self.record(turn, fact)?;
+        }
+        Ok(())
+    }
+
+    async fn hear(&mut self, report: Option<Report>) {
+        match report {
+            Some(Report::Read(reply)) => match self.next_step() {
+                Ok(step) => drop(reply.send(step)),
+                Err(error) => self.end_turn(Outcome::failed(error)),
+            },
+            Some(Report::Record { fact, sync, reply }) => self.record_report(*fact, sync, reply),
+            Some(Report::Live(live)) => self.relay(live),
+            Some(Report::Judge { action, reply }) => {
+                let _ = reply.send(permissions::judge(
+                    self.history.settings.mode,
+                    &action,
+                    &self.history.rules,
+                    self.surface.workspace.root(),
+                ));
+            }
+            Some(Report::Ask { approval, reply }) => {
+                if let Some(work) = &mut self.work {
+                    work.asking = Some(Asking { approval: approval.clone(), reply });
+                }
+                self.set_status(Status::Asking);
+                self.publish(Event::Live(Live::ApprovalRequested(approval)));
+            }
+            Some(Report::Compact { reply }) => {
+                let _ = reply.send(self.compact(Trigger::Overflow, None, false));
+            }
+            Some(Report::Done(outcome)) => self.end_turn(outcome),
+            // A panic closed the channel before the Turn could say how it ended.
+            None => self.end_turn(Outcome::failed(Error::new(
+                Code::CommandFailed,
+                "the turn broke off because of a fault in pixir",
+                "send it again; pixir.log has the details",
+            ))),
+        }
+    }
+
+    /// Between two requests every call has its result, so what waits may join the conversation.
+    fn next_step(&mut self) -> Result<Step> {
+        let turn = self.work.as_ref().map(|work| work.number);
+        while let Some(text) = self.steer.pop_front() {
+            self.record(turn, UserMessage { text, delivery: Delivery::Steer }.into())?;
+            self.publish_queue();
+        }
+        self.mark_steered();
+        self.relieve_pressure()?;
+        self.draft.clear();
+        self.set_status(Status::Thinking);
+        let settings = &self.history.settings;
+        let provider = self.surface.providers.connect(&settings.provider)?;
+        let request = prompt::request(&self.history, self.surface.registry.specs(), self.id.as_str());
+        Ok(Step { provider, request })
+    }
+
+    fn relieve_pressure(&mut self) -> Result<()> {
+        let settings = &self.history.settings;
+        let Some(window) = self.surface.providers.window(&settings.provider, &settings.model) else { return Ok(()) };
+        let used = self.history.last_input.unwrap_or_else(|| self.history.estimated_tokens());
+        if (used as f64) < window as f64 * PRESSURE {
+            return Ok(());
+        }
+        match self.compact(Trigger::Threshold, None, false) {
+            // All of it is recent; the Provider will say if it is too much.
+            Err(error) if error.code == Code::NothingToDo => Ok(()),
+            other => other,
+        }
+    }
+
+    fn record_report(&mut self, fact: Fact, sync: bool, reply: oneshot::Sender<()>) {
+        let turn = self.work.as_ref().map(|work| work.number);
+        match (&fact, &mut self.work) {
+            (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
+            (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
+            (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
+            _ => {}
+        }
+        let recorded = self.record(turn, fact).and_then(|()| if sync { self.sync() } else { Ok(()) });
+        match recorded {
+            Ok(()) => drop(reply.send(())),
+            // The Turn waits for a reply that never comes, so no tool runs after a failed write.
+            Err(error) => self.abandon_turn(&error),
+        }
+    }
+
+    fn relay(&mut self, live: Live) {
+        match &live {
+            Live::TextDelta { text } => self.draft.push_str(text),
+            // A try that failed is asked again from its start.
+            Live::RetryScheduled { .. } => self.draft.clear(),
+            Live::Status { status } => {
+                self.set_status(*status);
+                return;
+            }
+            _ => {}
+        }
+        self.publish(Event::Live(live));
+    }
+
+    async fn interrupt(&mut self) {
+        self.clear_queue();
+        let Some(mut work) = self.work.take() else { return };
+        // Whatever it would still report is not heard any more.
+        work.reports.close();
+        work.task.abort();
+        let _ = (&mut work.task).await;
+        let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
+        self.record_end(
+            &work,
+            Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() },
+        );
+        self.set_status(Status::Idle);
+    }
+
+    fn end_turn(&mut self, outcome: Outcome) {
+        let Some(work) = self.work.take() else { return };
+        self.record_end(&work, outcome);
+        self.set_status(Status::Idle);
+        // What came too late to join this Turn starts the next.
+        let next = self.steer.pop_front().or_else(|| self.follow_up.pop_front());
+        if let Some(text) = next {
+            self.publish_queue();
+            if let Err(error) = self.begin_turn(text, Delivery::FollowUp) {
+                self.publish(Event::Live(Live::Refused(error.body())));
+            }
+        }
+    }
+
+    fn record_end(&mut self, work: &Work, outcome: Outcome) {
+        let turn = Some(work.number);
+        let draft = std::mem::take(&mut self.draft);
+        let mut facts: Vec<Fact> = Vec::new();
+        if !draft.is_empty() {
+            facts.push(AssistantMessage { text: draft, partial: true }.into());
+        }
+        facts.extend(self.history.orphans().iter().map(|id| History::orphan_result(id).into()));
+        facts.push(
+            TurnEnded {
+                status: outcome.status,
+                error: outcome.error.map(|e| e.body()),
+                usage: work.usage,
+                duration_ms: u64::try_from(work.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                tool_calls: work.tool_calls,
+                details: outcome.details,
+            }
+            .into(),
+        );
+        for fact in facts {
+            if let Err(error) = self.record(turn, fact) {
+                self.publish(Event::Live(Live::Refused(error.body())));
+                return;
+            }
+        }
+    }
+
+    /// The Log cannot be written: the Turn stops where it is, and what was shown stays on the screen.
+    fn abandon_turn(&mut self, error: &Error) {
+        if let Some(work) = self.work.take() {
+            work.task.abort();
+        }
+        self.publish(Event::Live(Live::Refused(error.body())));
+        self.set_status(Status::Idle);
+    }
+
+    // ─── What is recorded, and who hears of it ───
+
+    fn record(&mut self, turn: Option<u32>, fact: Fact) -> Result<()> {
+        let log = match &mut self.pen {
+            Pen::Writes(log) => log,
+            Pen::ReadsOnly(why) => return Err(why.clone()),
+        };
+        let entry: Arc<Entry> = log.append(turn, fact)?;
+        if is_sync_point(&entry.fact) {
+            log.sync()?;
+        }
+        self.history.append(Arc::clone(&entry));
+        self.publish(Event::Recorded(entry));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        match &mut self.pen {
+            Pen::Writes(log) => log.sync(),
+            Pen::ReadsOnly(why) => Err(why.clone()),
+        }
+    }
+
+    fn publish(&mut self, event: Event) {
+        self.watchers.retain(|it| Arc::strong_count(it) > 1);
+        for watcher in &self.watchers {
+            watcher.push(event.clone());
+        }
+    }
+
+    fn set_status(&mut self, status: Status) {
+        if self.status != status {
+            self.status = status;
+            self.publish(Event::Live(Live::Status { status }));
+        }
+    }
+
+    fn publish_queue(&mut self) {
+        let live = Live::QueueChanged {
+            steer: self.steer.iter().cloned().collect(),
+            follow_up: self.follow_up.iter().cloned().collect(),
+        };
+        self.publish(Event::Live(live));
+    }
+
+    fn clear_queue(&mut self) {
+        if self.steer.is_empty() && self.follow_up.is_empty() {
+            return;
+        }
+        self.steer.clear();
+        self.follow_up.clear();
+        self.mark_steered();
+        self.publish_queue();
+    }
+
+    fn mark_steered(&self) {
+        if let Some(work) = &self.work {
+            work.steered.store(!self.steer.is_empty(), Ordering::Relaxed);
+        }
+    }
+
+    /// Opening pixir and closing it again leaves nothing behind.
+    fn discard_if_empty(&self) {
+        if let Pen::Writes(log) = &self.pen
+            && self.history.head().is_none()
+            && self.history.turns == 0
+        {
+            let _ = std::fs::remove_file(log.path());
+        }
+    }
+}
+
+async fn next_report(work: &mut Option<Work>) -> Option<Report> {
+    match work {
+        Some(work) => work.reports.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What must survive a power cut before anything else happens.
+fn is_sync_point(fact: &Fact) -> bool {
+    match fact {
+        Fact::SessionStarted(_)
+        | Fact::UserMessage(_)
+        | Fact::AssistantMessage(_)
+        | Fact::PermissionDecision(_)
+        | Fact::HistoryCompaction(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::TurnEnded(_) => true,
+        Fact::ToolResult(it) => !it.changes.is_empty(),
+        Fact::SettingsChanged(_)
+        | Fact::Reasoning(_)
+        | Fact::ToolCall(_)
+        | Fact::SkillActivation(_)
+        | Fact::PlanUpdated(_)
+        | Fact::ProviderUsage(_)
+        | Fact::Label(_)
+        | Fact::Unknown { .. } => false,
+    }
+}

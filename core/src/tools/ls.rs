@@ -1,0 +1,47 @@
+//! One folder.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use crate::error::Result;
+use crate::present::human_size;
+
+pub(super) struct Ls;
+
+#[derive(Deserialize)]
+struct Args {
+    path: Option<String>,
+}
+
+impl Tool for Ls {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "ls",
+            description: "List a folder: folders end in /, symlinks in @, files carry their size.",
+            parameters: schema(
+                json!({ "path": { "type": "string", "description": "Folder, relative to the workspace (default: its root)" } }),
+                &[],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; one name a line",
+        }
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let Args { path } = parse_args(&self.spec(), args)?;
+        let at = ctx.workspace.locate(path.as_deref().unwrap_or("."))?;
+        Ok(Prepared::reading("list", at.display(), move |ctx| {
+            let mut text = String::new();
+            for (name, size) in ctx.workspace.list(&at)? {
+                let name = name.escape_debug();
+                if name.to_string().ends_with(['/', '@']) {
+                    text.push_str(&format!("{name}\n"));
+                } else {
+                    text.push_str(&format!("{name}  {}\n", human_size(size)));
+                }
+            }
+            Ok(Output::text(ctx, &text))
+        }))
+    }
+}

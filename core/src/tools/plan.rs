@@ -1,0 +1,58 @@
+//! The model's own list of steps.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use crate::error::{Code, Error, Result};
+use crate::event::{Plan, PlanItem, StepStatus};
+use crate::permissions::Action;
+
+pub(super) struct UpdatePlan;
+
+#[derive(Deserialize)]
+struct Args {
+    items: Vec<PlanItem>,
+}
+
+impl Tool for UpdatePlan {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "update_plan",
+            description: "Show the person your plan for work of several steps, and keep it true: give the whole list each time, at most one step in_progress.",
+            parameters: schema(
+                json!({
+                    "items": { "type": "array", "items": {
+                        "type": "object",
+                        "properties": {
+                            "step": { "type": "string" },
+                            "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
+                        },
+                        "required": ["step", "status"],
+                        "additionalProperties": false,
+                    } },
+                }),
+                &["items"],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; says how far the plan is",
+        }
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        let Args { items } = parse_args(&self.spec(), args)?;
+        let count = |status| items.iter().filter(|item| item.status == status).count();
+        if count(StepStatus::InProgress) > 1 {
+            return Err(Error::new(
+                Code::InvalidArgs,
+                "more than one step is in_progress",
+                "one step at a time; the others pending or completed",
+            ));
+        }
+        let told = format!("{} of {} steps completed", count(StepStatus::Completed), items.len());
+        let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
+        Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
+            Ok(Output { plan: Some(items), ..Output::text(&ctx, &told) })
+        }))
+    }
+}

@@ -1,0 +1,155 @@
+//! Branches of one conversation, read from its History and never stored.
+
+use crate::event::Fact;
+use crate::history::{History, starts_turn};
+
+/// One Turn in the tree: a request and where its answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The entry of the request.
+    pub seq: u64,
+    /// The last conversation entry of the Turn, before another begins.
+    pub end_seq: u64,
+    /// The request's text.
+    pub text: String,
+    /// The last thing that the model said in it.
+    pub answer: String,
+    /// Tools that were called in it.
+    pub tool_calls: u32,
+    /// How deep it stands: 0 along a line, one more behind each fork in the road.
+    pub depth: usize,
+    /// It is on the path to the head.
+    pub on_path: bool,
+    /// The head is in it.
+    pub is_head: bool,
+    /// The name that a person gave it.
+    pub label: Option<String>,
+}
+
+/// The Turns in reading order: the branch with the head first, a line of single children kept flat.
+pub fn nodes(history: &History) -> Vec<Node> {
+    let mut turns: Vec<Turn> = Vec::new();
+    // For each entry of the Log, the Turn that it belongs to.
+    let mut owner: Vec<(u64, usize)> = Vec::new();
+    for entry in history.entries().iter().filter(|e| e.fact.is_conversation()) {
+        let parent = history.parent(entry.seq);
+        let parent_turn = parent.and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1);
+        let own = match parent_turn {
+            Some(turn) if !starts_turn(&entry.fact) => turn,
+            _ => {
+                turns.push(Turn { parent: parent_turn, node: blank(entry.seq), children: Vec::new() });
+                let new = turns.len() - 1;
+                if let Some(parent) = parent_turn {
+                    turns[parent].children.push(new);
+                }
+                new
+            }
+        };
+        owner.push((entry.seq, own));
+        let node = &mut turns[own].node;
+        node.end_seq = entry.seq;
+        match &entry.fact {
+            Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
+            Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("/skill {} {}", it.name, it.args),
+            Fact::HistoryCompaction(_) if node.text.is_empty() => node.text = "[compaction]".into(),
+            Fact::AssistantMessage(it) => node.answer.clone_from(&it.text),
+            Fact::ToolCall(_) => node.tool_calls += 1,
+            _ => {}
+        }
+    }
+    mark_path(history, &mut turns, &owner);
+    for entry in history.entries() {
+        if let Fact::Label(it) = &entry.fact
+            && let Ok(at) = owner.binary_search_by_key(&it.seq, |(s, _)| *s)
+        {
+            turns[owner[at].1].node.label = Some(it.text.clone()).filter(|t| !t.is_empty());
+        }
+    }
+    in_reading_order(turns)
+}
+
+struct Turn {
+    parent: Option<usize>,
+    node: Node,
+    children: Vec<usize>,
+}
+
+fn blank(seq: u64) -> Node {
+    Node {
+        seq,
+        end_seq: seq,
+        text: String::new(),
+        answer: String::new(),
+        tool_calls: 0,
+        depth: 0,
+        on_path: false,
+        is_head: false,
+        label: None,
+    }
+}
+
+fn mark_path(history: &History, turns: &mut [Turn], owner: &[(u64, usize)]) {
+    let Some(head) =
+        history.head().and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1)
+    else {
+        return;
+    };
+    turns[head].node.is_head = true;
+    let mut at = Some(head);
+    while let Some(turn) = at {
+        turns[turn].node.on_path = true;
+        at = turns[turn].parent;
+    }
+}
+
+fn in_reading_order(mut turns: Vec<Turn>) -> Vec<Node> {
+    let mut roots: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].parent.is_none()).collect();
+    roots.sort_by_key(|i| (!turns[*i].node.on_path, *i));
+    let several_roots = roots.len() > 1;
+    let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|i| (i, usize::from(several_roots))).collect();
+    let mut nodes = Vec::new();
+    while let Some((at, depth)) = stack.pop() {
+        let mut children = std::mem::take(&mut turns[at].children);
+        children.sort_by_key(|i| (!turns[*i].node.on_path, *i));
+        let step = usize::from(children.len() > 1);
+        stack.extend(children.into_iter().rev().map(|child| (child, depth + step)));
+        nodes.push(Node { depth, ..turns[at].node.clone() });
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use crate::event::{AssistantMessage, Delivery, Entry, HeadMoved, SessionId, UserMessage, now};
+
+    #[test]
+    fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {
+        let says = |text: &str| Fact::from(UserMessage { text: text.into(), delivery: Delivery::Prompt });
+        let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false });
+        let back = Fact::from(HeadMoved { to_seq: Some(1), reason: "rewind".into() });
+        let facts = [says("a"), answers("A"), says("b"), answers("B"), back, says("c"), answers("C")];
+        let id = SessionId::now();
+        let history = History::fold(facts.into_iter().enumerate().map(|(seq, fact)| {
+            Arc::new(Entry {
+                id: uuid::Uuid::now_v7(),
+                session_id: id.clone(),
+                seq: seq as u64,
+                ts: now(),
+                turn: None,
+                fact,
+            })
+        }));
+        let seen: Vec<_> =
+            nodes(&history).into_iter().map(|n| (n.text, n.answer, n.depth, n.on_path, n.is_head, n.end_seq)).collect();
+        let row = |text: &str, answer: &str, depth, on_path, is_head, end| {
+            (text.to_owned(), answer.to_owned(), depth, on_path, is_head, end)
+        };
+        assert_eq!(
+            seen,
+            [row("a", "A", 0, true, false, 1), row("c", "C", 1, true, true, 6), row("b", "B", 1, false, false, 3)]
+        );
+    }
+}

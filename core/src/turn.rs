@@ -1,0 +1,449 @@
+//! Ask the model, run its tools, repeat: straight on, until an answer calls no tool.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{Code, Error};
+use crate::event::{
+    Approval, AssistantMessage, DecidedBy, Fact, Live, PermissionDecision, Plan, PlanUpdated, ProviderUsage, Reasoning,
+    Rule, SessionId, Status, ToolCall, ToolResult, TurnStatus, Verdict,
+};
+use crate::history::Item;
+use crate::input::Decision;
+use crate::permissions::{Action, Judgement};
+use crate::present::Overflow;
+use crate::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, args_object, retry};
+use crate::session::{Options, Surface};
+use crate::tools::executor::{self, Done};
+use crate::tools::{Context, Prepared};
+
+/// Read-only calls of one answer that run at the same time.
+const AT_ONCE: usize = 16;
+
+/// What a Turn tells its Session; each that carries a reply waits for it.
+pub(crate) enum Report {
+    /// What does the model see now?
+    Read(oneshot::Sender<Step>),
+    /// This happened.
+    Record { fact: Box<Fact>, sync: bool, reply: oneshot::Sender<()> },
+    /// This is happening.
+    Live(Live),
+    /// May this run?
+    Judge { action: Action, reply: oneshot::Sender<Judgement> },
+    /// The person has to say.
+    Ask { approval: Approval, reply: oneshot::Sender<Decision> },
+    /// The Provider refused the request as too long.
+    Compact { reply: oneshot::Sender<Result<(), Error>> },
+    /// It is over.
+    Done(Outcome),
+}
+
+/// What the next request needs.
+pub(crate) struct Step {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) request: Request,
+}
+
+/// How a Turn ended.
+pub(crate) struct Outcome {
+    pub(crate) status: TurnStatus,
+    pub(crate) error: Option<Error>,
+    pub(crate) details: Map<String, Value>,
+}
+
+impl Outcome {
+    fn completed() -> Outcome {
+        Outcome { status: TurnStatus::Completed, error: None, details: Map::new() }
+    }
+
+    pub(crate) fn failed(error: Error) -> Outcome {
+        let status = if error.code == Code::StreamIdleTimeout { TurnStatus::TimedOut } else { TurnStatus::Failed };
+        Outcome { status, error: Some(error), details: Map::new() }
+    }
+
+    fn incomplete(error: Error) -> Outcome {
+        Outcome { status: TurnStatus::Incomplete, error: Some(error), details: Map::new() }
+    }
+}
+
+pub(crate) struct Turn {
+    reports: mpsc::UnboundedSender<Report>,
+    /// The person has said something that waits for the current call to end.
+    steered: Arc<AtomicBool>,
+    surface: Surface,
+    outputs: PathBuf,
+    /// Numbers the overflow files; entries of the Log never shrink, so no name comes twice.
+    next_output: AtomicU64,
+    began: Instant,
+}
+
+/// The Session has dropped this Turn; there is nobody left to tell.
+struct Gone;
+
+impl Turn {
+    pub(crate) fn new(
+        reports: mpsc::UnboundedSender<Report>,
+        steered: Arc<AtomicBool>,
+        id: &SessionId,
+        entries: usize,
+        surface: &Surface,
+    ) -> Turn {
+        Turn {
+            reports,
+            steered,
+            outputs: surface.logs.join(id.as_str()).join("out"),
+            surface: surface.clone(),
+            next_output: AtomicU64::new(entries as u64),
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) async fn run(self) {
+        if let Ok(outcome) = self.converse().await {
+            let _ = self.reports.send(Report::Done(outcome));
+        }
+    }
+
+    async fn converse(&self) -> Result<Outcome, Gone> {
+        let Options { limits, .. } = self.surface.options;
+        let mut rounds = 0;
+        let mut compacted = false;
+        loop {
+            if limits.max_rounds.is_some_and(|most| rounds >= most) {
+                let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
+                return Ok(Outcome::incomplete(Error::new(
+                    Code::IterationCap,
+                    message,
+                    "resume the session to go on, or give more with --max-rounds",
+                )));
+            }
+            if limits.deadline.is_some_and(|most| self.began.elapsed() >= most) {
+                return Ok(Outcome::incomplete(Error::new(
+                    Code::DeadlineReached,
+                    "the turn reached its deadline without a final answer",
+                    "resume the session to go on, or give more with --deadline",
+                )));
+            }
+            let step = self.read().await?;
+            let answer = match self.ask_model(&step).await? {
+                Ok(answer) => answer,
+                Err(failure) if failure.error.code == Code::ContextOverflow && !compacted => {
+                    compacted = true;
+                    match self.compact().await? {
+                        Ok(()) => continue,
+                        Err(_) => return Ok(Outcome::failed(failure.error)),
+                    }
+                }
+                Err(failure) if failure.after_content => {
+                    return Ok(Outcome {
+                        status: TurnStatus::PartialFailed,
+                        error: Some(failure.error),
+                        details: Map::new(),
+                    });
+                }
+                Err(failure) => return Ok(Outcome::failed(failure.error)),
+            };
+            compacted = false;
+            self.record_answer(&step.request, &answer).await?;
+            if let Some(reason) = answer.cut_short {
+                let error = Error::new(
+                    Code::ProviderHttpError,
+                    format!("the model stopped before its answer was whole ({reason})"),
+                    "say “go on”, or ask for less at once",
+                );
+                let details = Map::from_iter([("output_truncation".to_owned(), Value::from(reason))]);
+                return Ok(Outcome { details, ..Outcome::incomplete(error) });
+            }
+            if answer.calls.is_empty() {
+                return Ok(Outcome::completed());
+            }
+            self.perform(&step.request, answer.calls).await?;
+            rounds += 1;
+        }
+    }
+
+    // ─── The model ───
+
+    async fn ask_model(&self, step: &Step) -> Result<Result<Answer, Failure>, Gone> {
+        let mut attempt = 1;
+        loop {
+            let mut on_chunk = |chunk| {
+                let live = match chunk {
+                    Chunk::Text(text) => Live::TextDelta { text },
+                    Chunk::Reasoning(text) => Live::ReasoningDelta { text },
+                };
+                let _ = self.reports.send(Report::Live(live));
+            };
+            let answer = step.provider.answer(&step.request, &mut on_chunk);
+            let left = self.surface.options.limits.deadline.map(|most| most.saturating_sub(self.began.elapsed()));
+            let outcome = match left {
+                None => answer.await,
+                Some(left) => match tokio::time::timeout(left, answer).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        return Ok(Err(Error::new(
+                            Code::DeadlineReached,
+                            "the turn reached its deadline while the model answered",
+                            "resume the session to go on",
+                        )
+                        .into()));
+                    }
+                },
+            };
+            let failure = match outcome {
+                Ok(answer) => return Ok(Ok(answer)),
+                Err(failure) => failure,
+            };
+            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
+            let Some(wait) = retry::wait_before(attempt + 1, &failure, jitter) else { return Ok(Err(failure)) };
+            attempt += 1;
+            self.live(Live::RetryScheduled {
+                attempt,
+                of: retry::ATTEMPTS,
+                wait_ms: millis(wait),
+                reason: failure.error.message,
+            })?;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn record_answer(&self, request: &Request, answer: &Answer) -> Result<(), Gone> {
+        if let Some(usage) = answer.usage {
+            self.record(ProviderUsage { model: request.model.clone(), usage }).await?;
+        }
+        for (text, item) in &answer.reasoning {
+            self.record(Reasoning { text: text.clone(), model: request.model.clone(), item: item.clone() }).await?;
+        }
+        if !answer.text.is_empty() {
+            self.record(AssistantMessage { text: answer.text.clone(), partial: false }).await?;
+        }
+        Ok(())
+    }
+
+    // ─── Its tools ───
+
+    async fn perform(&self, request: &Request, calls: Vec<CallRequest>) -> Result<(), Gone> {
+        let calls = unique(request, calls);
+        for call in &calls {
+            self.record(ToolCall { call_id: call.id.clone(), name: call.name.clone(), args: args_object(&call.args) })
+                .await?;
+        }
+        self.live(Live::Status { status: Status::Working })?;
+        let mut rest = calls.as_slice();
+        while !rest.is_empty() {
+            if self.steered.load(Ordering::Relaxed) {
+                return self.skip(rest).await;
+            }
+            let together = rest.iter().take(AT_ONCE).take_while(|call| self.only_reads(&call.name)).count();
+            let (now, later) = rest.split_at(together.max(1));
+            // Recorded in the order of the calls, whichever ended first.
+            for done in join_all(now.iter().map(|call| self.call(call))).await {
+                let Done { result, plan } = done?;
+                if let Some(items) = plan {
+                    self.record(PlanUpdated { items }).await?;
+                }
+                self.record(result).await?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn only_reads(&self, name: &str) -> bool {
+        self.surface.registry.find(name).is_ok_and(|(spec, _)| spec.reads_only)
+    }
+
+    async fn skip(&self, calls: &[CallRequest]) -> Result<(), Gone> {
+        for call in calls {
+            let error = Error::new(
+                Code::SkippedForSteer,
+                "not run: the person said something first",
+                "read the message, then decide anew",
+            );
+            self.record(executor::failed(&call.id, &call.name, &error, Duration::ZERO)).await?;
+        }
+        Ok(())
+    }
+
+    /// One call, from its arguments to its result.
+    async fn call(&self, call: &CallRequest) -> Result<Done, Gone> {
+        let failed = |error: &Error| {
+            Ok(Done { result: executor::failed(&call.id, &call.name, error, Duration::ZERO), plan: None })
+        };
+        let ctx = self.context(call);
+        let prepared = match self.prepare(call, &ctx) {
+            Ok(prepared) => prepared,
+            Err(error) => return failed(&error),
+        };
+        if self.surface.options.dry_run && prepared.action != Action::Read {
+            return Ok(Done { result: executor::planned(&call.id, prepared.plan), plan: None });
+        }
+        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.action).await? {
+            return failed(&refusal);
+        }
+        self.execute(call, prepared, ctx).await
+    }
+
+    fn context(&self, call: &CallRequest) -> Context {
+        let number = self.next_output.fetch_add(1, Ordering::Relaxed);
+        Context {
+            call_id: call.id.clone(),
+            workspace: Arc::clone(&self.surface.workspace),
+            blobs: self.surface.blobs.clone(),
+            overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
+            progress: None,
+            environment: Arc::clone(&self.surface.environment),
+        }
+    }
+
+    fn prepare(&self, call: &CallRequest, ctx: &Context) -> Result<Prepared, Error> {
+        let (_, tool) = self.surface.registry.find(&call.name)?;
+        let args = args_object(&call.args);
+        if args.get("_raw").is_some() {
+            return Err(Error::new(
+                Code::InvalidArgs,
+                "the arguments are not a JSON object",
+                "one JSON object, complete and without text around it",
+            ));
+        }
+        tool.prepare(args, ctx)
+    }
+
+    async fn permit(&self, call: &CallRequest, plan: &Plan, action: &Action) -> Result<Result<(), Error>, Gone> {
+        let judgement = self.ask_session(|reply| Report::Judge { action: action.clone(), reply }).await?;
+        let (decision, refusal) = match judgement {
+            Judgement::Allow { by: None, .. } => return Ok(Ok(())),
+            Judgement::Allow { by: Some(by), rule, reason } => (decided(call, Verdict::Allow, by, reason, rule), None),
+            Judgement::Deny(error) => {
+                (decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None), Some(error))
+            }
+            Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
+                let error = Error::new(
+                    Code::InputRequired,
+                    format!("this needs a person's permission ({reason}), and nobody can be asked here"),
+                    "take another way, or the person runs pixir with --write or in the terminal",
+                );
+                (decided(call, Verdict::Deny, DecidedBy::NoAsker, reason, None), Some(error))
+            }
+            Judgement::Ask { reason, rule } => self.ask_person(call, plan, reason, rule).await?,
+        };
+        // What is allowed is durable before it runs, and so is the call that it allows.
+        self.record(decision).await?;
+        Ok(refusal.map_or(Ok(()), Err))
+    }
+
+    async fn ask_person(
+        &self,
+        call: &CallRequest,
+        plan: &Plan,
+        reason: String,
+        rule: Option<Rule>,
+    ) -> Result<(PermissionDecision, Option<Error>), Gone> {
+        let approval = Approval {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            plan: plan.clone(),
+            reason: reason.clone(),
+            rule: rule.clone(),
+        };
+        let decision = self.ask_session(|reply| Report::Ask { approval, reply }).await?;
+        Ok(match decision {
+            Decision::Allow => (decided(call, Verdict::Allow, DecidedBy::User, reason, None), None),
+            Decision::AllowAlways => (decided(call, Verdict::Allow, DecidedBy::User, reason, rule), None),
+            Decision::Deny { feedback } => {
+                let said = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
+                let error = Error::new(
+                    Code::PermissionDenied,
+                    format!("the person refused this call{said}"),
+                    "respect it: take another way, or ask",
+                );
+                let decision =
+                    PermissionDecision { feedback, ..decided(call, Verdict::Deny, DecidedBy::User, reason, None) };
+                (decision, Some(error))
+            }
+        })
+    }
+
+    async fn execute(&self, call: &CallRequest, prepared: Prepared, mut ctx: Context) -> Result<Done, Gone> {
+        let (progress, mut news) = mpsc::channel(64);
+        ctx.progress = Some(progress);
+        let began = Instant::now();
+        let running = (prepared.run)(ctx);
+        tokio::pin!(running);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut running => break outcome,
+                Some(text) = news.recv() => self.live(Live::ToolOutputDelta { call_id: call.id.clone(), text })?,
+            }
+        };
+        Ok(executor::finish(&call.id, &call.name, outcome, began.elapsed()))
+    }
+
+    // ─── The Session ───
+
+    async fn read(&self) -> Result<Step, Gone> {
+        self.ask_session(Report::Read).await
+    }
+
+    async fn compact(&self) -> Result<Result<(), Error>, Gone> {
+        self.ask_session(|reply| Report::Compact { reply }).await
+    }
+
+    async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
+        let fact = Box::new(fact.into());
+        let sync = matches!(&*fact, Fact::ToolResult(ToolResult { error: None, exit_code: Some(_), .. }));
+        self.ask_session(|reply| Report::Record { fact, sync, reply }).await
+    }
+
+    fn live(&self, live: Live) -> Result<(), Gone> {
+        self.reports.send(Report::Live(live)).map_err(|_| Gone)
+    }
+
+    async fn ask_session<T>(&self, report: impl FnOnce(oneshot::Sender<T>) -> Report) -> Result<T, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.reports.send(report(reply)).map_err(|_| Gone)?;
+        answer.await.map_err(|_| Gone)
+    }
+}
+
+fn decided(
+    call: &CallRequest,
+    verdict: Verdict,
+    by: DecidedBy,
+    reason: String,
+    rule: Option<Rule>,
+) -> PermissionDecision {
+    PermissionDecision { call_id: call.id.clone(), verdict, by, reason, rule, feedback: None }
+}
+
+/// A Provider may use an id twice; results find their calls by it, so each is made its own.
+fn unique(request: &Request, calls: Vec<CallRequest>) -> Vec<CallRequest> {
+    let mut seen: HashSet<String> = request
+        .items
+        .iter()
+        .filter_map(|item| if let Item::Call { id, .. } = &**item { Some(id.clone()) } else { None })
+        .collect();
+    calls
+        .into_iter()
+        .map(|mut call| {
+            let given = call.id.clone();
+            let mut n = 2;
+            while !seen.insert(call.id.clone()) {
+                call.id = format!("{given}_{n}");
+                n += 1;
+            }
+            call
+        })
+        .collect()
+}
+
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,99 @@
+//! What a Presenter hears: everything so far, then every event, without a gap between the two.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::event::{Entry, Event, Live};
+
+/// A Session's past and its news. A slow reader gets merged deltas, and every recorded entry.
+#[derive(Debug)]
+pub struct Watch {
+    /// What was recorded before the watch began.
+    pub past: Vec<Arc<Entry>>,
+    outbox: Arc<Outbox>,
+}
+
+impl Watch {
+    pub(crate) fn new(past: Vec<Arc<Entry>>, outbox: Arc<Outbox>) -> Watch {
+        Watch { past, outbox }
+    }
+
+    /// The next event; `None` when the Session has closed.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let outbox = Arc::clone(&self.outbox);
+            let notified = outbox.notify.notified();
+            if let Some(event) = self.try_next() {
+                return Some(event);
+            }
+            if self.outbox.lock().closed {
+                return None;
+            }
+            notified.await;
+        }
+    }
+
+    /// The next event that is already there.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.outbox.lock().queue.pop_front()
+    }
+}
+
+/// The Session's end of a [`Watch`].
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Event>,
+    closed: bool,
+}
+
+impl Outbox {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an event; a delta that follows one of its kind joins it, so that what waits stays small.
+    pub(crate) fn push(&self, event: Event) {
+        let mut state = self.lock();
+        match (state.queue.back_mut(), &event) {
+            (Some(Event::Live(Live::TextDelta { text })), Event::Live(Live::TextDelta { text: more }))
+            | (Some(Event::Live(Live::ReasoningDelta { text })), Event::Live(Live::ReasoningDelta { text: more })) => {
+                text.push_str(more)
+            }
+            (
+                Some(Event::Live(Live::ToolOutputDelta { call_id, text })),
+                Event::Live(Live::ToolOutputDelta { call_id: same, text: more }),
+            ) if call_id == same => {
+                text.push_str(more);
+                keep_end(text);
+            }
+            _ => state.queue.push_back(event),
+        }
+        drop(state);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.notify.notify_one();
+    }
+}
+
+/// Only the end of a flood is worth showing live; the recorded result is whole.
+fn keep_end(text: &mut String) {
+    const MOST: usize = 64 << 10;
+    if text.len() > 2 * MOST {
+        let mut from = text.len() - MOST;
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        text.drain(..from);
+    }
+}

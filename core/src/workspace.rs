@@ -1,0 +1,457 @@
+//! The root that no path may leave: every file that a tool touches is opened beneath it.
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+
+use crate::error::{Code, Error, Result};
+
+/// Files above this size are not read whole, bytes.
+const MAX_WHOLE: u64 = 64 << 20;
+
+/// `O_NONBLOCK`: opening a FIFO or a device must not wait for its other end.
+const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// A folder, and the promise that no path given to it opens anything outside.
+///
+/// Paths are resolved component by component beneath an open handle of the root, so neither `..`, nor a symlink,
+/// nor a folder that is swapped while it is looked at, leads out.
+pub struct Workspace {
+    root: PathBuf,
+    dir: Dir,
+    /// Outputs that were too long to show; tools may read them and nothing may write them.
+    overflow: Option<(PathBuf, Dir)>,
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// A path that was found to lie in a [`Workspace`], relative to its root.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Inside {
+    path: PathBuf,
+    overflow: bool,
+}
+
+impl Inside {
+    /// The path as it is shown: relative to the workspace, `.` for the root itself.
+    pub fn display(&self) -> String {
+        if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.display().to_string() }
+    }
+
+    /// Relative to the workspace.
+    pub fn as_path(&self) -> &Path {
+        if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
+    }
+
+    /// Writing it always asks: it can run code or widen what pixir may do.
+    ///
+    /// Names are compared without case, because some file systems do so.
+    pub fn is_protected(&self) -> bool {
+        let names: Vec<String> =
+            self.path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let last_two = names.windows(2).last();
+        last_two.is_some_and(|two| two == [".git", "config"])
+            || names.windows(3).any(|three| three[0] == ".git" && three[1] == "hooks")
+            || names.last().is_some_and(|last| matches!(*last, ".gitmodules" | ".envrc"))
+            || names.first().is_some_and(|first| matches!(*first, ".pixir" | ".git"))
+    }
+}
+
+/// What a tool learned of a file with its bytes.
+#[derive(Debug)]
+pub struct Contents {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Permission bits, to be kept when it is replaced.
+    pub mode: u32,
+}
+
+impl Workspace {
+    /// The workspace at this folder; a symlink to it is resolved once, here.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it is not a folder that can be opened.
+    pub fn open(root: &Path) -> Result<Workspace> {
+        let open = || -> io::Result<(PathBuf, Dir)> {
+            let root = root.canonicalize()?;
+            let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
+            Ok((root, dir))
+        };
+        let (root, dir) = open().map_err(|e| {
+            Error::new(
+                Code::NotFound,
+                format!("the workspace {} cannot be opened: {e}", root.display()),
+                "name an existing folder: --workspace DIR",
+            )
+            .with("input", root.display().to_string())
+        })?;
+        Ok(Workspace { root, dir, overflow: None })
+    }
+
+    /// The same root, with a folder of overflow files that may be read under their absolute paths.
+    #[must_use]
+    pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
+        self.overflow = Dir::open_ambient_dir(&folder, ambient_authority()).ok().map(|dir| (folder, dir));
+        self
+    }
+
+    /// The canonical root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Finds where a path that the model or a person gave lies.
+    ///
+    /// # Errors
+    /// `OUTSIDE_WORKSPACE` when it leaves the root by its text alone, `INVALID_ARGS` when it is no path.
+    pub fn locate(&self, given: &str) -> Result<Inside> {
+        if given.is_empty() || given.contains('\0') || given.len() > 4096 {
+            return Err(Error::new(
+                Code::InvalidArgs,
+                "the path is empty, too long or holds a NUL byte",
+                "give a path relative to the workspace",
+            ));
+        }
+        let path = Path::new(given);
+        if let Some((folder, _)) = &self.overflow
+            && let Ok(rest) = path.strip_prefix(folder)
+        {
+            return Ok(Inside { path: fold(rest).ok_or_else(|| self.outside(given))?, overflow: true });
+        }
+        let relative =
+            if path.is_absolute() { path.strip_prefix(&self.root).map_err(|_| self.outside(given))? } else { path };
+        Ok(Inside { path: fold(relative).ok_or_else(|| self.outside(given))?, overflow: false })
+    }
+
+    fn outside(&self, given: &str) -> Error {
+        Error::new(
+            Code::OutsideWorkspace,
+            format!("`{}` is outside the workspace {}", given.escape_debug(), self.root.display()),
+            "a path inside the workspace",
+        )
+        .with("input", given)
+    }
+
+    fn dir_of(&self, at: &Inside) -> &Dir {
+        match &self.overflow {
+            Some((_, dir)) if at.overflow => dir,
+            _ => &self.dir,
+        }
+    }
+
+    /// Reads a regular file whole.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
+    pub fn read(&self, at: &Inside) -> Result<Contents> {
+        let dir = self.dir_of(at);
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(O_NONBLOCK);
+        // A folder or a FIFO is refused before it is opened; the open handle is judged again, for it may have been swapped.
+        let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        if !before.is_file() {
+            return Err(not_regular(at, before.is_dir()));
+        }
+        let mut file = dir.open_with(at.as_path(), &options).map_err(|e| self.io("read", at, &e))?;
+        let metadata = file.metadata().map_err(|e| self.io("read", at, &e))?;
+        if !metadata.is_file() {
+            return Err(not_regular(at, metadata.is_dir()));
+        }
+        if metadata.len() > MAX_WHOLE {
+            return Err(Error::new(
+                Code::ReadFailed,
+                format!("{} is {} MB; at most {} MB are read", at.display(), metadata.len() >> 20, MAX_WHOLE >> 20),
+                "bash with head, tail or grep",
+            ));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+        file.read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
+        Ok(Contents { bytes, mode: metadata.mode() & 0o777 })
+    }
+
+    /// Reads a file that may not be there.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`], except that a missing file is `None`.
+    pub fn read_if_there(&self, at: &Inside) -> Result<Option<Contents>> {
+        match self.read(at) {
+            Ok(contents) => Ok(Some(contents)),
+            Err(e) if e.code == Code::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Replaces or makes a file in one step: it holds the old bytes or the new, never anything between.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED` when the target is a symlink or no regular file or the disk refuses, `OUTSIDE_WORKSPACE`.
+    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<()> {
+        self.check_writable(at)?;
+        let failed = |e: &io::Error| self.io("write", at, e);
+        let parent = at.path.parent().unwrap_or(Path::new(""));
+        if !parent.as_os_str().is_empty() {
+            self.dir.create_dir_all(parent).map_err(|e| failed(&e))?;
+        }
+        let folder = if parent.as_os_str().is_empty() { self.dir.try_clone() } else { self.dir.open_dir(parent) }
+            .map_err(|e| failed(&e))?;
+        let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        let temporary = format!(".pixir-{:x}.tmp", uuid::Uuid::now_v7().as_u128());
+        let write = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
+            let mut file = folder.open_with(&temporary, &options)?;
+            file.write_all(bytes)?;
+            if let Some(mode) = mode {
+                file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
+            }
+            file.sync_all()?;
+            folder.rename(&temporary, &folder, name)
+        };
+        write().map_err(|e| {
+            let _ = folder.remove_file(&temporary);
+            failed(&e)
+        })
+    }
+
+    /// Fails for what [`Workspace::replace`] would refuse, before a person is asked about it.
+    ///
+    /// # Errors
+    /// As [`Workspace::replace`].
+    pub fn check_writable(&self, at: &Inside) -> Result<()> {
+        if at.overflow {
+            return Err(Error::new(
+                Code::WriteFailed,
+                "saved outputs cannot be written",
+                "a path inside the workspace",
+            )
+            .with("input", at.display()));
+        }
+        match self.dir.symlink_metadata(at.as_path()) {
+            Ok(metadata) if metadata.is_symlink() => Err(Error::new(
+                Code::WriteFailed,
+                format!("{} is a symlink", at.display()),
+                "the path of the file that it points to",
+            )
+            .with("input", at.display())),
+            Ok(metadata) if !metadata.is_file() => {
+                let mut error = not_regular(at, metadata.is_dir());
+                error.code = Code::WriteFailed;
+                Err(error)
+            }
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(self.io("write", at, &e)),
+        }
+    }
+
+    /// Whether this is a folder inside the workspace.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink.
+    pub fn is_folder(&self, at: &Inside) -> Result<bool> {
+        Ok(self.dir_of(at).metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
+    }
+
+    /// Names in a folder: folders end in `/`, symlinks in `@`; sorted.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `READ_FAILED`.
+    pub fn list(&self, at: &Inside) -> Result<Vec<(String, u64)>> {
+        let dir = self.dir_of(at);
+        let list = || -> io::Result<Vec<(String, u64)>> {
+            let mut names = Vec::new();
+            for entry in dir.read_dir(at.as_path())? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                let mark = if kind.is_dir() {
+                    "/"
+                } else if kind.is_symlink() {
+                    "@"
+                } else {
+                    ""
+                };
+                let size = entry.metadata().map_or(0, |m| m.len());
+                names.push((format!("{}{mark}", entry.file_name().to_string_lossy()), size));
+            }
+            names.sort();
+            Ok(names)
+        };
+        list().map_err(|e| self.io("list", at, &e))
+    }
+
+    fn io(&self, verb: &str, at: &Inside, e: &io::Error) -> Error {
+        let shown = at.display();
+        let shown = shown.escape_debug();
+        let input = at.display();
+        match e.kind() {
+            // cap-std has no errno for a path that led out; the kernel's own refusal has one.
+            io::ErrorKind::PermissionDenied if e.raw_os_error().is_none() => {
+                let mut error = self.outside(&input);
+                error.message = format!("`{shown}` leads outside the workspace through a symlink");
+                error
+            }
+            io::ErrorKind::NotFound => {
+                Error::new(Code::NotFound, format!("there is no `{shown}`"), self.hint_for(at)).with("input", input)
+            }
+            _ => {
+                let code = if verb == "write" { Code::WriteFailed } else { Code::ReadFailed };
+                Error::new(code, format!("{verb} `{shown}`: {e}"), "check the path and its permissions")
+                    .with("input", input)
+            }
+        }
+    }
+
+    fn hint_for(&self, at: &Inside) -> String {
+        let parent = at.path.parent().unwrap_or(Path::new(""));
+        let name = at.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let listed = self.list(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
+        match crate::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
+            Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
+            None => "find or ls to see what is there".to_owned(),
+        }
+    }
+}
+
+fn not_regular(at: &Inside, folder: bool) -> Error {
+    let (what, fix) = if folder { ("a folder", "ls to list it") } else { ("not a regular file", "a regular file") };
+    Error::new(Code::NotRegularFile, format!("`{}` is {what}", at.display()), fix).with("input", at.display())
+}
+
+/// `.` and `..` worked out by text; `None` when that leaves the root.
+fn fold(path: &Path) -> Option<PathBuf> {
+    let mut folded = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) => folded.push(name),
+            Component::ParentDir => {
+                if !folded.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn fixture() -> (tempfile::TempDir, Workspace) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("app");
+        std::fs::create_dir_all(root.join("src")).expect("mkdir");
+        std::fs::create_dir_all(folder.path().join("app-evil")).expect("mkdir");
+        std::fs::write(root.join("src/a.txt"), "a").expect("write");
+        std::fs::write(folder.path().join("secret"), "s").expect("write");
+        std::fs::write(folder.path().join("app-evil/x"), "x").expect("write");
+        symlink("../secret", root.join("link")).expect("symlink");
+        symlink("..", root.join("up")).expect("symlink");
+        symlink("src/a.txt", root.join("inner")).expect("symlink");
+        symlink("loop", root.join("loop")).expect("symlink");
+        let workspace = Workspace::open(&root).expect("open");
+        (folder, workspace)
+    }
+
+    #[test]
+    fn nothing_outside_can_be_read_or_made_by_any_spelling() {
+        let (folder, workspace) = fixture();
+        let evil = folder.path().join("app-evil/x");
+        for path in [
+            "../secret",
+            "src/../../secret",
+            "/etc/passwd",
+            "link",
+            "up/secret",
+            "up/app-evil/x",
+            evil.to_str().expect("text"),
+            "/proc/self/root/etc/passwd",
+        ] {
+            let refused = workspace.locate(path).and_then(|at| workspace.read(&at).map(|_| ())).expect_err(path);
+            assert_eq!(refused.code, Code::OutsideWorkspace, "{path}");
+            let refused = workspace.locate(path).and_then(|at| workspace.replace(&at, b"!", None)).expect_err(path);
+            assert!(matches!(refused.code, Code::OutsideWorkspace | Code::WriteFailed), "{path}: {refused:?}");
+        }
+        let refused = workspace
+            .locate("up/new")
+            .and_then(|at| workspace.replace(&at, b"!", None))
+            .expect_err("through a folder link");
+        assert_eq!(refused.code, Code::OutsideWorkspace);
+        assert!(!folder.path().join("new").exists());
+        assert_eq!(std::fs::read(folder.path().join("secret")).expect("read"), b"s");
+    }
+
+    #[test]
+    fn inside_every_usual_spelling_works_and_odd_files_are_refused_at_once() {
+        let (folder, workspace) = fixture();
+        for path in [
+            "src/a.txt",
+            "./src//a.txt",
+            "src/../src/a.txt",
+            "inner",
+            workspace.root().join("src/a.txt").to_str().expect("text"),
+        ] {
+            assert_eq!(workspace.read(&workspace.locate(path).expect(path)).expect(path).bytes, b"a");
+        }
+        assert_eq!(
+            workspace.read(&workspace.locate("loop").expect("by text")).expect_err("a loop").kind().name(),
+            "read_failed"
+        );
+        let fifo = folder.path().join("app/fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        assert_eq!(
+            workspace.read(&workspace.locate("fifo").expect("by text")).expect_err("a fifo").code,
+            Code::NotRegularFile
+        );
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_a_symlink_is_not_written_through() {
+        let (folder, workspace) = fixture();
+        let script = folder.path().join("app/run.sh");
+        std::fs::write(&script, "old").expect("write");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+        let at = workspace.locate("run.sh").expect("locate");
+        let before = workspace.read(&at).expect("read");
+        workspace.replace(&at, b"new", Some(before.mode)).expect("replace");
+        assert_eq!(workspace.read(&at).expect("read").mode, 0o755);
+        let error = workspace.replace(&workspace.locate("inner").expect("locate"), b"x", None).expect_err("a symlink");
+        assert_eq!(error.code, Code::WriteFailed);
+        assert!(
+            !std::fs::read_dir(folder.path().join("app")).expect("list").any(|e| e
+                .expect("entry")
+                .file_name()
+                .to_string_lossy()
+                .contains(".tmp"))
+        );
+    }
+
+    #[test]
+    fn what_could_run_code_later_is_protected_in_any_case() {
+        let (_folder, workspace) = fixture();
+        for path in [
+            ".git/config",
+            ".GIT/hooks/pre-commit",
+            "sub/.git/hooks/x",
+            ".pixir/config.toml",
+            ".envrc",
+            "sub/.gitmodules",
+        ] {
+            assert!(workspace.locate(path).expect(path).is_protected(), "{path}");
+        }
+        for path in ["src/a.txt", ".github/workflows/ci.yml", "git/config"] {
+            assert!(!workspace.locate(path).expect(path).is_protected(), "{path}");
+        }
+    }
+}
