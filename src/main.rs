@@ -1,1 +1,240 @@
-fn main(){}
+//! The front door: arguments → Harness → a Presenter; an error → an exit code.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::{ContextKind, ErrorKind as ClapKind};
+use pixir_core::error::nearest;
+use pixir_core::event::{Mode, SessionId};
+use pixir_core::{Code, Error, Result};
+
+mod args; // every command and flag
+mod commands; // one file per command
+mod demo; // the embedded task in a temporary workspace
+mod headless; // the Presenter without a screen
+mod narrate; // events as lines of text
+mod output; // the one writer to stdout
+mod screen; // the terminal Presenter, launched
+mod setup; // arguments and environment → Harness
+
+use args::{Cli, Command, Format, OutputOptions, SessionsCommand, ToolsCommand};
+use headless::{Job, Story};
+use output::Output;
+use setup::Asker;
+
+/// The most that is read from stdin as a prompt, bytes.
+const MAX_STDIN: u64 = 10 << 20;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return ExitCode::from(usage(&e)),
+    };
+    let output = Output::new(&cli.out);
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!("panic: {panic}\n{}", std::backtrace::Backtrace::force_capture())
+    }));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(cli, &output))).unwrap_or_else(|_| {
+        Err(Error::new(
+            Code::CommandFailed,
+            "pixir broke off because of a fault of its own",
+            "pixir.log in the state folder has the details; please report it",
+        ))
+    });
+    let code = outcome.unwrap_or_else(|error| {
+        if output.format == Format::Jsonl {
+            let mut result = error.envelope();
+            result["type"] = "result".into();
+            output.line(&result.to_string());
+        }
+        output.error(&error);
+        error.code.exit().max(1)
+    });
+    ExitCode::from(code)
+}
+
+fn run(cli: Cli, output: &Output) -> Result<u8> {
+    let around = setup::surroundings();
+    let Cli { prompt, run, command, .. } = cli;
+    match command {
+        Some(Command::Schema { events, script }) => {
+            let document = match (events, script) {
+                (true, _) => commands::schema::events(),
+                (_, true) => commands::schema::scripts(),
+                (false, false) => commands::schema::contract(),
+            };
+            output.document(&document);
+            Ok(0)
+        }
+        Some(Command::Doctor { online }) => runtime().block_on(async {
+            let providers = match setup::config(&around) {
+                Ok(config) => {
+                    let wishes = setup::wishes(&run);
+                    pixir_core::provider::choose::Providers::find(&wishes, &config, &around).await
+                }
+                Err(e) => Err(e),
+            };
+            Ok(commands::doctor::run(&around, providers, online, output).await)
+        }),
+        Some(Command::Sessions { command: SessionsCommand::List { all, limit } }) => {
+            let harness = setup::offline(&run, &around)?;
+            commands::sessions::list(&harness, &around.home, all, limit, output);
+            Ok(0)
+        }
+        Some(Command::Tools { command }) => {
+            let harness = setup::offline(&run, &around)?;
+            match command {
+                ToolsCommand::List => commands::tools::list(&harness, output),
+                ToolsCommand::Show { name } => commands::tools::show(&harness, &name, output)?,
+                ToolsCommand::Run { name, args } => {
+                    let mode = if run.write { Mode::Auto } else { Mode::ReadOnly };
+                    return runtime().block_on(commands::tools::run(&harness, &name, &args, mode, run.dry_run, output));
+                }
+            }
+            Ok(0)
+        }
+        Some(Command::Demo) => {
+            setup::diagnostics(&around);
+            demo::run(&run, &around, output)
+        }
+        Some(Command::Resume { id, prompt, last, read_only }) => {
+            setup::diagnostics(&around);
+            let (id, prompt) = match (last, id) {
+                // With --last the first word is not an id but what is wanted next.
+                (true, word) => (None, prompt.or(word)),
+                (false, id) => (id, prompt),
+            };
+            let open = match id {
+                Some(id) => screen::Open::Resume(SessionId::parse(&id)?),
+                None => screen::Open::Latest,
+            };
+            let open = if read_only { open.read_only() } else { open };
+            present(&run, &around, open, prompt, output)
+        }
+        None => {
+            setup::diagnostics(&around);
+            check_command(prompt.as_deref())?;
+            present(&run, &around, screen::Open::New, prompt, output)
+        }
+    }
+}
+
+/// The terminal interface where there is a terminal; one Turn where that was asked for.
+fn present(
+    run: &args::RunOptions,
+    around: &pixir_core::config::Surroundings,
+    open: screen::Open,
+    prompt: Option<String>,
+    output: &Output,
+) -> Result<u8> {
+    if !run.headless && screen::is_possible(around) && !output.is_json() {
+        return screen::run(run, around, open, prompt);
+    }
+    let prompt = match prompt {
+        Some(prompt) => prompt,
+        None if run.headless || output.is_json() => stdin_prompt()?,
+        None => return Err(no_prompt()),
+    };
+    if prompt.trim().is_empty() {
+        return Err(no_prompt());
+    }
+    let workspace = setup::workspace(run)?;
+    runtime().block_on(async {
+        let harness = setup::harness(run, around, &workspace, Asker::Nobody).await?;
+        let handle = open.open(&harness)?;
+        let job = Job { prompt, skill: run.skill.clone(), output, blobs: harness.blobs().clone(), story: Story::Aside };
+        Ok(headless::run(&handle, job).await)
+    })
+}
+
+fn no_prompt() -> Error {
+    Error::new(
+        Code::NoPrompt,
+        "there is no prompt, and no terminal to type one",
+        "pixir --headless \"your prompt\", or pipe the prompt to it",
+    )
+}
+
+fn stdin_prompt() -> Result<String> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err(no_prompt());
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|e| {
+        Error::new(Code::StdinError, format!("read the prompt from stdin: {e}"), "give it as an argument")
+    })?;
+    if bytes.len() as u64 > MAX_STDIN {
+        return Err(Error::new(
+            Code::StdinError,
+            "the prompt on stdin is larger than 10 MB",
+            "put it into a file and name the file",
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        Error::new(Code::StdinError, "the prompt on stdin is not UTF-8 text", "convert it, or name a file")
+    })
+}
+
+/// One word that is nearly a command was meant as one.
+fn check_command(prompt: Option<&str>) -> Result<()> {
+    let Some(word) = prompt.filter(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+    else {
+        return Ok(());
+    };
+    if std::env::args().any(|arg| arg == "--") {
+        return Ok(());
+    }
+    let known = ["demo", "resume", "sessions", "tools", "schema", "doctor", "help"];
+    match nearest(word, known) {
+        Some(near) => Err(Error::new(
+            Code::UnknownCommand,
+            format!("there is no command `{word}`"),
+            format!("pixir {near} (to send the word as a prompt: pixir -- {word})"),
+        )
+        .with("input", word)),
+        None => Ok(()),
+    }
+}
+
+/// Help and version are results; everything else that the parser says is a usage error like any other.
+fn usage(e: &clap::Error) -> u8 {
+    match e.kind() {
+        ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
+            let _ = e.print();
+            return 0;
+        }
+        ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = e.print();
+            return 2;
+        }
+        _ => {}
+    }
+    let context = |kind| e.get(kind).map(ToString::to_string);
+    let code = match e.kind() {
+        ClapKind::UnknownArgument => Code::UnknownFlag,
+        ClapKind::InvalidSubcommand => Code::UnknownCommand,
+        _ => Code::Usage,
+    };
+    let rendered = e.to_string();
+    let first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let fix = context(ContextKind::SuggestedArg)
+        .or_else(|| context(ContextKind::SuggestedSubcommand))
+        .or_else(|| context(ContextKind::SuggestedValue));
+    let fix = fix.map_or_else(|| "pixir --help".to_owned(), |near| format!("did you mean {near}?"));
+    let mut error = Error::new(code, first, fix);
+    if let Some(input) = context(ContextKind::InvalidArg).or_else(|| context(ContextKind::InvalidSubcommand)) {
+        error = error.with("input", input);
+    }
+    // The parser failed, so the wish for JSON is read from the words themselves.
+    let words: Vec<String> = std::env::args().collect();
+    let json = words.iter().any(|w| w == "--json" || w == "--format=json" || w == "--format=jsonl")
+        || words.windows(2).any(|w| w[0] == "--format" && w[1].starts_with("json"));
+    Output::new(&OutputOptions { json, ..OutputOptions::default() }).error(&error);
+    code.exit()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime can be built")
+}

@@ -295,6 +295,13 @@ impl History {
         self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
     }
 
+    /// Whether this entry stands right after one on the path, with nothing of another branch between.
+    pub fn stands_on_path(&self, entry: &Entry) -> bool {
+        let after = self.entries.partition_point(|e| e.seq <= entry.seq);
+        let before = (0..after).rev().find(|i| self.entries[*i].fact.is_conversation());
+        before.is_some_and(|index| self.path.binary_search(&index).is_ok())
+    }
+
     /// The conversation entries from the root to this one.
     pub fn path_of(&self, seq: u64) -> Vec<Arc<Entry>> {
         self.index_of(seq).map_or_else(Vec::new, |index| {

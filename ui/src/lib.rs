@@ -1,1 +1,24 @@
+//! The terminal Presenter: turns each action into an Input, and draws the Events that come back.
+//!
+//! It keeps no fact about the conversation that it could not rebuild from the event stream.
+#![warn(missing_docs)]
 
+mod app; // the loop: wait, drain, update, draw
+pub mod script;
+mod terminal; // the terminal, taken and given back // the same without a terminal
+
+mod action; // every verb once, with its keys
+mod slash; // slash commands
+mod state; // everything on the screen
+mod update; // its two doors: what the person did, what the Session said
+
+mod composer; // the draft of the person
+mod overlay;
+mod transcript; // events as cells, and the draft that grows
+mod viewport; // the window over them // layers over the transcript
+
+mod render; // text and data → lines
+pub mod theme;
+mod view; // state → frame // colours by meaning
+
+pub use app::{Farewell, Launch, run};

@@ -96,6 +96,11 @@ pub struct ScriptedError {
     pub message: String,
 }
 
+/// The JSON Schema of a script file.
+pub fn schema() -> Value {
+    schemars::schema_for!(Script).to_value()
+}
+
 /// A Provider that follows a [`Script`].
 #[derive(Debug)]
 pub struct Scripted {

@@ -1,0 +1,219 @@
+//! Every command and flag; help, `schema` and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A terminal coding assistant: fast, calm, safe, honest.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pixir",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = false,
+    subcommand_negates_reqs = true
+)]
+#[command(after_help = "Examples:
+  pixir                                 open the terminal interface here
+  pixir \"why does the build fail?\"      open it and send this
+  pixir demo                            see it work, without a key or a network
+  pixir --headless --json \"summarise\"   one turn, one JSON document
+  pixir resume --last                   go on where you stopped")]
+pub(crate) struct Cli {
+    /// What you want; without it the terminal interface opens empty
+    pub(crate) prompt: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+
+    #[command(flatten)]
+    pub(crate) out: OutputOptions,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// How a Session is run.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Run options")]
+pub(crate) struct RunOptions {
+    /// Run one turn without the terminal interface, then exit; the prompt may come from stdin
+    #[arg(long, global = true)]
+    pub(crate) headless: bool,
+    /// Model, as NAME or PROVIDER/NAME
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Provider that is set up, or script:FILE for a scripted model
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Language of the server at --base-url: responses or chat
+    #[arg(long, global = true, value_name = "D")]
+    pub(crate) dialect: Option<String>,
+    /// Server to use, like http://127.0.0.1:8080/v1; its key comes from PIXIR_API_KEY
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// How hard the model should think: low, medium, high
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) effort: Option<String>,
+    /// What may run without asking: read-only, ask or auto
+    #[arg(long, global = true, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
+    /// Let it change things without asking, as --mode auto does
+    #[arg(long, global = true, conflicts_with = "mode")]
+    pub(crate) write: bool,
+    /// Folder to work in
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Skill to activate before the prompt
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) skill: Option<String>,
+    /// Most rounds of tool calls in a turn
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) max_rounds: Option<u32>,
+    /// Most seconds that a turn may take
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub(crate) deadline: Option<u64>,
+    /// Only plan what would change: tools that change things say what they would do
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
+    /// Never wait for a person: a question becomes a refusal
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
+    /// Theme of the terminal interface
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) theme: Option<String>,
+}
+
+/// How results and errors are written.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output options")]
+pub(crate) struct OutputOptions {
+    /// Form of the result on stdout
+    #[arg(long, global = true, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// The same as --format json
+    #[arg(long, global = true, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// Form of JSON errors on stderr
+    #[arg(long, global = true, value_enum, default_value = "envelope")]
+    pub(crate) error_format: ErrorFormat,
+}
+
+impl OutputOptions {
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format.unwrap_or_default() }
+    }
+}
+
+/// Forms of a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text for people
+    #[default]
+    Plain,
+    /// One JSON document
+    Json,
+    /// One event a line, then one result
+    Jsonl,
+    /// Tab-separated lines, for lists
+    Tsv,
+}
+
+/// Forms of a JSON error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ErrorFormat {
+    /// `error` is an object with kind, message and details
+    #[default]
+    Envelope,
+    /// `error` is the message
+    Flat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch pixir find, fix and test a bug in a sample project; no key and no network
+    #[command(after_help = "Examples:\n  pixir demo\n  pixir demo --headless --json")]
+    Demo,
+    /// Go on with an earlier session
+    #[command(after_help = "Examples:\n  pixir resume --last\n  pixir resume 20261121T203012-0a1b2c \"now the tests\"")]
+    Resume {
+        /// The session; `pixir sessions list` shows them
+        #[arg(required_unless_present = "last")]
+        id: Option<String>,
+        /// What you want next
+        prompt: Option<String>,
+        /// The latest session of this workspace
+        #[arg(long)]
+        last: bool,
+        /// Only look: nothing is written, and another pixir may have it open
+        #[arg(long)]
+        read_only: bool,
+    },
+    /// List sessions
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// List, show and run the tools that models use
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Tools {
+        #[command(subcommand)]
+        command: ToolsCommand,
+    },
+    /// Print the machine-readable contract: commands, flags, exit codes, error kinds, events
+    #[command(after_help = "Examples:\n  pixir schema | jq '.exit_codes'\n  pixir schema --events")]
+    Schema {
+        /// JSON Schema of every event instead
+        #[arg(long, conflicts_with = "script")]
+        events: bool,
+        /// JSON Schema of script files instead
+        #[arg(long)]
+        script: bool,
+    },
+    /// Check this machine: settings, credentials, state folder, terminal, sandbox
+    #[command(after_help = "Examples:\n  pixir doctor\n  pixir doctor --online --json")]
+    Doctor {
+        /// Also ask the chosen provider for its models
+        #[arg(long)]
+        online: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Sessions of this workspace, the latest first
+    #[command(after_help = "Examples:\n  pixir sessions list\n  pixir sessions list --all --format tsv")]
+    List {
+        /// Those of every workspace
+        #[arg(long)]
+        all: bool,
+        /// Most lines
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// Names and what they do
+    #[command(after_help = "Examples:\n  pixir tools list\n  pixir tools list --json")]
+    List,
+    /// One tool in full: arguments, streams, whether it changes things
+    #[command(after_help = "Examples:\n  pixir tools show edit")]
+    Show {
+        /// The tool
+        name: String,
+    },
+    /// Run one tool, as a model would; what changes things needs --write
+    #[command(
+        after_help = "Examples:\n  pixir tools run read '{\"path\": \"README.md\"}'\n  pixir tools run write '{\"path\": \"a.txt\", \"content\": \"hi\"}' --dry-run"
+    )]
+    Run {
+        /// The tool
+        name: String,
+        /// Its arguments, a JSON object
+        #[arg(default_value = "{}")]
+        args: String,
+    },
+}

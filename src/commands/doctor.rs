@@ -1,0 +1,213 @@
+//! `pixir doctor`: what this machine gives, each line with its fix.
+
+use std::fs::{self, File};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pixir_core::config::Surroundings;
+use pixir_core::error::Result;
+use pixir_core::provider::choose::Providers;
+use serde_json::json;
+
+use crate::output::Output;
+use crate::setup;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grade {
+    Pass,
+    Warn,
+    Fail,
+}
+
+struct Finding {
+    name: &'static str,
+    grade: Grade,
+    says: String,
+    fix: Option<String>,
+}
+
+fn pass(name: &'static str, says: impl Into<String>) -> Finding {
+    Finding { name, grade: Grade::Pass, says: says.into(), fix: None }
+}
+
+fn warn(name: &'static str, says: impl Into<String>, fix: &str) -> Finding {
+    Finding { name, grade: Grade::Warn, says: says.into(), fix: Some(fix.into()) }
+}
+
+fn fail(name: &'static str, says: impl Into<String>, fix: &str) -> Finding {
+    Finding { name, grade: Grade::Fail, says: says.into(), fix: Some(fix.into()) }
+}
+
+/// Checks everything that can be checked without a network, and the Provider when asked to.
+pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, online: bool, output: &Output) -> u8 {
+    let mut findings = vec![pass(
+        "version",
+        format!("pixir {} ({} {})", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH),
+    )];
+    findings.push(config(around));
+    findings.push(credentials(around));
+    match &providers {
+        Ok(it) if it.provider == "demo" => findings.push(warn(
+            "provider",
+            format!("demo: {}", it.why),
+            "export OPENAI_API_KEY=…, or start a local server, or give --base-url",
+        )),
+        Ok(it) => findings.push(pass(
+            "provider",
+            format!("{}/{} ({}; {})", it.provider, it.model, it.describe(&it.provider), it.why),
+        )),
+        Err(e) => findings.push(fail("provider", e.message.clone(), &e.remediation)),
+    }
+    if let (true, Ok(it)) = (online, &providers) {
+        findings.push(reachable(it).await);
+    }
+    findings.extend(state_folder(&around.home));
+    findings.push(program("bash", "install bash: the bash tool needs it"));
+    findings.push(warn(
+        "sandbox",
+        "none in this build: allowed commands run with your own rights",
+        "keep --mode ask, and read what you allow",
+    ));
+    findings.extend(terminal(around));
+    report(&findings, output)
+}
+
+fn config(around: &Surroundings) -> Finding {
+    let Some(path) = setup::config_path(around) else {
+        return warn("config", "no home folder is known, so no config.toml is read", "set HOME or PIXIR_CONFIG_HOME");
+    };
+    match setup::config(around) {
+        Ok(_) if path.exists() => pass("config", path.display().to_string()),
+        Ok(_) => pass("config", format!("{} is not there; defaults are used", path.display())),
+        Err(e) => fail("config", e.message, &e.remediation),
+    }
+}
+
+fn credentials(around: &Surroundings) -> Finding {
+    let known = ["OPENAI_API_KEY", "OPENROUTER_API_KEY", "PIXIR_API_KEY"];
+    let set: Vec<&str> = known.into_iter().filter(|name| around.variable(name).is_some()).collect();
+    let unused = if around.variable("ANTHROPIC_API_KEY").is_some() {
+        "; ANTHROPIC_API_KEY is set, but this build does not speak that dialect yet"
+    } else {
+        ""
+    };
+    if set.is_empty() {
+        warn(
+            "credentials",
+            format!("none of {} is set{unused}", known.join(", ")),
+            "export OPENAI_API_KEY=… (a local server needs none)",
+        )
+    } else {
+        pass("credentials", format!("{} set{unused}", set.join(", ")))
+    }
+}
+
+async fn reachable(providers: &Providers) -> Finding {
+    let prefix = format!("{}/", providers.provider);
+    let models: Vec<String> =
+        providers.models(Duration::from_secs(10)).await.into_iter().filter(|m| m.starts_with(&prefix)).collect();
+    if models.is_empty() {
+        return fail(
+            "online",
+            format!("{} lists no models", providers.provider),
+            "check the key, --base-url and the connection",
+        );
+    }
+    pass("online", format!("{} lists {} models", providers.provider, models.len()))
+}
+
+fn state_folder(home: &Path) -> Vec<Finding> {
+    let probe = || -> std::io::Result<(Duration, bool)> {
+        fs::create_dir_all(home)?;
+        let path = home.join(format!(".doctor-{}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        file.write_all(b"probe")?;
+        let began = Instant::now();
+        file.sync_data()?;
+        let took = began.elapsed();
+        file.try_lock().map_err(std::io::Error::from)?;
+        let second = File::open(&path)?.try_lock().is_err();
+        fs::remove_file(&path)?;
+        Ok((took, second))
+    };
+    match probe() {
+        Ok((took, excludes)) => {
+            let mut findings = vec![pass(
+                "state",
+                format!("{} is writable; one sync took {:.2} ms", home.display(), took.as_secs_f64() * 1e3),
+            )];
+            findings.push(if excludes {
+                pass("lock", "a second writer is kept out")
+            } else {
+                fail(
+                    "lock",
+                    "this file system does not keep a second writer out",
+                    "set PIXIR_HOME to a folder on a local disk",
+                )
+            });
+            findings
+        }
+        Err(e) => vec![fail(
+            "state",
+            format!("{}: {e}", home.display()),
+            "make it writable, or set PIXIR_HOME to a folder that is",
+        )],
+    }
+}
+
+fn program(name: &'static str, fix: &str) -> Finding {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
+    if found { pass(name, "found") } else { fail(name, "not found in PATH", fix) }
+}
+
+fn terminal(around: &Surroundings) -> Vec<Finding> {
+    let term = around.variable("TERM").unwrap_or("(not set)");
+    if !std::io::stdout().is_terminal() {
+        return vec![pass("terminal", format!("stdout is not a terminal (TERM={term}); use --headless"))];
+    }
+    let mut findings = vec![if term == "dumb" {
+        warn("terminal", "TERM=dumb", "use --headless, or a terminal with cursor movement")
+    } else {
+        pass("terminal", format!("TERM={term}"))
+    }];
+    let truecolor = around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit");
+    findings.push(if truecolor {
+        pass("colour", "16 million colours")
+    } else {
+        warn(
+            "colour",
+            "COLORTERM does not promise 16 million colours; themes are shown in 256",
+            "export COLORTERM=truecolor, if the terminal has them",
+        )
+    });
+    if around.variable("TMUX").is_some() {
+        findings.push(pass("tmux", "inside tmux; copying needs: set -g allow-passthrough on"));
+    }
+    findings
+}
+
+fn report(findings: &[Finding], output: &Output) -> u8 {
+    let failed = findings.iter().any(|f| f.grade == Grade::Fail);
+    let name = |grade| match grade {
+        Grade::Pass => "pass",
+        Grade::Warn => "warn",
+        Grade::Fail => "fail",
+    };
+    if output.is_json() {
+        let checks: Vec<_> = findings
+            .iter()
+            .map(|f| json!({ "name": f.name, "status": name(f.grade), "message": f.says, "fix": f.fix }))
+            .collect();
+        output.document(&json!({ "schemaVersion": 1, "ok": !failed, "checks": checks }));
+    } else {
+        for f in findings {
+            output.line(&format!("{}  {:<12} {}", name(f.grade), f.name, f.says));
+            if let Some(fix) = &f.fix {
+                output.line(&format!("      {:<12} fix: {fix}", ""));
+            }
+        }
+    }
+    if failed { 10 } else { 0 }
+}

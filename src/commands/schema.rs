@@ -1,0 +1,112 @@
+//! `pixir schema`: the contract, made from the same definitions that the program runs on.
+
+use clap::{ArgAction, Command, CommandFactory as _};
+use pixir_core::provider::script;
+use pixir_core::{Code, ErrorKind, Fact, Live};
+use serde_json::{Value, json};
+
+use crate::args::Cli;
+
+/// Exit codes that are no failure of a [`Code`]: number, name, meaning, retryable, side effects.
+const EXITS: [(u8, &str, &str, bool, &str); 17] = [
+    (0, "ok", "success", false, "complete"),
+    (1, "generic", "unclassified failure", false, "partial"),
+    (2, "usage", "bad invocation or arguments", false, "none"),
+    (3, "empty", "nothing was found", false, "none"),
+    (4, "auth", "authentication is missing or failed", false, "none"),
+    (5, "not_found", "the named thing does not exist", false, "none"),
+    (6, "permission", "not allowed", false, "none"),
+    (7, "rate_limited", "the provider wants a pause", true, "partial"),
+    (8, "retryable", "network, provider or time; trying again may succeed", true, "partial"),
+    (9, "partial", "some targets succeeded; do not repeat the whole command", false, "partial"),
+    (10, "config", "misconfiguration", false, "none"),
+    (11, "write_refused", "this surface has no way to write", false, "none"),
+    (12, "mutation_blocked", "a change was refused; --write allows it", false, "partial"),
+    (13, "input_required", "a person's answer was needed", false, "partial"),
+    (14, "incomplete", "a budget ended the turn before its answer", true, "partial"),
+    (130, "interrupted", "SIGINT", true, "partial"),
+    (143, "terminated", "SIGTERM", true, "partial"),
+];
+
+pub(crate) fn contract() -> Value {
+    let exits: serde_json::Map<String, Value> = EXITS
+        .iter()
+        .map(|(code, name, meaning, retryable, effects)| {
+            (
+                code.to_string(),
+                json!({ "name": name, "meaning": meaning, "retryable": retryable, "side_effects": effects }),
+            )
+        })
+        .collect();
+    json!({
+        "schemaVersion": 1,
+        "tool": "pixir",
+        "version": env!("CARGO_PKG_VERSION"),
+        "commands": command(&Cli::command()),
+        "exit_codes": exits,
+        "error_kinds": ErrorKind::ALL,
+        "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": c.exit() })).collect::<Vec<_>>(),
+        "events": { "recorded": Fact::KINDS, "live": Live::KINDS },
+        "safety": { "write_gate": "--write", "dry_run": "--dry-run", "no_input": "--no-input", "default_mode_headless": "read-only" },
+    })
+}
+
+/// The JSON Schema of each recorded event's data, and of its envelope.
+pub(crate) fn events() -> Value {
+    json!({
+        "schemaVersion": 1,
+        "envelope": {
+            "v": "integer, the version of this envelope",
+            "id": "UUID version 7",
+            "session_id": "YYYYMMDDTHHMMSS-<6 hex>",
+            "seq": "integer from 0, or null for a live event",
+            "ts": "RFC 3339, UTC, milliseconds",
+            "turn": "integer from 1, or null",
+            "type": "one of recorded or live",
+            "data": "see recorded",
+            "chain": "in a log only: 32 hex digits, the first 128 bits of BLAKE3(previous chain, this line without its chain)",
+        },
+        "recorded": Fact::schemas(),
+        "live": Live::KINDS,
+    })
+}
+
+/// The JSON Schema of a script file.
+pub(crate) fn scripts() -> Value {
+    script::schema()
+}
+
+fn command(it: &Command) -> Value {
+    let args: Vec<Value> = it
+        .get_arguments()
+        .filter(|arg| !arg.is_global_set() || it.get_name() == "pixir")
+        .map(|arg| {
+            json!({
+                "name": arg.get_long().map_or_else(|| arg.get_id().to_string(), |long| format!("--{long}")),
+                "help": arg.get_help().map(ToString::to_string),
+                "required": arg.is_required_set(),
+                "takes_value": matches!(arg.get_action(), ArgAction::Set | ArgAction::Append),
+                "values": arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect::<Vec<_>>(),
+                "default": arg.get_default_values().iter().map(|v| v.to_string_lossy()).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "name": it.get_name(),
+        "about": it.get_about().map(ToString::to_string),
+        "args": args,
+        "commands": it.get_subcommands().map(command).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_ends_with_an_exit_code_that_has_a_name() {
+        for code in Code::ALL {
+            assert!(EXITS.iter().any(|(exit, ..)| *exit == code.exit()), "{}", code.name());
+        }
+    }
+}

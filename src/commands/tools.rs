@@ -1,0 +1,131 @@
+//! `pixir tools`: list them, show one, run one.
+
+use std::time::Instant;
+
+use pixir_core::event::Mode;
+use pixir_core::harness::Harness;
+use pixir_core::permissions::{Judgement, judge};
+use pixir_core::tools::ToolSpec;
+use pixir_core::tools::executor;
+use pixir_core::{Code, Error, Result};
+use serde_json::{Value, json};
+
+use crate::args::Format;
+use crate::output::Output;
+
+pub(crate) fn list(harness: &Harness, output: &Output) {
+    let specs = harness.registry().specs();
+    match output.format {
+        Format::Json | Format::Jsonl => {
+            output.document(&json!({ "schemaVersion": 1, "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }))
+        }
+        Format::Tsv => {
+            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)))
+        }
+        Format::Plain => {
+            specs.iter().for_each(|it| output.line(&format!("{:<12} {:<8} {}", it.name, access(it), it.description)))
+        }
+    }
+}
+
+pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()> {
+    let registry = harness.registry();
+    let (spec, _) = registry.find(name)?;
+    if output.is_json() {
+        output.document(&spec_json(spec));
+        return Ok(());
+    }
+    output.line(&format!(
+        "{} ({})\n\n{}\n\nStreams: {}\n\nArguments:",
+        spec.name,
+        access(spec),
+        spec.description,
+        spec.streams
+    ));
+    let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
+    for (key, property) in spec.parameters["properties"].as_object().into_iter().flatten() {
+        let need = if required.contains(&json!(key)) { "required" } else { "optional" };
+        output.line(&format!(
+            "  {key:<12} {:<8} {need:<9} {}",
+            property["type"].as_str().unwrap_or("any"),
+            property["description"].as_str().unwrap_or_default()
+        ));
+    }
+    output.line(&format!("\nExample:\n  pixir tools run {} '{}'", spec.name, example(spec)));
+    Ok(())
+}
+
+/// Runs one call as a Turn would: the same checks, the same permission, the same text for the model.
+pub(crate) async fn run(
+    harness: &Harness,
+    name: &str,
+    args: &str,
+    mode: Mode,
+    dry_run: bool,
+    output: &Output,
+) -> Result<u8> {
+    let args: Value = serde_json::from_str(args).map_err(|e| {
+        Error::new(Code::InvalidArgs, format!("the arguments are not JSON: {e}"), format!("pixir tools show {name}"))
+            .with("input", args)
+    })?;
+    let ctx = harness.tool_context("cli");
+    let registry = harness.registry();
+    let (_, tool) = registry.find(name)?;
+    let prepared = tool.prepare(args, &ctx)?;
+    let result = if dry_run {
+        executor::planned("cli", prepared.plan)
+    } else {
+        let refused = match judge(mode, &prepared.action, &[], harness.workspace()) {
+            Judgement::Allow { .. } => None,
+            Judgement::Ask { reason, .. } => Some(reason),
+            Judgement::Deny(error) => Some(error.message),
+        };
+        if let Some(reason) = refused {
+            return Err(Error::new(
+                Code::MutationBlocked,
+                reason,
+                "the same with --write, or with --dry-run to see the plan",
+            ));
+        }
+        let began = Instant::now();
+        executor::finish("cli", name, (prepared.run)(ctx).await, began.elapsed()).result
+    };
+    if output.is_json() {
+        output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
+    } else {
+        output.line(&result.output);
+    }
+    match &result.error {
+        Some(body) => Err(Error::new(
+            Code::from_name(&body.code).unwrap_or(Code::CommandFailed),
+            body.message.clone(),
+            body.remediation.clone(),
+        )),
+        None => Ok(0),
+    }
+}
+
+fn access(spec: &ToolSpec) -> &'static str {
+    if spec.reads_only { "reads" } else { "changes" }
+}
+
+fn spec_json(spec: &ToolSpec) -> Value {
+    json!({ "name": spec.name, "description": spec.description, "parameters": spec.parameters, "access": access(spec), "streams": spec.streams, "dry_run": true })
+}
+
+fn example(spec: &ToolSpec) -> Value {
+    let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
+    let value = |key: &str| match key {
+        "path" => json!("README.md"),
+        "pattern" => json!("*"),
+        "command" => json!("ls"),
+        "items" => json!([{ "step": "look", "status": "pending" }]),
+        _ => json!("text"),
+    };
+    required
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|key| (key.to_owned(), value(key)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,71 @@
+//! `pixir demo`: the embedded task, real tools on real files, in a workspace that is made for it.
+
+use std::sync::Arc;
+
+use pixir_core::config::{Config, Surroundings};
+use pixir_core::harness::Harness;
+use pixir_core::provider::choose::Providers;
+use pixir_core::provider::demo;
+use pixir_core::provider::script::Scripted;
+use pixir_core::{Code, Error, Result};
+
+use crate::args::RunOptions;
+use crate::headless::{self, Job, Story};
+use crate::output::{Output, chatter};
+use crate::screen;
+use crate::setup::{self, Asker};
+
+/// Runs the demo: on the screen where there is one, else as text or a document.
+pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> Result<u8> {
+    let failed = |e: std::io::Error| {
+        Error::new(
+            Code::WriteFailed,
+            format!("make the demo's workspace: {e}"),
+            "make the temporary folder writable (TMPDIR)",
+        )
+    };
+    let folder = tempfile::Builder::new().prefix("pixir-demo-").tempdir().map_err(failed)?;
+    demo::write_sample(folder.path()).map_err(failed)?;
+    // The demo is about the sample alone, so what was said of modes and models does not matter.
+    let run = RunOptions {
+        write: true,
+        mode: None,
+        dry_run: run.dry_run,
+        headless: run.headless,
+        no_input: run.no_input,
+        theme: run.theme.clone(),
+        ..RunOptions::default()
+    };
+    if !run.headless && !output.is_json() && screen::is_possible(around) {
+        return screen::run_demo(&run, around, folder.path());
+    }
+    let mut script = demo::script();
+    script.pace_ms = 0;
+    let harness = harness(&run, around, folder.path(), script)?;
+    crate::runtime().block_on(async {
+        let handle = harness.start()?;
+        let job = Job {
+            prompt: demo::PROMPT.into(),
+            skill: None,
+            output,
+            blobs: harness.blobs().clone(),
+            story: Story::Result,
+        };
+        let exit = headless::run(&handle, job).await;
+        if !output.is_json() {
+            chatter("this was the demo; `pixir doctor` says how to connect a model");
+        }
+        Ok(exit)
+    })
+}
+
+/// A harness in which the script plays the model.
+pub(crate) fn harness(
+    run: &RunOptions,
+    around: &Surroundings,
+    folder: &std::path::Path,
+    script: pixir_core::provider::script::Script,
+) -> Result<Harness> {
+    let providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
+    setup::assemble(run, around, folder, Asker::Nobody, &Config::default(), Arc::new(providers))
+}

@@ -1,0 +1,297 @@
+//! The Presenter without a screen: one Turn as text, as one document, or as lines of events.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pixir_core::blobs::Blobs;
+use pixir_core::changes::{self, FileDiff};
+use pixir_core::event::{
+    AssistantMessage, DecidedBy, Entry, Fact, Live, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
+};
+use pixir_core::present::human_duration;
+use pixir_core::session::Handle;
+use pixir_core::watch::Watch;
+use pixir_core::{Code, Error, Event, Input};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Format;
+use crate::narrate;
+use crate::output::{Output, chatter};
+
+/// The most of one file's diff in a result, characters.
+const MOST_DIFF: usize = 20_000;
+
+/// What to run in a Session that is open.
+pub(crate) struct Job<'a> {
+    pub(crate) prompt: String,
+    pub(crate) skill: Option<String>,
+    pub(crate) output: &'a Output,
+    /// Where file versions are kept.
+    pub(crate) blobs: Blobs,
+    /// Where the story of the Turn goes in plain text.
+    pub(crate) story: Story,
+}
+
+/// Where a person without a screen follows the Turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Story {
+    /// On stderr; stdout has only the answer.
+    Aside,
+    /// On stdout: it is what was asked for.
+    Result,
+}
+
+/// Runs one Turn to its end and returns the exit code. A result is written whatever happens.
+pub(crate) async fn run(handle: &Handle, job: Job<'_>) -> u8 {
+    let began = Instant::now();
+    let Some(mut watch) = handle.watch().await else {
+        job.output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
+        return 1;
+    };
+    let mut turn = Told::new(handle, &job);
+    if let Some(name) = job.skill.clone() {
+        handle.send(Input::ActivateSkill { name, args: String::new() }).await;
+    }
+    handle.send(Input::Prompt { text: job.prompt.clone() }).await;
+    turn.follow(handle, &mut watch).await;
+    handle.close().await;
+    turn.conclude(began)
+}
+
+/// What is known of the Turn so far.
+struct Told<'a> {
+    output: &'a Output,
+    story: Story,
+    session: String,
+    turn: Option<u32>,
+    answer: String,
+    streamed: String,
+    usage: Usage,
+    tool_calls: u64,
+    blobs: Blobs,
+    results: Vec<Arc<Entry>>,
+    denials: Vec<Value>,
+    denied: Option<Code>,
+    end: Option<TurnEnded>,
+    refused: Option<Error>,
+    /// The signal that asked us to stop, as an exit code.
+    stopped: Option<u8>,
+}
+
+impl<'a> Told<'a> {
+    fn new(handle: &Handle, job: &Job<'a>) -> Told<'a> {
+        Told {
+            output: job.output,
+            story: job.story,
+            session: handle.id().to_string(),
+            turn: None,
+            answer: String::new(),
+            streamed: String::new(),
+            usage: Usage::default(),
+            tool_calls: 0,
+            blobs: job.blobs.clone(),
+            results: Vec::new(),
+            denials: Vec::new(),
+            denied: None,
+            end: None,
+            refused: None,
+            stopped: None,
+        }
+    }
+
+    async fn follow(&mut self, handle: &Handle, watch: &mut Watch) {
+        let mut interrupt = signal(SignalKind::interrupt()).expect("signals can be listened to");
+        let mut terminate = signal(SignalKind::terminate()).expect("signals can be listened to");
+        let mut hangup = signal(SignalKind::hangup()).expect("signals can be listened to");
+        loop {
+            let stop = tokio::select! {
+                event = watch.next() => {
+                    let Some(event) = event else { return };
+                    self.hear(handle, &event);
+                    if self.output.is_closed() {
+                        handle.send(Input::Interrupt).await;
+                    }
+                    if self.end.is_some() || self.refused.is_some() {
+                        return;
+                    }
+                    None
+                }
+                _ = interrupt.recv() => Some(130),
+                _ = terminate.recv() => Some(143),
+                _ = hangup.recv() => Some(129),
+            };
+            if let Some(code) = stop {
+                if self.stopped.is_some() {
+                    // Asked twice: whatever hangs, the result is still written.
+                    return;
+                }
+                self.stopped = Some(code);
+                handle.send(Input::Interrupt).await;
+            }
+        }
+    }
+
+    fn hear(&mut self, handle: &Handle, event: &Event) {
+        match event {
+            Event::Recorded(entry) => {
+                self.turn = entry.turn.or(self.turn);
+                self.take(&entry.fact);
+                if matches!(entry.fact, Fact::ToolResult(_)) {
+                    self.results.push(Arc::clone(entry));
+                }
+                self.tell(|| entry.encode());
+                if let Some(text) = narrate::entry(&entry.fact) {
+                    self.narrate(&text);
+                }
+            }
+            Event::Live(live) => {
+                match live {
+                    Live::TextDelta { text } => self.streamed.push_str(text),
+                    Live::Refused(body) => {
+                        let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
+                        self.refused = Some(Error::new(code, body.message.clone(), body.remediation.clone()));
+                    }
+                    _ => {}
+                }
+                self.tell(|| encode_live(handle.id(), self.turn, live));
+                if let Some(text) = narrate::live(live) {
+                    self.narrate(&text);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AssistantMessage(AssistantMessage { text, .. }) => self.answer.clone_from(text),
+            Fact::ProviderUsage(it) => self.usage += it.usage,
+            Fact::ToolCall(_) => self.tool_calls += 1,
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
+                self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
+                let code = if it.by == DecidedBy::Mode { Code::MutationBlocked } else { Code::InputRequired };
+                self.denied.get_or_insert(code);
+            }
+            Fact::TurnEnded(it) => self.end = Some(it.clone()),
+            _ => {}
+        }
+    }
+
+    fn tell(&self, line: impl FnOnce() -> pixir_core::Result<String>) {
+        if self.output.format == Format::Jsonl
+            && let Ok(line) = line()
+        {
+            self.output.line(&line);
+        }
+    }
+
+    fn narrate(&self, text: &str) {
+        match (self.output.format, self.story) {
+            (Format::Plain, Story::Result) => self.output.line(text),
+            (Format::Plain | Format::Tsv, _) => chatter(text),
+            (Format::Json | Format::Jsonl, _) => {}
+        }
+    }
+
+    fn conclude(self, began: Instant) -> u8 {
+        let error = self.error();
+        let files = changes::between(self.results.iter(), &self.blobs);
+        let exit = self.exit_code(error.as_ref());
+        let status = self.end.as_ref().map_or("failed", |end| end.status.name());
+        let resume = format!("pixir resume {}", self.session);
+        let mut result = json!({
+            "schemaVersion": 1,
+            "ok": exit == 0,
+            "status": status,
+            "session_id": self.session,
+            "output": if self.answer.is_empty() { &self.streamed } else { &self.answer },
+            "usage": self.usage,
+            "cost": null,
+            "tool_calls": self.tool_calls,
+            "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
+            "denials": self.denials,
+            "resume_command": resume,
+            "exit_code": exit,
+            "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        let mut next = Vec::new();
+        if let Some(error) = &error {
+            result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
+            result["code"] = json!(error.code.name());
+            result["remediation"] = json!(error.remediation);
+            next.push(error.remediation.clone());
+        }
+        next.push(resume);
+        result["next_actions"] = json!(next);
+        match self.output.format {
+            Format::Json => self.output.document(&result),
+            Format::Jsonl => {
+                result["type"] = json!("result");
+                self.output.line(&result.to_string());
+            }
+            Format::Plain | Format::Tsv => {
+                if self.story == Story::Result {
+                    files.iter().for_each(|file| self.output.line(file.text.trim_end()));
+                } else {
+                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
+                }
+                chatter(&format!(
+                    "{} · {} · {} in, {} out",
+                    self.session,
+                    human_duration(began.elapsed()),
+                    self.usage.input,
+                    self.usage.output
+                ));
+            }
+        }
+        if let Some(error) = &error {
+            self.output.error(error);
+        }
+        exit
+    }
+
+    /// Why the process does not end with 0.
+    fn error(&self) -> Option<Error> {
+        if let Some(refused) = &self.refused {
+            return Some(refused.clone());
+        }
+        let failed = match &self.end {
+            Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
+            Some(TurnEnded { error: Some(body), .. }) => {
+                let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
+                let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
+                error.details.clone_from(&body.details);
+                Some(error)
+            }
+            Some(_) | None => {
+                Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
+            }
+        };
+        failed.or_else(|| {
+            let code = self.denied?;
+            let fix = if code == Code::MutationBlocked {
+                "run it again with --write, or with --dry-run to see the plans"
+            } else {
+                "run it in the terminal, where a person can answer"
+            };
+            Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
+        })
+    }
+
+    fn exit_code(&self, error: Option<&Error>) -> u8 {
+        if let Some(code) = self.stopped {
+            return code;
+        }
+        match (&self.end, error) {
+            (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
+            (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
+            (_, Some(error)) => error.code.exit().max(1),
+            (_, None) => 0,
+        }
+    }
+}
+
+fn file_json(it: &FileDiff) -> Value {
+    let most = it.text.char_indices().nth(MOST_DIFF).map_or(it.text.len(), |(at, _)| at);
+    json!({ "path": it.path, "kind": it.kind, "added": it.added, "removed": it.removed, "diff": &it.text[..most], "diff_truncated": most < it.text.len() })
+}

@@ -1,0 +1,96 @@
+//! The one writer to stdout, and the three renderings of an error.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pixir_core::Error;
+use serde_json::{Value, json};
+
+use crate::args::{ErrorFormat, Format, OutputOptions};
+
+/// Where results go. Whoever reads them may stop reading; that ends the writing, quietly.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    error_format: ErrorFormat,
+    closed: AtomicBool,
+}
+
+impl Output {
+    pub(crate) fn new(options: &OutputOptions) -> Output {
+        Output { format: options.format(), error_format: options.error_format, closed: AtomicBool::new(false) }
+    }
+
+    /// The reader has gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// One document: two-space indent, nothing escaped that need not be.
+    pub(crate) fn document(&self, value: &Value) {
+        self.line(&serde_json::to_string_pretty(value).expect("a value is JSON"));
+    }
+
+    /// One line, or several.
+    pub(crate) fn line(&self, text: &str) {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+        if written.is_err() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether JSON was asked for.
+    pub(crate) fn is_json(&self) -> bool {
+        match self.format {
+            Format::Json | Format::Jsonl => true,
+            Format::Plain | Format::Tsv => false,
+        }
+    }
+
+    /// A failure, on stderr: JSON when JSON was asked for, else three lines.
+    pub(crate) fn error(&self, error: &Error) {
+        let text = match (self.is_json(), self.error_format) {
+            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&error.envelope()).expect("a value is JSON"),
+            (true, ErrorFormat::Flat) => serde_json::to_string_pretty(&flat(error)).expect("a value is JSON"),
+            (false, _) => plain(error),
+        };
+        chatter(&text);
+    }
+}
+
+fn flat(error: &Error) -> Value {
+    json!({ "error": error.message, "code": error.code.name(), "remediation": error.remediation, "kind": error.kind() })
+}
+
+fn plain(error: &Error) -> String {
+    let mut text = format!("error: {}\n  code: {}", error.message, error.code.name());
+    if !error.remediation.is_empty() {
+        text.push_str(&format!("\n  fix:  {}", error.remediation));
+    }
+    text
+}
+
+/// Progress and notes, on stderr; nobody depends on them.
+pub(crate) fn chatter(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pixir_core::Code;
+
+    #[test]
+    fn one_error_has_three_renderings() {
+        let error =
+            Error::new(Code::NotFound, "item 42 not found", "list items to find a valid id").with("input", "42");
+        assert_eq!(plain(&error), "error: item 42 not found\n  code: NOT_FOUND\n  fix:  list items to find a valid id");
+        assert_eq!(
+            error.envelope(),
+            json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42"}},
+                   "code": "NOT_FOUND", "remediation": "list items to find a valid id", "exit_code": 5})
+        );
+        assert_eq!(flat(&error)["error"], "item 42 not found");
+    }
+}

@@ -1,0 +1,122 @@
+//! The terminal Presenter, launched; what it leaves on the main screen when it ends.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use pixir_core::config::Surroundings;
+use pixir_core::event::SessionId;
+use pixir_core::harness::Harness;
+use pixir_core::provider::demo;
+use pixir_core::session::Handle;
+use pixir_core::{Code, Error, Result};
+use pixir_ui::{Farewell, Launch};
+
+use crate::args::RunOptions;
+use crate::output::chatter;
+use crate::setup::{self, Asker};
+
+/// Which Session to begin with.
+#[derive(Debug, Clone)]
+pub(crate) enum Open {
+    New,
+    Latest,
+    Resume(SessionId),
+    /// Only to look at.
+    LookLatest,
+    Look(SessionId),
+}
+
+impl Open {
+    pub(crate) fn read_only(self) -> Open {
+        match self {
+            Open::Latest => Open::LookLatest,
+            Open::Resume(id) => Open::Look(id),
+            Open::New | Open::LookLatest | Open::Look(_) => self,
+        }
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self, harness: &Harness) -> Result<Handle> {
+        match self {
+            Open::New => harness.start(),
+            Open::Latest => harness.resume(&harness.latest()?),
+            Open::Resume(id) => harness.resume(id),
+            Open::LookLatest => harness.look(&harness.latest()?),
+            Open::Look(id) => harness.look(id),
+        }
+    }
+}
+
+/// There is a screen to draw on and a keyboard to read.
+pub(crate) fn is_possible(around: &Surroundings) -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && around.variable("TERM") != Some("dumb")
+}
+
+/// Opens the terminal interface.
+pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<u8> {
+    let workspace = setup::workspace(run)?;
+    let (wanted, surroundings, folder) = (run.clone(), around.clone(), workspace.clone());
+    let skill = run.skill.clone();
+    let launch = Launch {
+        workspace,
+        theme: theme(run, around)?,
+        themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
+        truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
+        colour: around.variable("NO_COLOR").is_none(),
+        prompt,
+        skill,
+        connect: Box::new(move || {
+            Box::pin(async move { setup::harness(&wanted, &surroundings, &folder, Asker::Person).await })
+        }),
+        open: Box::new(move |harness| open.open(harness)),
+    };
+    show(launch)
+}
+
+/// Opens the terminal interface on the demo.
+pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
+    let harness = crate::demo::harness(run, around, folder, demo::script())?;
+    let launch = Launch {
+        workspace: folder.to_owned(),
+        theme: theme(run, around)?,
+        themes_folder: None,
+        truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
+        colour: around.variable("NO_COLOR").is_none(),
+        prompt: Some(demo::PROMPT.into()),
+        skill: None,
+        connect: Box::new(move || Box::pin(async move { Ok(harness) })),
+        open: Box::new(Harness::start),
+    };
+    show(launch)
+}
+
+/// The wished theme; without a wish, the one that fits what the terminal says of its background.
+fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
+    let wished = match &run.theme {
+        Some(name) => Some(name.clone()),
+        None => setup::config(around)?.theme,
+    };
+    let light = around
+        .variable("COLORFGBG")
+        .and_then(|v| v.rsplit(';').next())
+        .is_some_and(|background| matches!(background, "7" | "15"));
+    Ok(wished.unwrap_or_else(|| if light { "light" } else { "dark" }.to_owned()))
+}
+
+fn show(launch: Launch) -> Result<u8> {
+    let failed = |e: std::io::Error| {
+        Error::new(
+            Code::CommandFailed,
+            format!("the terminal cannot be used: {e}"),
+            "pixir --headless works without one",
+        )
+    };
+    let Farewell { session, answer, signal } = crate::runtime().block_on(pixir_ui::run(launch)).map_err(failed)??;
+    if let Some(answer) = answer {
+        chatter(answer.trim_end());
+    }
+    if let Some(session) = session {
+        chatter(&format!("\npixir resume {session}"));
+    }
+    Ok(signal.map_or(0, |number| 128 + number))
+}

@@ -1,0 +1,150 @@
+//! From arguments and environment to a Harness; the only place that reads the environment.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pixir_core::config::{Config, Surroundings};
+use pixir_core::event::Mode;
+use pixir_core::harness::Harness;
+use pixir_core::provider::choose::{Providers, Wishes};
+use pixir_core::provider::demo;
+use pixir_core::session::{Limits, Options};
+use pixir_core::{Code, Error, Result};
+use tracing_appender::rolling::{self, RollingFileAppender, RollingWriter};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::args::RunOptions;
+
+/// What the environment says, and where things are.
+pub(crate) fn surroundings() -> Surroundings {
+    let environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let mut around = Surroundings { environment, ..Surroundings::default() };
+    let folder = |own: &str, xdg: &str, below: &str| {
+        around.variable(own).map(PathBuf::from).or_else(|| {
+            let base = around.variable(xdg).map(PathBuf::from);
+            Some(base.or_else(|| Some(Path::new(around.variable("HOME")?).join(below)))?.join("pixir"))
+        })
+    };
+    let home =
+        folder("PIXIR_HOME", "XDG_STATE_HOME", ".local/state").unwrap_or_else(|| std::env::temp_dir().join("pixir"));
+    let user_folder = folder("PIXIR_CONFIG_HOME", "XDG_CONFIG_HOME", ".config");
+    around.home = home;
+    around.user_folder = user_folder;
+    around
+}
+
+/// The person's configuration file.
+pub(crate) fn config_path(around: &Surroundings) -> Option<PathBuf> {
+    around.user_folder.as_ref().map(|folder| folder.join("config.toml"))
+}
+
+pub(crate) fn config(around: &Surroundings) -> Result<Config> {
+    config_path(around).map_or_else(|| Ok(Config::default()), |path| Config::load(&path))
+}
+
+/// The folder to work in.
+pub(crate) fn workspace(run: &RunOptions) -> Result<PathBuf> {
+    match &run.workspace {
+        Some(folder) => Ok(folder.clone()),
+        None => std::env::current_dir().map_err(|e| {
+            Error::new(
+                Code::NotFound,
+                format!("the current folder is gone: {e}"),
+                "cd to an existing folder, or --workspace DIR",
+            )
+        }),
+    }
+}
+
+/// Who can be asked, when a call needs permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A person at the screen.
+    Person,
+    /// Nobody.
+    Nobody,
+}
+
+/// Finds Providers and puts everything together.
+pub(crate) async fn harness(
+    run: &RunOptions,
+    around: &Surroundings,
+    workspace: &Path,
+    asker: Asker,
+) -> Result<Harness> {
+    let config = config(around)?;
+    let providers = Providers::find(&wishes(run), &config, around).await?;
+    assemble(run, around, workspace, asker, &config, Arc::new(providers))
+}
+
+/// What the command line says of Provider and model.
+pub(crate) fn wishes(run: &RunOptions) -> Wishes {
+    Wishes {
+        provider: run.provider.clone(),
+        model: run.model.clone(),
+        dialect: run.dialect.clone(),
+        base_url: run.base_url.clone(),
+    }
+}
+
+/// For what needs no Provider: lists, and single tools.
+pub(crate) fn offline(run: &RunOptions, around: &Surroundings) -> Result<Harness> {
+    let providers = Providers::only("demo", demo::MODEL, Arc::new(demo::Unconnected));
+    assemble(run, around, &workspace(run)?, Asker::Nobody, &Config::default(), Arc::new(providers))
+}
+
+/// The same with given Providers.
+pub(crate) fn assemble(
+    run: &RunOptions,
+    around: &Surroundings,
+    workspace: &Path,
+    asker: Asker,
+    config: &Config,
+    providers: Arc<Providers>,
+) -> Result<Harness> {
+    let options = Options {
+        limits: Limits { max_rounds: run.max_rounds, deadline: run.deadline.map(Duration::from_secs) },
+        dry_run: run.dry_run,
+        can_ask: asker == Asker::Person && !run.no_input,
+    };
+    let effort = run.effort.clone().or_else(|| config.effort.clone());
+    Harness::new(workspace, around, providers, options, mode(run, config, asker)?, effort)
+}
+
+/// Asking is the default where somebody can answer, and only reading where nobody can.
+fn mode(run: &RunOptions, config: &Config, asker: Asker) -> Result<Mode> {
+    match (run.write, run.mode.as_deref().or(config.mode.as_deref()), asker) {
+        (true, _, _) => Ok(Mode::Auto),
+        (false, Some(name), _) => Mode::parse(name),
+        (false, None, Asker::Person) => Ok(Mode::Ask),
+        (false, None, Asker::Nobody) => Ok(Mode::ReadOnly),
+    }
+}
+
+/// Sends diagnostics to `$PIXIR_HOME/log/pixir.log.<date>`; `PIXIR_LOG` sets how much. The file is made when there is something to say.
+pub(crate) fn diagnostics(around: &Surroundings) {
+    let filter = around.variable("PIXIR_LOG").unwrap_or("warn");
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+        .with_writer(LazyFile { folder: around.home.join("log"), appender: OnceLock::new() })
+        .finish();
+    // Err: a test of this process has set one already.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+struct LazyFile {
+    folder: PathBuf,
+    appender: OnceLock<RollingFileAppender>,
+}
+
+impl<'a> MakeWriter<'a> for LazyFile {
+    type Writer = RollingWriter<'a>;
+
+    fn make_writer(&'a self) -> RollingWriter<'a> {
+        self.appender.get_or_init(|| rolling::daily(&self.folder, "pixir.log")).make_writer()
+    }
+}

@@ -1,0 +1,465 @@
+//! The loop: wait, drain, update, draw. Input goes first; nothing is drawn when nothing changed.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event as TerminalEvent, EventStream, MouseEventKind};
+use futures_util::{FutureExt as _, StreamExt as _};
+use pixir_core::changes::{self, FileDiff};
+use pixir_core::event::{Fact, SessionId, Severity};
+use pixir_core::harness::{Harness, Summary};
+use pixir_core::session::Handle;
+use pixir_core::skills::Skill;
+use pixir_core::tools::BoxFuture;
+use pixir_core::watch::Watch;
+use pixir_core::{Entry, Event, Input, Result};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::render::highlight::Highlighter;
+use crate::state::{Connection, Effect, State};
+use crate::terminal::Screen;
+use crate::theme::{Depth, Theme};
+use crate::transcript::Cell;
+use crate::update;
+
+/// The shortest time between two frames that only news asked for.
+const FRAME: Duration = Duration::from_millis(16);
+/// How often what is animated moves.
+const TICK: Duration = Duration::from_millis(120);
+/// How long a server may take to list its models.
+const MODELS_WAIT: Duration = Duration::from_secs(3);
+
+/// What the interface is started with.
+pub struct Launch {
+    /// The folder to work in.
+    pub workspace: PathBuf,
+    /// The theme's name.
+    pub theme: String,
+    /// Where the person's own themes are.
+    pub themes_folder: Option<PathBuf>,
+    /// The terminal shows 16 million colours.
+    pub truecolor: bool,
+    /// Colours are wanted at all.
+    pub colour: bool,
+    /// Sent as soon as the Session is open.
+    pub prompt: Option<String>,
+    /// Activated before the prompt.
+    pub skill: Option<String>,
+    /// Finds Providers and the workspace; it runs after the first frame.
+    pub connect: Box<dyn FnOnce() -> BoxFuture<'static, Result<Harness>> + Send>,
+    /// Opens the first Session.
+    pub open: Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>,
+}
+
+impl std::fmt::Debug for Launch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launch").field("workspace", &self.workspace).field("theme", &self.theme).finish_non_exhaustive()
+    }
+}
+
+/// What is left on the main screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Farewell {
+    /// The Session to resume, if anything was said in it.
+    pub session: Option<SessionId>,
+    /// The last answer.
+    pub answer: Option<String>,
+    /// The signal that ended it.
+    pub signal: Option<u8>,
+}
+
+/// What work beside the screen found.
+enum News {
+    Connected(Result<Harness>),
+    Opened { handle: Handle, watch: Watch },
+    NotOpened(pixir_core::Error),
+    Branch(Option<String>),
+    CallDiff(String, Vec<FileDiff>),
+    Diffs(Vec<FileDiff>, Vec<FileDiff>),
+    Sessions(Vec<Summary>, Option<String>),
+    Models(Vec<String>),
+    Skills(Vec<Skill>),
+    Coloured,
+}
+
+/// The interface without a terminal: State, Session, and what runs beside them.
+pub(crate) struct App {
+    pub(crate) state: State,
+    harness: Option<Harness>,
+    handle: Option<Handle>,
+    watch: Option<Watch>,
+    open: Option<Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>>,
+    news: mpsc::UnboundedReceiver<News>,
+    tell: mpsc::UnboundedSender<News>,
+    /// Work beside the screen that has not reported yet.
+    pub(crate) pending: usize,
+    pub(crate) dirty: bool,
+    done: bool,
+}
+
+impl App {
+    /// An interface that has not looked for anything yet.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` when there is no such theme.
+    pub(crate) fn new(launch: Launch) -> Result<App> {
+        let depth = match (launch.colour, launch.truecolor) {
+            (false, _) => Depth::Mono,
+            (true, true) => Depth::True,
+            (true, false) => Depth::Indexed,
+        };
+        let theme = Theme::load(&launch.theme, launch.themes_folder.as_deref(), depth)?;
+        let (tell, news) = mpsc::unbounded_channel();
+        let coloured = tell.clone();
+        let highlighter = Highlighter::new(move || drop(coloured.send(News::Coloured)));
+        let mut state = State::new(launch.workspace, theme, depth, highlighter);
+        state.themes_folder = launch.themes_folder;
+        state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
+        state.waiting.extend(launch.prompt.map(|text| Input::Prompt { text }));
+        let mut app = App {
+            state,
+            harness: None,
+            handle: None,
+            watch: None,
+            open: Some(launch.open),
+            news,
+            tell,
+            pending: 0,
+            dirty: true,
+            done: false,
+        };
+        let connect = launch.connect;
+        app.spawn(async move { News::Connected(connect().await) });
+        let workspace = app.state.workspace.clone();
+        app.spawn_blocking(move || News::Branch(update::branch_of(&workspace)));
+        Ok(app)
+    }
+
+    fn spawn(&mut self, work: impl Future<Output = News> + Send + 'static) {
+        self.pending += 1;
+        let tell = self.tell.clone();
+        tokio::spawn(async move { drop(tell.send(work.await)) });
+    }
+
+    fn spawn_blocking(&mut self, work: impl FnOnce() -> News + Send + 'static) {
+        self.pending += 1;
+        let tell = self.tell.clone();
+        tokio::task::spawn_blocking(move || drop(tell.send(work())));
+    }
+
+    // ─── Effects ───
+
+    pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Send(input) => self.send(input).await,
+                Effect::OpenNew => self.reopen(|harness| harness.start()).await,
+                Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
+                Effect::LoadCallDiff(call_id) => self.load_call_diff(call_id),
+                Effect::LoadDiffs => self.load_diffs(),
+                Effect::LoadSessions { forks_of } => {
+                    if let Some(harness) = self.harness.clone() {
+                        self.spawn_blocking(move || News::Sessions(harness.sessions(), forks_of));
+                    }
+                }
+                Effect::LoadModels => {
+                    if let Some(harness) = self.harness.clone() {
+                        self.spawn(async move { News::Models(harness.providers().models(MODELS_WAIT).await) });
+                    }
+                }
+                Effect::LoadSkills => {
+                    if let Some(harness) = self.harness.clone() {
+                        self.spawn_blocking(move || News::Skills(harness.skills()));
+                    }
+                }
+                Effect::Quit => self.done = true,
+            }
+        }
+    }
+
+    async fn send(&mut self, input: Input) {
+        match &self.handle {
+            Some(handle) => handle.send(input).await,
+            // The Session is still being opened; nothing that was typed is lost.
+            None => self.state.waiting.push(input),
+        }
+    }
+
+    async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
+        let Some(harness) = self.harness.clone() else { return };
+        let before = self.handle.take();
+        self.watch = None;
+        let again = self.state.session.clone();
+        self.state.clear_session();
+        self.pending += 1;
+        let tell = self.tell.clone();
+        tokio::spawn(async move {
+            if let Some(before) = before {
+                before.close().await;
+            }
+            let opened = open(&harness).or_else(|error| {
+                // It could not be opened, so the person is back where they were, and told.
+                let _ = tell.send(News::NotOpened(error));
+                again.map_or_else(|| harness.start(), |id| harness.resume(&id).or_else(|_| harness.start()))
+            });
+            let news = match opened {
+                Ok(handle) => match handle.watch().await {
+                    Some(watch) => News::Opened { handle, watch },
+                    None => News::NotOpened(pixir_core::Error::new(
+                        pixir_core::Code::SessionStartFailed,
+                        "the session closed at once",
+                        "try again",
+                    )),
+                },
+                Err(error) => News::NotOpened(error),
+            };
+            let _ = tell.send(news);
+        });
+    }
+
+    fn load_call_diff(&mut self, call_id: String) {
+        let Some(harness) = &self.harness else { return };
+        let blobs = harness.blobs().clone();
+        let is_it = |e: &&Arc<Entry>| matches!(&e.fact, Fact::ToolResult(it) if it.call_id == call_id);
+        let entry = self.state.history.entries().iter().rev().find(is_it).cloned();
+        self.spawn_blocking(move || News::CallDiff(call_id, changes::between(entry.iter(), &blobs)));
+    }
+
+    fn load_diffs(&mut self) {
+        let Some(harness) = &self.harness else { return };
+        let blobs = harness.blobs().clone();
+        let entries = self.state.history.entries().to_vec();
+        let last = self.state.history.turns;
+        self.spawn_blocking(move || {
+            let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
+            News::Diffs(turn, changes::between(entries.iter(), &blobs))
+        });
+    }
+
+    // ─── News ───
+
+    async fn hear(&mut self, news: News) {
+        self.dirty = true;
+        if !matches!(news, News::Coloured | News::NotOpened(_)) {
+            self.pending = self.pending.saturating_sub(1);
+        }
+        match news {
+            News::Connected(Ok(harness)) => {
+                let providers = harness.providers();
+                self.state.connection = Connection::Ready {
+                    demo: providers.provider == "demo",
+                    why: providers.why.clone(),
+                    server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
+                };
+                self.harness = Some(harness);
+                if let Some(open) = self.open.take() {
+                    self.reopen(open).await;
+                }
+            }
+            News::Connected(Err(error)) => self.state.connection = Connection::Failed(error),
+            News::Opened { handle, mut watch } => {
+                self.state.session = Some(handle.id().clone());
+                let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                self.watch = Some(watch);
+                for input in std::mem::take(&mut self.state.waiting) {
+                    handle.send(input).await;
+                }
+                self.handle = Some(handle);
+                self.perform(effects).await;
+            }
+            News::NotOpened(error) => {
+                self.state.transcript.push(Cell::Error(Box::new(error.body())));
+            }
+            News::Branch(branch) => self.state.branch = branch,
+            News::CallDiff(call_id, diffs) => update::on_call_diff(&mut self.state, &call_id, diffs),
+            News::Diffs(turn, session) => update::on_diffs(&mut self.state, turn, session),
+            News::Sessions(sessions, forks_of) => update::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
+            News::Models(models) => update::on_models(&mut self.state, &models),
+            News::Skills(skills) => update::on_skills(&mut self.state, &skills),
+            News::Coloured => self.state.generation += 1,
+        }
+        self.refresh_window();
+    }
+
+    /// Something the Session said.
+    async fn hear_session(&mut self, event: Option<Event>) {
+        self.dirty = true;
+        match event {
+            Some(event) => {
+                let effects = update::on_event(&mut self.state, event);
+                self.perform(effects).await;
+                self.refresh_window();
+            }
+            None => {
+                self.watch = None;
+                let text = "the session has closed; /new starts another".to_owned();
+                self.state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+            }
+        }
+    }
+
+    fn refresh_window(&mut self) {
+        let settings = &self.state.history.settings;
+        self.state.window =
+            self.harness.as_ref().and_then(|h| h.providers().window(&settings.provider, &settings.model));
+    }
+
+    async fn hear_terminal(&mut self, event: TerminalEvent) {
+        self.dirty = true;
+        let effects = match event {
+            TerminalEvent::Key(key) => update::on_key(&mut self.state, key),
+            TerminalEvent::Paste(text) => {
+                update::on_paste(&mut self.state, &text);
+                Vec::new()
+            }
+            TerminalEvent::Mouse(mouse) => {
+                match mouse.kind {
+                    MouseEventKind::ScrollUp => update::on_wheel(&mut self.state, -3),
+                    MouseEventKind::ScrollDown => update::on_wheel(&mut self.state, 3),
+                    _ => self.dirty = false,
+                }
+                Vec::new()
+            }
+            TerminalEvent::Resize(..) | TerminalEvent::FocusGained => Vec::new(),
+            TerminalEvent::FocusLost => {
+                self.dirty = false;
+                Vec::new()
+            }
+        };
+        self.perform(effects).await;
+    }
+
+    /// A key that a script pressed.
+    pub(crate) async fn press(&mut self, key: crossterm::event::KeyEvent) {
+        self.hear_terminal(TerminalEvent::Key(key)).await;
+    }
+
+    /// Waits for the Session or for work beside the screen, and takes everything in that is there.
+    pub(crate) async fn listen(&mut self) {
+        tokio::select! {
+            event = next_event(&mut self.watch) => self.hear_session(event).await,
+            Some(news) = self.news.recv() => self.hear(news).await,
+        }
+        self.drain().await;
+    }
+
+    /// Takes everything in that is there already.
+    pub(crate) async fn drain(&mut self) {
+        loop {
+            if let Some(event) = self.watch.as_mut().and_then(Watch::try_next) {
+                self.hear_session(Some(event)).await;
+            } else if let Ok(news) = self.news.try_recv() {
+                self.hear(news).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Returns when the Session has taken in everything that was sent.
+    pub(crate) async fn settle(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.settle().await;
+        }
+        self.drain().await;
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Closes the Session and says what is to be left on the main screen.
+    pub(crate) async fn close(self, signal: Option<u8>) -> Farewell {
+        if let Some(handle) = &self.handle {
+            handle.close().await;
+        }
+        let spoken = self.state.history.head().is_some();
+        Farewell {
+            session: self.state.session.filter(|_| spoken),
+            answer: self.state.transcript.last_answer().map(str::to_owned),
+            signal,
+        }
+    }
+}
+
+async fn next_event(watch: &mut Option<Watch>) -> Option<Event> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs the interface on the real terminal until the person quits or a signal comes.
+///
+/// # Errors
+/// What the terminal says; inside, what the theme or the configuration says.
+pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
+    let title = format!("pixir · {}", launch.workspace.file_name().map_or_else(|| "/".into(), |n| n.to_string_lossy()));
+    let mut app = match App::new(launch) {
+        Ok(app) => app,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut screen = Screen::take(&title)?;
+    let outcome = steer(&mut app, &mut screen).await;
+    drop(screen);
+    let signal = outcome?;
+    Ok(Ok(app.close(signal).await))
+}
+
+async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    screen.draw(&mut app.state)?;
+    app.dirty = false;
+    let mut drawn = Instant::now();
+    let mut keys = EventStream::new();
+    loop {
+        let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
+        let wants_frame = app.dirty || app.state.is_animated();
+        let mut by_hand = false;
+        tokio::select! {
+            biased;
+            event = keys.next() => match event {
+                Some(Ok(event)) => {
+                    by_hand = true;
+                    app.hear_terminal(event).await;
+                }
+                // The terminal is gone.
+                Some(Err(_)) | None => return Ok(Some(1)),
+            },
+            _ = terminate.recv() => return Ok(Some(15)),
+            _ = hangup.recv() => return Ok(Some(1)),
+            _ = interrupt.recv() => return Ok(Some(2)),
+            () = tokio::time::sleep_until(frame_due), if wants_frame => {
+                if !app.dirty {
+                    app.state.frame += 1;
+                }
+                app.dirty = true;
+                screen.draw(&mut app.state)?;
+                app.dirty = false;
+                drawn = Instant::now();
+                continue;
+            }
+            event = next_event(&mut app.watch) => app.hear_session(event).await,
+            Some(news) = app.news.recv() => app.hear(news).await,
+        }
+        while let Some(Some(Ok(event))) = keys.next().now_or_never() {
+            by_hand = true;
+            app.hear_terminal(event).await;
+        }
+        app.drain().await;
+        if app.is_done() {
+            return Ok(None);
+        }
+        // A key is answered at once; news waits for its frame.
+        if app.dirty && (by_hand || drawn.elapsed() >= FRAME) {
+            screen.draw(&mut app.state)?;
+            app.dirty = false;
+            drawn = Instant::now();
+        }
+    }
+}

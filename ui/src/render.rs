@@ -1,0 +1,7 @@
+//! From text and data to lines of a given width.
+
+pub(crate) mod cell; // one entry of the transcript
+pub(crate) mod diff; // unified diffs
+pub(crate) mod highlight; // syntax colours, worked out beside the screen
+pub(crate) mod markdown; // what models write
+pub(crate) mod text; // widths, wrapping, making the invisible visible

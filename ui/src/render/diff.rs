@@ -1,0 +1,85 @@
+//! Unified diffs as lines with numbers and colours.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::text::{visible, wrap};
+use crate::theme::Theme;
+
+/// The lines of a unified diff; its file header is left out, for whoever shows it says the path.
+pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    let (mut old, mut new) = (0_u64, 0_u64);
+    for text in diff.lines() {
+        if text.starts_with("--- ") || text.starts_with("+++ ") {
+            continue;
+        }
+        if let Some(hunk) = text.strip_prefix("@@ ") {
+            (old, new) = starts(hunk).unwrap_or((0, 0));
+            if !lines.is_empty() {
+                lines.push(Line::styled("     ⋯".to_owned(), theme.dim()));
+            }
+            continue;
+        }
+        let (mark, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
+        let (number, style) = match mark {
+            "+" => (Some(&mut new), Style::new().fg(theme.added).bg(theme.added_panel)),
+            "-" => (Some(&mut old), Style::new().fg(theme.removed).bg(theme.removed_panel)),
+            " " => {
+                old += 1;
+                (Some(&mut new), theme.fg(theme.text))
+            }
+            _ => (None, theme.dim()),
+        };
+        let gutter = number.map_or_else(
+            || "      ".to_owned(),
+            |n| {
+                *n += 1;
+                format!("{:>5} ", *n - 1)
+            },
+        );
+        let body = if mark == "\\" { text.to_owned() } else { visible(rest) };
+        let first = [Span::styled(gutter, theme.dim()), Span::styled(format!("{mark} "), style)];
+        let more = [Span::styled("      ".to_owned(), theme.dim()), Span::styled("  ".to_owned(), style)];
+        let wrapped = wrap(&[Span::styled(keep_indent(&body), style)], columns, &first, &more);
+        lines.extend(wrapped.into_iter().map(|line| fill(line, columns, style)));
+    }
+    lines
+}
+
+/// Leading blanks would be taken for a break between words.
+fn keep_indent(text: &str) -> String {
+    let body = text.trim_start_matches(' ');
+    format!("{}{body}", "\u{a0}".repeat(text.len() - body.len()))
+}
+
+/// Paints the rest of the line, so that a changed line is one bar.
+fn fill(mut line: Line<'static>, columns: usize, style: Style) -> Line<'static> {
+    let used = line.width();
+    if style.bg.is_some() && used < columns {
+        line.spans.push(Span::styled(" ".repeat(columns - used), style));
+    }
+    line
+}
+
+/// `-1,4 +2,5 @@` → where the two sides begin.
+fn starts(hunk: &str) -> Option<(u64, u64)> {
+    let mut parts = hunk.split(' ');
+    let number = |part: &str, sign| part.strip_prefix(sign)?.split(',').next()?.parse().ok();
+    Some((number(parts.next()?, '-')?, number(parts.next()?, '+')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Depth;
+
+    #[test]
+    fn each_line_has_its_number_on_its_own_side() {
+        let theme = Theme::load("dark", None, Depth::True).expect("a theme");
+        let diff = "--- a/x\n+++ b/x\n@@ -9,3 +9,3 @@\n same\n-old\u{202e}\n+new\n same\n";
+        let shown: Vec<String> =
+            lines(diff, 24, &theme).iter().map(|l| l.to_string().trim_end().replace('\u{a0}', " ")).collect();
+        assert_eq!(shown, ["    9   same", "   10 - old\\u{202e}", "   10 + new", "   11   same"]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Everything on the screen. Only `update` changes it.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pixir_core::event::{Approval, SessionId, Status};
+use pixir_core::history::History;
+use pixir_core::{Error, Input};
+use ratatui::layout::Rect;
+
+use crate::composer::Composer;
+use crate::overlay::Overlay;
+use crate::render::highlight::Highlighter;
+use crate::render::markdown::Look;
+use crate::theme::{Depth, Theme};
+use crate::transcript::{LayoutKey, Transcript};
+use crate::viewport::Viewport;
+
+/// How long a question must have been on the screen before a key can answer it.
+pub(crate) const ARMING: Duration = Duration::from_millis(250);
+
+/// What is to be done outside: by the Session, or beside the screen.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    Send(Input),
+    /// Close this Session and start a new one.
+    OpenNew,
+    /// Close this Session and open that one.
+    Open(SessionId),
+    /// What a call changed, for its card.
+    LoadCallDiff(String),
+    LoadDiffs,
+    LoadSessions {
+        forks_of: Option<String>,
+    },
+    LoadModels,
+    LoadSkills,
+    Quit,
+}
+
+/// Who answers, as far as that is known.
+#[derive(Debug, Clone)]
+pub(crate) enum Connection {
+    Starting,
+    Ready { demo: bool, why: String, server: String },
+    Failed(Error),
+}
+
+/// A question that waits for the person.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) approval: Approval,
+    /// When it was first painted; keys before that answer nothing.
+    pub(crate) painted: Option<Instant>,
+    pub(crate) focused: bool,
+    pub(crate) expanded: bool,
+    /// The composer holds what the model should do instead.
+    pub(crate) feedback: bool,
+}
+
+/// What a second press of the same key would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Primed {
+    #[default]
+    Nothing,
+    Quit,
+    Tree,
+}
+
+/// Messages that wait to be delivered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) steer: Vec<String>,
+    pub(crate) follow_up: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) workspace: PathBuf,
+    pub(crate) branch: Option<String>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) connection: Connection,
+    pub(crate) history: History,
+    pub(crate) transcript: Transcript,
+    pub(crate) viewport: Viewport,
+    pub(crate) composer: Composer,
+    pub(crate) overlays: Vec<Overlay>,
+    pub(crate) questions: Vec<Question>,
+    pub(crate) queue: Queue,
+    pub(crate) status: Status,
+    /// When the running Turn began.
+    pub(crate) busy_since: Option<Instant>,
+    pub(crate) toast: Option<String>,
+    pub(crate) primed: Primed,
+    pub(crate) theme: Theme,
+    pub(crate) depth: Depth,
+    pub(crate) themes_folder: Option<PathBuf>,
+    pub(crate) details: bool,
+    pub(crate) thinking: bool,
+    /// Grows whenever every cell has to be laid out again.
+    pub(crate) generation: u64,
+    pub(crate) highlighter: Highlighter,
+    pub(crate) arming: Duration,
+    pub(crate) frame: u64,
+    pub(crate) transcript_area: Rect,
+    /// Prompts that were sent before the Session was open.
+    pub(crate) waiting: Vec<Input>,
+    /// Tokens of the model's window.
+    pub(crate) window: Option<u64>,
+    pub(crate) repaint: bool,
+    /// What `/compact` was told to keep in mind, until it is applied.
+    pub(crate) instructions: Option<String>,
+}
+
+impl State {
+    pub(crate) fn new(workspace: PathBuf, theme: Theme, depth: Depth, highlighter: Highlighter) -> State {
+        State {
+            workspace,
+            branch: None,
+            session: None,
+            connection: Connection::Starting,
+            history: History::default(),
+            transcript: Transcript::default(),
+            viewport: Viewport::default(),
+            composer: Composer::default(),
+            overlays: Vec::new(),
+            questions: Vec::new(),
+            queue: Queue::default(),
+            status: Status::Idle,
+            busy_since: None,
+            toast: None,
+            primed: Primed::Nothing,
+            theme,
+            depth,
+            themes_folder: None,
+            details: false,
+            thinking: false,
+            generation: 0,
+            highlighter,
+            arming: ARMING,
+            frame: 0,
+            transcript_area: Rect::default(),
+            waiting: Vec::new(),
+            window: None,
+            repaint: false,
+            instructions: None,
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.status != Status::Idle
+    }
+
+    /// Something on the screen moves by itself.
+    pub(crate) fn is_animated(&self) -> bool {
+        matches!(self.status, Status::Thinking | Status::Working)
+    }
+
+    pub(crate) fn layout_key(&self, columns: usize) -> LayoutKey {
+        LayoutKey { columns, generation: self.generation }
+    }
+
+    /// Moves the window over the transcript.
+    pub(crate) fn scroll(&mut self, by: isize) {
+        let columns = text_columns(self.transcript_area);
+        let look = Look {
+            theme: &self.theme,
+            highlighter: &self.highlighter,
+            columns,
+            details: self.details,
+            thinking: self.thinking,
+        };
+        let key = LayoutKey { columns, generation: self.generation };
+        self.viewport.scroll(by, &mut self.transcript, &look, key);
+    }
+
+    /// Forgets one Session, to show another.
+    pub(crate) fn clear_session(&mut self) {
+        self.session = None;
+        self.history = History::default();
+        self.transcript = Transcript::default();
+        self.viewport.reset();
+        self.overlays.clear();
+        self.questions.clear();
+        self.queue = Queue::default();
+        self.status = Status::Idle;
+        self.busy_since = None;
+    }
+}
+
+/// Columns of the transcript's text: one free on the left, two for the scrollbar on the right.
+pub(crate) fn text_columns(area: Rect) -> usize {
+    usize::from(area.width.saturating_sub(3)).max(1)
+}

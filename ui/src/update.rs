@@ -1,0 +1,601 @@
+//! The two doors to the State: what the person did, and what the Session said.
+
+use std::path::Path;
+use std::time::Instant;
+
+use pixir_core::changes::FileDiff;
+use pixir_core::event::{Entry, Fact, Live, Mode, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::harness::Summary;
+use pixir_core::history::History;
+use pixir_core::skills::Skill;
+use pixir_core::{Decision, Event, Input};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::sync::Arc;
+
+use crate::action::{Action, Context, of_key};
+use crate::overlay::{Overlay, Reply};
+use crate::overlay::{diff::DiffView, picker::Picker, tree::TreeView};
+use crate::slash::{self, When};
+use crate::state::{Connection, Effect, Primed, Question, Queue, State};
+use crate::theme::Theme;
+use crate::transcript::{Cell, Transcript};
+
+// ─── The person did ───
+
+/// A key: the top layer has it first, then the question, then the table, then the draft.
+pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    if key.kind == KeyEventKind::Release {
+        return Vec::new();
+    }
+    state.toast = None;
+    if let Some(overlay) = state.overlays.last_mut() {
+        let reply = match (key.code, key.modifiers) {
+            (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
+            _ => overlay.key(key),
+        };
+        return match reply {
+            Reply::Stay => Vec::new(),
+            Reply::Close => close_overlay(state),
+            Reply::Act(action) => on_action(state, action),
+            Reply::CloseAndAct(action) => {
+                state.overlays.pop();
+                on_action(state, action)
+            }
+        };
+    }
+    if let Some(effects) = on_completion_key(state, key) {
+        return effects;
+    }
+    if key.code == KeyCode::Char('?') && state.composer.is_empty() && !is_focused(state) {
+        return on_action(state, Action::Help);
+    }
+    let mut open = vec![Context::Anywhere];
+    if let Some(question) = state.questions.first().filter(|q| !q.feedback) {
+        open.push(Context::Approval);
+        if question.focused {
+            open.push(Context::ApprovalFocused);
+        }
+    }
+    if let Some(action) = of_key(key, &open) {
+        return on_action(state, action);
+    }
+    state.primed = Primed::Nothing;
+    if is_focused(state) {
+        return Vec::new();
+    }
+    match key.code {
+        KeyCode::Up if state.composer.on_first_line() => state.composer.older(),
+        KeyCode::Down if state.composer.on_last_line() => state.composer.newer(),
+        _ => state.composer.key(key),
+    }
+    Vec::new()
+}
+
+fn is_focused(state: &State) -> bool {
+    state.questions.first().is_some_and(|q| q.focused)
+}
+
+fn close_overlay(state: &mut State) -> Vec<Effect> {
+    // A theme that was only looked at is put back.
+    if let Some(Overlay::Picker(picker)) = state.overlays.pop()
+        && let Some(Action::Theme(name)) = picker.on_cancel
+    {
+        load_theme(state, &name);
+    }
+    Vec::new()
+}
+
+/// While completions are shown, a few keys are about them.
+fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    let found = state.composer.completions();
+    if found.is_empty() || !key.modifiers.difference(KeyModifiers::SHIFT).is_empty() {
+        return None;
+    }
+    let chosen = state.composer.chosen.min(found.len() - 1);
+    match key.code {
+        KeyCode::Up => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
+        KeyCode::Down => state.composer.chosen = (chosen + 1) % found.len(),
+        KeyCode::Esc => state.composer.dismiss(),
+        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].command.name)),
+        KeyCode::Enter => {
+            let command = found[chosen].command;
+            if command.args.starts_with('<') {
+                state.composer.set(&format!("/{} ", command.name));
+            } else {
+                state.composer.set("");
+                state.composer.remember(&format!("/{}", command.name));
+                return Some(run_slash(state, &format!("/{}", command.name)));
+            }
+        }
+        _ => return None,
+    }
+    Some(Vec::new())
+}
+
+/// Text that was pasted: it never submits.
+pub(crate) fn on_paste(state: &mut State, text: &str) {
+    if state.overlays.is_empty() {
+        state.composer.insert(text);
+    }
+}
+
+/// The wheel.
+pub(crate) fn on_wheel(state: &mut State, lines: isize) {
+    match state.overlays.last_mut() {
+        Some(overlay) => overlay.scroll(lines),
+        None => state.scroll(lines),
+    }
+}
+
+/// What the person wants.
+pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
+    let primed = std::mem::take(&mut state.primed);
+    let page = isize::try_from(state.viewport.height.saturating_sub(2)).unwrap_or(1);
+    match action {
+        Action::Submit => return submit(state, false),
+        Action::FollowUp => return submit(state, true),
+        Action::NewLine => state.composer.newline(),
+        Action::TakeBackQueue => return take_back_queue(state),
+        Action::Escape => return escape(state, primed),
+        Action::StashOrQuit => return stash_or_quit(state, primed),
+        Action::QuitWhenEmpty if state.composer.is_empty() => return vec![Effect::Quit],
+        Action::QuitWhenEmpty => state.composer.key(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE)),
+        Action::Quit => return vec![Effect::Quit],
+        Action::CycleMode => {
+            let next = match state.history.settings.mode {
+                Mode::ReadOnly => Mode::Ask,
+                Mode::Ask => Mode::Auto,
+                Mode::Auto => Mode::ReadOnly,
+            };
+            return vec![set(SettingsChanged { mode: Some(next), ..SettingsChanged::default() })];
+        }
+        Action::Repaint => state.repaint = true,
+        Action::Help => state.overlays.push(Overlay::help()),
+        Action::Tree => return open_tree(state),
+        Action::Diff => {
+            state.overlays.push(Overlay::Diff(DiffView::default()));
+            return vec![Effect::LoadDiffs];
+        }
+        Action::Details => {
+            state.details = !state.details;
+            state.generation += 1;
+        }
+        Action::Thinking => {
+            state.thinking = !state.thinking;
+            state.generation += 1;
+        }
+        Action::PageUp => state.scroll(-page),
+        Action::PageDown => state.scroll(page),
+        Action::ToStart => state.viewport.to_start(&state.transcript),
+        Action::ToEnd => state.viewport.follow(),
+        Action::Focus => {
+            if let Some(question) = state.questions.first_mut() {
+                question.focused = !question.focused;
+            }
+        }
+        Action::ExpandApproval => {
+            if let Some(question) = state.questions.first_mut() {
+                question.expanded = !question.expanded;
+            }
+        }
+        Action::AllowOnce => return answer(state, Decision::Allow),
+        Action::AllowAlways => return allow_always(state),
+        Action::Deny => return answer(state, Decision::Deny { feedback: None }),
+        Action::DenyWithFeedback => {
+            if let Some(question) = state.questions.first_mut() {
+                question.feedback = true;
+                question.focused = false;
+            }
+        }
+        Action::New => return vec![Effect::OpenNew],
+        Action::Resume(id) => return open_session(state, &id),
+        Action::Model(name) => return set_model(state, &name),
+        Action::Mode(mode) => return vec![set(SettingsChanged { mode: Some(mode), ..SettingsChanged::default() })],
+        Action::Theme(name) | Action::PreviewTheme(name) => load_theme(state, &name),
+        Action::Skill(name) => {
+            state.composer.set(&format!("/skill {name} "));
+            state.toast = Some("add a task, or press Enter to activate it alone".into());
+        }
+        Action::MoveHead(to_seq) => return vec![Effect::Send(Input::MoveHead { to_seq })],
+        Action::EditPrompt { before, text } => {
+            state.composer.set(&text);
+            return vec![Effect::Send(Input::MoveHead { to_seq: before })];
+        }
+        Action::Fork(seq) => return vec![Effect::Send(Input::Fork { seq })],
+        Action::ApplyCompaction(_) => {
+            return vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: false })];
+        }
+    }
+    Vec::new()
+}
+
+fn set(change: SettingsChanged) -> Effect {
+    Effect::Send(Input::Set(change))
+}
+
+fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
+    if state.composer.continue_line() {
+        return Vec::new();
+    }
+    if let Some(question) = state.questions.first().filter(|q| q.feedback) {
+        let call_id = question.approval.call_id.clone();
+        let feedback = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
+        state.questions.remove(0);
+        return vec![Effect::Send(Input::Decide { call_id, decision: Decision::Deny { feedback } })];
+    }
+    if state.composer.text().trim().is_empty() {
+        return Vec::new();
+    }
+    let text = state.composer.take();
+    if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
+        return run_slash(state, &text);
+    }
+    state.viewport.follow();
+    let input = match (state.is_busy(), follow_up) {
+        (true, true) => Input::FollowUp { text },
+        (true, false) => Input::Steer { text },
+        (false, _) => Input::Prompt { text },
+    };
+    vec![Effect::Send(input)]
+}
+
+fn take_back_queue(state: &mut State) -> Vec<Effect> {
+    let queue = std::mem::take(&mut state.queue);
+    let mut texts: Vec<String> = queue.steer.into_iter().chain(queue.follow_up).collect();
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    if !state.composer.is_empty() {
+        texts.push(state.composer.text());
+    }
+    state.composer.set(&texts.join("\n"));
+    vec![Effect::Send(Input::Dequeue)]
+}
+
+/// Closes what is open, then interrupts, then opens the tree.
+fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
+    if let Some(question) = state.questions.first_mut() {
+        if question.feedback || question.focused || question.expanded {
+            (question.feedback, question.focused, question.expanded) = (false, false, false);
+            return Vec::new();
+        }
+    }
+    if state.is_busy() {
+        // What waited to be sent comes back, so that stopping loses nothing.
+        let mut effects = take_back_queue(state);
+        effects.push(Effect::Send(Input::Interrupt));
+        return effects;
+    }
+    if !state.composer.is_empty() {
+        return Vec::new();
+    }
+    if primed == Primed::Tree {
+        return open_tree(state);
+    }
+    state.primed = Primed::Tree;
+    Vec::new()
+}
+
+fn stash_or_quit(state: &mut State, primed: Primed) -> Vec<Effect> {
+    if !state.composer.is_empty() {
+        state.composer.take();
+        state.toast = Some("the draft is put aside; Up brings it back".into());
+        return Vec::new();
+    }
+    if primed == Primed::Quit {
+        return vec![Effect::Quit];
+    }
+    state.primed = Primed::Quit;
+    Vec::new()
+}
+
+/// A question can be answered when it has been on the screen long enough to be read as one.
+fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {
+    let arming = state.arming;
+    let armed = |question: &Question| question.painted.is_some_and(|painted| painted.elapsed() >= arming);
+    if !state.questions.first().is_some_and(armed) {
+        return Vec::new();
+    }
+    let question = state.questions.remove(0);
+    vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })]
+}
+
+fn allow_always(state: &mut State) -> Vec<Effect> {
+    if state.questions.first().is_some_and(|q| q.approval.rule.is_none()) {
+        state.toast = Some("this cannot be allowed for good; Alt+Y allows it once".into());
+        return Vec::new();
+    }
+    answer(state, Decision::AllowAlways)
+}
+
+fn open_tree(state: &mut State) -> Vec<Effect> {
+    state.overlays.push(Overlay::Tree(TreeView::new(&state.history)));
+    vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
+}
+
+fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
+    match pixir_core::event::SessionId::parse(id) {
+        Ok(id) if Some(&id) == state.session.as_ref() => Vec::new(),
+        Ok(id) => vec![Effect::Open(id)],
+        Err(e) => {
+            state.transcript.push(Cell::Error(Box::new(e.body())));
+            Vec::new()
+        }
+    }
+}
+
+fn set_model(state: &State, name: &str) -> Vec<Effect> {
+    // A name without a provider is one of the provider that answers now.
+    let (provider, model) =
+        name.split_once('/').map_or((state.history.settings.provider.as_str(), name), |(p, m)| (p, m));
+    vec![set(SettingsChanged {
+        provider: Some(provider.to_owned()),
+        model: Some(model.to_owned()),
+        ..SettingsChanged::default()
+    })]
+}
+
+fn load_theme(state: &mut State, name: &str) {
+    match Theme::load(name, state.themes_folder.as_deref(), state.depth) {
+        Ok(theme) => {
+            state.theme = theme;
+            state.generation += 1;
+        }
+        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
+    }
+}
+
+fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
+    let (command, rest) = match slash::parse(text) {
+        Ok(found) => found,
+        Err(why) => {
+            state.composer.set(text);
+            state.toast = Some(why);
+            return Vec::new();
+        }
+    };
+    if command.when == When::Idle && state.is_busy() {
+        state.composer.set(text);
+        state.toast = Some(format!("/{} has to wait until the turn has ended; Esc interrupts it", command.name));
+        return Vec::new();
+    }
+    match command.name {
+        "help" => on_action(state, Action::Help),
+        "new" => on_action(state, Action::New),
+        "resume" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::loading("Sessions")));
+            vec![Effect::LoadSessions { forks_of: None }]
+        }
+        "resume" => open_session(state, rest),
+        "model" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::loading("Models")));
+            vec![Effect::LoadModels]
+        }
+        "model" => set_model(state, rest),
+        "mode" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::modes(state.history.settings.mode)));
+            Vec::new()
+        }
+        "mode" => match Mode::parse(rest) {
+            Ok(mode) => on_action(state, Action::Mode(mode)),
+            Err(e) => {
+                state.toast = Some(format!("{}: {}", e.message, e.remediation));
+                Vec::new()
+            }
+        },
+        "theme" if rest.is_empty() => {
+            let names = Theme::names(state.themes_folder.as_deref());
+            state.overlays.push(Overlay::Picker(Picker::themes(&names, &state.theme.name)));
+            Vec::new()
+        }
+        "theme" => on_action(state, Action::Theme(rest.to_owned())),
+        "skill" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::loading("Skills")));
+            vec![Effect::LoadSkills]
+        }
+        "skill" => {
+            let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            state.viewport.follow();
+            vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned() })]
+        }
+        "compact" => {
+            state.instructions = Some(rest.to_owned()).filter(|r| !r.is_empty());
+            vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
+        }
+        "tree" => open_tree(state),
+        "fork" => match state.history.head() {
+            Some(seq) => vec![Effect::Send(Input::Fork { seq })],
+            None => {
+                state.toast = Some("there is nothing to fork yet".into());
+                Vec::new()
+            }
+        },
+        "diff" => on_action(state, Action::Diff),
+        "rename" if rest.is_empty() => {
+            state.toast = Some("give it a name: /rename <name>".into());
+            Vec::new()
+        }
+        "rename" => vec![set(SettingsChanged { name: Some(rest.to_owned()), ..SettingsChanged::default() })],
+        "interrupt" => vec![Effect::Send(Input::Interrupt)],
+        "quit" => on_action(state, Action::Quit),
+        other => unreachable!("/{other} is in the table and not here"),
+    }
+}
+
+// ─── The Session said ───
+
+/// A Session was opened: its past is folded like its future.
+pub(crate) fn on_opened(state: &mut State, past: Vec<Arc<Entry>>) -> Vec<Effect> {
+    state.history = History::fold(past);
+    rebuild(state)
+}
+
+/// The path to the head, as cells.
+fn rebuild(state: &mut State) -> Vec<Effect> {
+    state.transcript = Transcript::default();
+    let on_path: std::collections::HashSet<u64> = state.history.path().map(|e| e.seq).collect();
+    for entry in state.history.entries() {
+        // Plans, refusals and ends of Turns are shown where their Turn is.
+        let belongs =
+            on_path.contains(&entry.seq) || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
+        if belongs {
+            state.transcript.record(&entry.fact);
+            if let Fact::UserMessage(it) = &entry.fact {
+                state.composer.remember(&it.text);
+            }
+        }
+    }
+    state.viewport.follow();
+    let last_turn = state.history.turns;
+    let changed = state.history.entries().iter().filter(|e| e.turn == Some(last_turn)).filter_map(|e| match &e.fact {
+        Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(it.call_id.clone())),
+        _ => None,
+    });
+    changed.collect()
+}
+
+/// Something was recorded, or is happening.
+pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
+    match event {
+        Event::Recorded(entry) => on_entry(state, &entry),
+        Event::Live(live) => on_live(state, live),
+    }
+}
+
+fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
+    state.history.append(Arc::clone(entry));
+    match &entry.fact {
+        Fact::HeadMoved(_) => {
+            let effects = rebuild(state);
+            state.toast = Some("the conversation goes on from here; what came after is kept in /tree".into());
+            return effects;
+        }
+        Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
+        Fact::TurnEnded(it) => {
+            state.questions.clear();
+            state.busy_since = None;
+            if it.status == TurnStatus::Interrupted {
+                state.toast = Some("interrupted; send a message to go on".into());
+            }
+        }
+        Fact::SettingsChanged(it) => state.toast = Some(settings_told(it)),
+        _ => {}
+    }
+    state.transcript.record(&entry.fact);
+    match &entry.fact {
+        Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(it.call_id.clone())],
+        _ => Vec::new(),
+    }
+}
+
+fn settings_told(it: &SettingsChanged) -> String {
+    let mut told = Vec::new();
+    if let (Some(provider), Some(model)) = (&it.provider, &it.model) {
+        told.push(format!("model: {provider}/{model}"));
+    }
+    if let Some(mode) = it.mode {
+        told.push(format!("mode: {}", mode.name()));
+    }
+    if let Some(effort) = &it.effort {
+        told.push(format!("effort: {effort}"));
+    }
+    if let Some(name) = &it.name {
+        told.push(format!("name: {name}"));
+    }
+    told.join(", ")
+}
+
+fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
+    match live {
+        Live::TextDelta { text } => state.transcript.stream_text(&text),
+        Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
+        Live::ToolOutputDelta { call_id, text } => state.transcript.stream_output(&call_id, &text),
+        Live::Status { status } => {
+            if !state.is_busy() && status != Status::Idle {
+                state.busy_since = Some(Instant::now());
+            }
+            state.status = status;
+            if status == Status::Idle {
+                state.transcript.restart_draft();
+            }
+        }
+        Live::ApprovalRequested(approval) => {
+            state.questions.push(Question {
+                approval,
+                painted: None,
+                focused: false,
+                expanded: false,
+                feedback: false,
+            });
+        }
+        Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
+        Live::RetryScheduled { attempt, of, wait_ms, reason } => {
+            state.transcript.restart_draft();
+            let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
+            state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+        }
+        Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
+        Live::SessionForked { session_id } => {
+            let effects = open_session(state, &session_id);
+            state.toast = Some("this is the fork; the session that it came from is unchanged".into());
+            return effects;
+        }
+        Live::Refused(error) => {
+            state.transcript.push(Cell::Error(Box::new(error)));
+            state.viewport.follow();
+        }
+        Live::Notice { severity, message, .. } => state.transcript.push(Cell::Notice { severity, text: message }),
+    }
+    Vec::new()
+}
+
+// ─── Work beside the screen is done ───
+
+pub(crate) fn on_call_diff(state: &mut State, call_id: &str, diffs: Vec<FileDiff>) {
+    state.transcript.with_call(call_id, |cell| cell.diffs = Some(diffs));
+}
+
+pub(crate) fn on_diffs(state: &mut State, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
+    for overlay in &mut state.overlays {
+        if let Overlay::Diff(view) = overlay {
+            view.loaded(turn.clone(), session.clone());
+        }
+    }
+}
+
+pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Option<&str>) {
+    match (state.overlays.last_mut(), forks_of) {
+        (Some(Overlay::Tree(tree)), Some(parent)) => {
+            tree.set_forks(sessions.iter().filter(|s| s.forked_from.as_deref() == Some(parent)))
+        }
+        (Some(Overlay::Picker(picker)), None) => {
+            picker.sessions(sessions, state.session.as_ref().map(|id| id.as_str()))
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn on_models(state: &mut State, models: &[String]) {
+    let current = format!("{}/{}", state.history.settings.provider, state.history.settings.model);
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut() {
+        picker.models(models, &current);
+    }
+}
+
+pub(crate) fn on_skills(state: &mut State, skills: &[Skill]) {
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut() {
+        picker.skills(skills);
+    }
+}
+
+/// The branch that the workspace's repository is on, without running git.
+pub(crate) fn branch_of(workspace: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(workspace.join(".git/HEAD")).ok()?;
+    let head = head.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
+}
+
+/// What is said above the first message.
+pub(crate) fn welcome(state: &State) -> Option<&Connection> {
+    state.transcript.slots.is_empty().then_some(&state.connection)
+}

@@ -1,0 +1,385 @@
+//! State → one frame.
+
+use std::time::Instant;
+
+use pixir_core::event::{Mode, Status};
+use pixir_core::present::human_duration;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear};
+
+use crate::render::diff;
+use crate::render::markdown::Look;
+use crate::render::text::{fit, visible, width, wrap};
+use crate::state::{Connection, Primed, Question, State, text_columns};
+use crate::theme::Theme;
+use crate::update::welcome;
+
+/// Below this nothing of use can be shown.
+const SMALLEST: (u16, u16) = (40, 10);
+const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
+
+/// Draws everything, and puts the caret where text is being written.
+pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    frame.buffer_mut().set_style(area, state.theme.base());
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
+        frame.render_widget(
+            Line::styled(text, state.theme.fg(state.theme.warning)),
+            Rect { height: 1.min(area.height), ..area },
+        );
+        return;
+    }
+    let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3) + 2;
+    let dock = dock_lines(state, area);
+    let dock_rows = u16::try_from(dock.len()).unwrap_or(u16::MAX);
+    let [header, body, dock_area, composer, status] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(dock_rows),
+        Constraint::Length(composer_rows),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    draw_header(state, frame, header);
+    draw_transcript(state, frame, body);
+    for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
+        frame.render_widget(line, Rect { y: row, height: 1, ..dock_area });
+    }
+    if let Some(question) = state.questions.first_mut() {
+        question.painted.get_or_insert_with(Instant::now);
+    }
+    draw_composer(state, frame, composer);
+    draw_status(state, frame, status);
+    if state.overlays.is_empty() {
+        draw_completions(state, frame, composer);
+    }
+    // Layers leave the header and the status line in sight.
+    let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
+    for overlay in &mut state.overlays {
+        overlay.draw(frame, middle, &state.theme, &state.highlighter);
+    }
+}
+
+fn draw_header(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let theme = &state.theme;
+    let settings = &state.history.settings;
+    let right = match &state.connection {
+        Connection::Starting => "…".to_owned(),
+        Connection::Failed(_) => "no model".to_owned(),
+        Connection::Ready { .. } if settings.model.is_empty() => "…".to_owned(),
+        Connection::Ready { .. } => {
+            let effort = settings.effort.as_ref().map_or(String::new(), |e| format!(" · {e}"));
+            format!("{}/{}{effort}", settings.provider, settings.model)
+        }
+    };
+    let mode = settings.mode.name();
+    let columns = usize::from(area.width);
+    let right_width = width(&right).min(columns / 2);
+    let tail = 3 + mode.len() + 1;
+    let name = settings.name.as_ref().map_or(String::new(), |name| format!(" · {name}"));
+    let place = state
+        .workspace
+        .file_name()
+        .map_or_else(|| state.workspace.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let branch = state.branch.as_ref().map_or(String::new(), |b| format!(" · {b}"));
+    let left = fit(&visible(&format!("{place}{branch}{name}")), columns.saturating_sub(right_width + tail + 10));
+    let gap = columns.saturating_sub(7 + width(&left) + right_width + tail);
+    let line = Line::from(vec![
+        Span::styled(" pixir ", theme.fg(theme.accent).bold()),
+        Span::styled(left, theme.dim()),
+        Span::raw(" ".repeat(gap)),
+        Span::styled(fit(&visible(&right), right_width), theme.dim()),
+        Span::styled(" · ", theme.fg(theme.border)),
+        Span::styled(mode, theme.fg(mode_colour(theme, settings.mode))),
+    ]);
+    frame.render_widget(line, area);
+}
+
+fn mode_colour(theme: &Theme, mode: Mode) -> Color {
+    match mode {
+        Mode::ReadOnly => theme.mode_read_only,
+        Mode::Ask => theme.mode_ask,
+        Mode::Auto => theme.mode_auto,
+    }
+}
+
+fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
+    state.transcript_area = area;
+    if let Some(connection) = welcome(state)
+        && state.transcript.draft.is_empty()
+    {
+        let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
+        for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
+            frame.render_widget(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
+        }
+        return;
+    }
+    let columns = text_columns(area);
+    let key = state.layout_key(columns);
+    let look = Look {
+        theme: &state.theme,
+        highlighter: &state.highlighter,
+        columns,
+        details: state.details,
+        thinking: state.thinking,
+    };
+    let shown = state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
+    for (row, (_, line)) in (area.y..area.bottom()).zip(&shown) {
+        frame.render_widget(line, Rect { x: area.x + 1, y: row, width: area.width.saturating_sub(3), height: 1 });
+    }
+    draw_scrollbar(state, frame, area, shown.len());
+    if let Some(new) = state.viewport.unseen(&state.transcript) {
+        let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
+        let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
+        let at = Rect {
+            x: area.right() - columns - 3.min(area.width - columns),
+            y: area.bottom() - 1,
+            width: columns,
+            height: 1,
+        };
+        frame.render_widget(Clear, at);
+        frame.render_widget(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
+    }
+}
+
+fn draw_scrollbar(state: &State, frame: &mut Frame<'_>, area: Rect, shown: usize) {
+    if shown < usize::from(area.height) || area.height < 4 {
+        return;
+    }
+    let position = state.viewport.position(&state.transcript);
+    let thumb = area.y + (f64::from(area.height - 1) * position).round() as u16;
+    let x = area.right() - 1;
+    for y in area.y..area.bottom() {
+        let (mark, style) = if y == thumb {
+            ("┃", state.theme.fg(state.theme.accent))
+        } else {
+            ("│", state.theme.fg(state.theme.border))
+        };
+        frame.buffer_mut().set_string(x, y, mark, style);
+    }
+}
+
+fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = vec![
+        Line::styled("pixir", theme.bold()),
+        Line::styled("A coding assistant that works on your files, and asks before it changes them.", theme.dim()),
+        Line::default(),
+    ];
+    let mut say = |mark: &'static str, colour: Color, text: String| {
+        lines.extend(wrap(
+            &[Span::styled(text, theme.fg(theme.text))],
+            columns,
+            &[Span::styled(mark, theme.fg(colour))],
+            &[Span::raw("  ")],
+        ));
+    };
+    match connection {
+        Connection::Starting => say("… ", theme.dim, "looking for a model".into()),
+        Connection::Ready { demo: false, why, server } => {
+            say("✓ ", theme.success, format!("{server} ({why})"));
+            say(
+                "  ",
+                theme.dim,
+                "Type what you want. /help shows keys and commands, /model changes who answers.".into(),
+            );
+        }
+        Connection::Ready { demo: true, why, .. } => {
+            say("○ ", theme.warning, format!("No model is connected: {why}."));
+            say("  ", theme.dim, "To connect one: export OPENAI_API_KEY=… or OPENROUTER_API_KEY=…, start a local server (ollama, llama.cpp, LM Studio, vLLM), or give --base-url URL --model NAME.".into());
+            say("  ", theme.dim, "To see it work without one: quit (Ctrl+C twice) and run `pixir demo`. `pixir doctor` says what was found here.".into());
+        }
+        Connection::Failed(e) => {
+            say("■ ", theme.error, e.message.clone());
+            say("  ", theme.dim, format!("fix: {}", e.remediation));
+        }
+    }
+    lines
+}
+
+/// Above the composer: what waits, the question, how work goes.
+fn dock_lines(state: &State, area: Rect) -> Vec<Line<'static>> {
+    let theme = &state.theme;
+    let columns = usize::from(area.width.saturating_sub(2));
+    let mut lines = Vec::new();
+    if let Some(question) = state.questions.first() {
+        let most = usize::from(area.height / 2).max(6);
+        lines.extend(question_lines(question, state.questions.len(), columns, most, theme));
+    }
+    let waits =
+        state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("⏵ next ", t)));
+    for (mark, text) in waits.take(4) {
+        lines.push(Line::from(vec![
+            Span::styled(format!(" {mark}"), theme.fg(theme.accent)),
+            Span::styled(fit(&visible(&text.replace('\n', " ")), columns.saturating_sub(24)), theme.dim()),
+            Span::styled("  Alt+Up", theme.dim()),
+        ]));
+    }
+    lines
+}
+
+fn question_lines(question: &Question, of: usize, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let it = &question.approval;
+    let colour = theme.warning;
+    let bar = || Span::styled(" ┃ ", theme.fg(colour));
+    let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
+    let head = vec![
+        Span::styled(" ┏ ", theme.fg(colour)),
+        Span::styled(format!("{} wants to {}", it.tool, it.plan.would), theme.bold()),
+        Span::styled(count, theme.dim()),
+    ];
+    let mut lines = vec![Line::from(head)];
+    lines.extend(wrap(&[Span::styled(visible(&it.plan.target), theme.fg(theme.code))], columns, &[bar()], &[bar()]));
+    let mut body = Vec::new();
+    if let Some(text) = &it.plan.diff {
+        body = diff::lines(text, columns.saturating_sub(3), theme);
+    }
+    let room = if question.expanded { most * 2 } else { most.saturating_sub(4) };
+    let more = body.len().saturating_sub(room);
+    body.truncate(room);
+    lines.extend(body.into_iter().map(|mut line| {
+        line.spans.insert(0, bar());
+        line
+    }));
+    if more > 0 {
+        lines.push(Line::from(vec![bar(), Span::styled(format!("… {more} more lines · Tab, Enter"), theme.dim())]));
+    }
+    lines.push(Line::from(vec![
+        bar(),
+        Span::styled(fit(&format!("asks because {}", visible(&it.reason)), columns.saturating_sub(3)), theme.dim()),
+    ]));
+    let key = |keys: &str, short: &str| if question.focused { short.to_owned() } else { keys.to_owned() };
+    let mut answers = vec![Span::styled(" ┗ ", theme.fg(colour))];
+    if question.feedback {
+        answers.push(Span::styled("say what to do instead, then Enter · Esc back", theme.fg(theme.accent)));
+    } else {
+        let always = it.rule.as_ref().map(|rule| match rule {
+            pixir_core::event::Rule::FileChanges => "always: file changes",
+            pixir_core::event::Rule::Command(_) => "always: this command",
+        });
+        for (keys, short, label) in [
+            ("Alt+Y", "y", Some("once")),
+            ("Alt+A", "a", always),
+            ("Alt+N", "n", Some("no")),
+            ("Alt+F", "f", Some("no, because…")),
+        ] {
+            if let Some(label) = label {
+                answers.push(Span::styled(key(keys, short), theme.fg(theme.accent)));
+                answers.push(Span::styled(format!(" {label}   "), theme.fg(theme.text)));
+            }
+        }
+    }
+    lines.push(Line::from(answers));
+    lines
+}
+
+fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
+    let colour = match state.questions.first() {
+        Some(question) if question.feedback => state.theme.warning,
+        _ => mode_colour(&state.theme, state.history.settings.mode),
+    };
+    let block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    frame.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
+    let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
+    let placeholder = match (&state.questions.first(), state.is_busy()) {
+        (Some(question), _) if question.feedback => "What should it do instead?",
+        (_, true) => "Say something to the running turn…",
+        (_, false) => "Ask pixir…",
+    };
+    let theme = state.theme.clone();
+    let caret = state.composer.draw(frame, text, &theme, placeholder);
+    let focused = state.questions.first().is_some_and(|q| q.focused);
+    if let Some(caret) = caret.filter(|_| state.overlays.is_empty() && !focused) {
+        frame.set_cursor_position(caret);
+    }
+}
+
+fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let theme = &state.theme;
+    let columns = usize::from(area.width);
+    let clock = state.busy_since.map_or(String::new(), |since| {
+        format!(" {}", human_duration(std::time::Duration::from_secs(since.elapsed().as_secs())))
+    });
+    let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
+    let left = match (state.primed, state.status) {
+        (Primed::Quit, _) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
+        (Primed::Tree, _) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
+        (Primed::Nothing, Status::Thinking) => {
+            Span::styled(format!(" {spinner} thinking{clock} · Esc interrupts"), theme.fg(theme.accent))
+        }
+        (Primed::Nothing, Status::Working) => {
+            Span::styled(format!(" {spinner} working{clock} · Esc interrupts"), theme.fg(theme.accent))
+        }
+        (Primed::Nothing, Status::Asking) => {
+            Span::styled(" ● waiting for your answer".to_owned(), theme.fg(theme.warning))
+        }
+        (Primed::Nothing, Status::Idle) => match &state.toast {
+            Some(toast) => Span::styled(format!(" {}", visible(toast)), theme.fg(theme.accent)),
+            None => Span::styled(" / commands · ? help".to_owned(), theme.dim()),
+        },
+    };
+    let right = usage_text(state);
+    let left_width = columns.saturating_sub(width(&right) + 2);
+    let left = Span::styled(fit(&left.content, left_width), left.style);
+    let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);
+    frame.render_widget(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
+}
+
+/// `42% of 128k · 12.4k in · 1.2k out`
+fn usage_text(state: &State) -> String {
+    let history = &state.history;
+    let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
+    let mark = if history.last_input.is_some() { "" } else { "~" };
+    let mut parts = Vec::new();
+    match state.window {
+        Some(window) if used > 0 => parts.push(format!("{mark}{}% of {}", used * 100 / window.max(1), short(window))),
+        None if used > 0 => parts.push(format!("{mark}{} tokens", short(used))),
+        Some(_) | None => {}
+    }
+    if history.usage.input > 0 {
+        let cached =
+            if history.usage.cached > 0 { format!(" ({} cached)", short(history.usage.cached)) } else { String::new() };
+        parts.push(format!("↑{}{cached} ↓{}", short(history.usage.input), short(history.usage.output)));
+    }
+    parts.join(" · ")
+}
+
+fn short(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k"),
+        _ => format!("{:.1}M", n as f64 / 1e6).replace(".0M", "M"),
+    }
+}
+
+fn draw_completions(state: &mut State, frame: &mut Frame<'_>, composer: Rect) {
+    let found = state.composer.completions();
+    if found.is_empty() {
+        return;
+    }
+    let rows = u16::try_from(found.len().min(8)).unwrap_or(8).min(composer.y.saturating_sub(2));
+    let chosen = state.composer.chosen.min(found.len() - 1);
+    let top = (chosen + 1).saturating_sub(usize::from(rows));
+    let columns = composer.width.saturating_sub(4).min(90);
+    let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
+    frame.render_widget(Clear, area);
+    for (row, (at, it)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
+        let command = it.command;
+        let name = fit(&format!(" /{} {}", command.name, command.args), 28);
+        let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
+        let line = Line::from(vec![
+            Span::styled(name, state.theme.fg(state.theme.accent)),
+            Span::raw(pad),
+            Span::styled(fit(command.about, usize::from(columns).saturating_sub(29)), state.theme.fg(state.theme.text)),
+        ]);
+        let at_row = Rect { y: row, height: 1, ..area };
+        let style = if at == chosen { state.theme.selected() } else { Style::new().bg(state.theme.panel) };
+        frame.buffer_mut().set_style(at_row, style);
+        frame.render_widget(line, at_row);
+    }
+}
