@@ -25,7 +25,10 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> R
         )
     };
     let folder = tempfile::Builder::new().prefix("pixir-demo-").tempdir().map_err(failed)?;
-    demo::write_sample(folder.path()).map_err(failed)?;
+    let workspace = folder.path().join("stats");
+    demo::write_sample(&workspace).map_err(failed)?;
+    // What is recorded goes away with the sample.
+    let around = &Surroundings { home: folder.path().join("state"), ..around.clone() };
     // The demo is about the sample alone, so what was said of modes and models does not matter.
     let run = RunOptions {
         write: true,
@@ -37,11 +40,11 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> R
         ..RunOptions::default()
     };
     if !run.headless && !output.is_json() && screen::is_possible(around) {
-        return screen::run_demo(&run, around, folder.path());
+        return screen::run_demo(&run, around, &workspace);
     }
     let mut script = demo::script();
     script.pace_ms = 0;
-    let harness = harness(&run, around, folder.path(), script)?;
+    let harness = harness(&run, around, &workspace, script)?;
     crate::runtime().block_on(async {
         let handle = harness.start()?;
         let job = Job {

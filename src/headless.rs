@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Format;
-use crate::narrate;
+use crate::narrate::{self, Narrator};
 use crate::output::{Output, chatter};
 
 /// The most of one file's diff in a result, characters.
@@ -63,6 +63,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>) -> u8 {
 struct Told<'a> {
     output: &'a Output,
     story: Story,
+    narrator: Narrator,
     session: String,
     turn: Option<u32>,
     answer: String,
@@ -84,6 +85,7 @@ impl<'a> Told<'a> {
         Told {
             output: job.output,
             story: job.story,
+            narrator: Narrator::default(),
             session: handle.id().to_string(),
             turn: None,
             answer: String::new(),
@@ -141,7 +143,7 @@ impl<'a> Told<'a> {
                     self.results.push(Arc::clone(entry));
                 }
                 self.tell(|| entry.encode());
-                if let Some(text) = narrate::entry(&entry.fact) {
+                if let Some(text) = self.narrator.entry(&entry.fact) {
                     self.narrate(&text);
                 }
             }
@@ -198,7 +200,8 @@ impl<'a> Told<'a> {
         let files = changes::between(self.results.iter(), &self.blobs);
         let exit = self.exit_code(error.as_ref());
         let status = self.end.as_ref().map_or("failed", |end| end.status.name());
-        let resume = format!("pixir resume {}", self.session);
+        // The demo's workspace is gone when it ends, and its Session with it.
+        let resume = (self.story == Story::Aside).then(|| format!("pixir resume {}", self.session));
         let mut result = json!({
             "schemaVersion": 1,
             "ok": exit == 0,
@@ -210,7 +213,7 @@ impl<'a> Told<'a> {
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
             "denials": self.denials,
-            "resume_command": resume,
+            "resume_command": &resume,
             "exit_code": exit,
             "duration_ms": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
@@ -221,7 +224,7 @@ impl<'a> Told<'a> {
             result["remediation"] = json!(error.remediation);
             next.push(error.remediation.clone());
         }
-        next.push(resume);
+        next.extend(resume);
         result["next_actions"] = json!(next);
         match self.output.format {
             Format::Json => self.output.document(&result),

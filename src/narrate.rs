@@ -1,36 +1,63 @@
 //! Events as lines of plain text, for those who follow a Turn without a screen.
 
-use pixir_core::event::{Delivery, Fact, Live, StepStatus, ToolResult, Verdict};
+use std::collections::HashMap;
+
+use pixir_core::event::{Delivery, Fact, Live, PlanItem, StepStatus, ToolResult, Verdict};
 
 /// The most lines of a tool's output that are told.
 const MOST_LINES: usize = 12;
 
-/// What is told of an entry, if anything.
-pub(crate) fn entry(fact: &Fact) -> Option<String> {
-    match fact {
-        Fact::UserMessage(it) => {
-            let mark = if it.delivery == Delivery::Steer { "»" } else { ">" };
-            Some(format!("{mark} {}\n", it.text))
+/// Follows a Turn entry by entry.
+#[derive(Debug, Default)]
+pub(crate) struct Narrator {
+    /// What the calls that are still running were about.
+    calls: HashMap<String, String>,
+}
+
+impl Narrator {
+    /// What is told of an entry, if anything. A call is told together with what came of it.
+    pub(crate) fn entry(&mut self, fact: &Fact) -> Option<String> {
+        match fact {
+            Fact::UserMessage(it) => {
+                let mark = if it.delivery == Delivery::Steer { "»" } else { ">" };
+                Some(format!("{mark} {}\n", it.text))
+            }
+            Fact::AssistantMessage(it) => Some(format!("{}\n", it.text.trim_end())),
+            Fact::ToolCall(it) => {
+                self.calls.insert(it.call_id.clone(), format!("{} {}", it.name, argument(&it.args)));
+                None
+            }
+            Fact::ToolResult(it) => Some(result(&self.calls.remove(&it.call_id).unwrap_or_default(), it)),
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => Some(format!("• refused: {}", it.reason)),
+            Fact::PlanUpdated(it) => Some(plan(&it.items)),
+            Fact::HistoryCompaction(it) => {
+                Some(format!("• compacted: {} → {} tokens\n", it.tokens_before, it.tokens_after))
+            }
+            Fact::SkillActivation(it) => Some(format!("• skill {}\n", it.name)),
+            Fact::SessionStarted(_)
+            | Fact::SettingsChanged(_)
+            | Fact::Reasoning(_)
+            | Fact::PermissionDecision(_)
+            | Fact::ProviderUsage(_)
+            | Fact::SessionFork(_)
+            | Fact::HeadMoved(_)
+            | Fact::Label(_)
+            | Fact::TurnEnded(_)
+            | Fact::Unknown { .. } => None,
         }
-        Fact::AssistantMessage(it) => Some(format!("{}\n", it.text.trim_end())),
-        Fact::ToolCall(it) => Some(format!("• {} {}", it.name, argument(&it.args))),
-        Fact::ToolResult(it) => Some(result(it)),
-        Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => Some(format!("  refused: {}", it.reason)),
-        Fact::PlanUpdated(it) => {
-            let lines = it.items.iter().map(|item| {
-                let mark = match item.status {
-                    StepStatus::Completed => "x",
-                    StepStatus::InProgress => "~",
-                    StepStatus::Pending => " ",
-                };
-                format!("  [{mark}] {}", item.step)
-            });
-            Some(lines.collect::<Vec<_>>().join("\n"))
-        }
-        Fact::HistoryCompaction(it) => Some(format!("• compacted: {} → {} tokens", it.tokens_before, it.tokens_after)),
-        Fact::SkillActivation(it) => Some(format!("• skill {}", it.name)),
-        _ => None,
     }
+}
+
+fn plan(items: &[PlanItem]) -> String {
+    let lines = items.iter().map(|item| {
+        let mark = match item.status {
+            StepStatus::Completed => "x",
+            StepStatus::InProgress => "~",
+            StepStatus::Pending => " ",
+        };
+        format!("  [{mark}] {}", item.step)
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// What is told of news, if anything.
@@ -45,16 +72,17 @@ pub(crate) fn live(news: &Live) -> Option<String> {
 }
 
 /// The argument that says most.
-pub(crate) fn argument(args: &serde_json::Value) -> String {
+fn argument(args: &serde_json::Value) -> String {
     let key = ["command", "path", "pattern"].into_iter().find_map(|key| args[key].as_str());
     key.unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
-fn result(it: &ToolResult) -> String {
+fn result(call: &str, it: &ToolResult) -> String {
     let mut lines: Vec<&str> = it.output.trim_end().lines().collect();
     let footer = lines.pop().unwrap_or_default();
     let more = lines.len().saturating_sub(MOST_LINES);
-    let mut told: Vec<String> = lines.iter().take(MOST_LINES).map(|line| format!("  │ {line}")).collect();
+    let mut told = vec![format!("• {}", call.trim_end())];
+    told.extend(lines.iter().take(MOST_LINES).map(|line| format!("  │ {line}")));
     if more > 0 {
         told.push(format!("  │ … {more} more lines"));
     }

@@ -70,7 +70,14 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
         }),
         open: Box::new(move |harness| open.open(harness)),
     };
-    show(launch)
+    let Farewell { session, answer, signal } = show(launch)?;
+    if let Some(answer) = answer {
+        chatter(answer.trim_end());
+    }
+    if let Some(session) = session {
+        chatter(&format!("\npixir resume {session}"));
+    }
+    Ok(signal.map_or(0, |number| 128 + number))
 }
 
 /// Opens the terminal interface on the demo.
@@ -87,7 +94,9 @@ pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(Harness::start),
     };
-    show(launch)
+    let Farewell { signal, .. } = show(launch)?;
+    chatter("that was pixir's demo; `pixir doctor` says how to connect a model");
+    Ok(signal.map_or(0, |number| 128 + number))
 }
 
 /// The wished theme; without a wish, the one that fits what the terminal says of its background.
@@ -103,7 +112,7 @@ fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
     Ok(wished.unwrap_or_else(|| if light { "light" } else { "dark" }.to_owned()))
 }
 
-fn show(launch: Launch) -> Result<u8> {
+fn show(launch: Launch) -> Result<Farewell> {
     let failed = |e: std::io::Error| {
         Error::new(
             Code::CommandFailed,
@@ -111,12 +120,5 @@ fn show(launch: Launch) -> Result<u8> {
             "pixir --headless works without one",
         )
     };
-    let Farewell { session, answer, signal } = crate::runtime().block_on(pixir_ui::run(launch)).map_err(failed)??;
-    if let Some(answer) = answer {
-        chatter(answer.trim_end());
-    }
-    if let Some(session) = session {
-        chatter(&format!("\npixir resume {session}"));
-    }
-    Ok(signal.map_or(0, |number| 128 + number))
+    crate::runtime().block_on(pixir_ui::run(launch)).map_err(failed)?
 }

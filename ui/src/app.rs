@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as TerminalEvent, EventStream, MouseEventKind};
-use futures_util::{FutureExt as _, StreamExt as _};
+use crossterm::event::{Event as TerminalEvent, MouseEventKind};
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{Fact, SessionId, Severity};
 use pixir_core::harness::{Harness, Summary};
@@ -416,20 +415,20 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     screen.draw(&mut app.state)?;
     app.dirty = false;
     let mut drawn = Instant::now();
-    let mut keys = EventStream::new();
+    let mut keys = keyboard()?;
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
         let wants_frame = app.dirty || app.state.is_animated();
         let mut by_hand = false;
         tokio::select! {
             biased;
-            event = keys.next() => match event {
-                Some(Ok(event)) => {
+            event = keys.recv() => match event {
+                Some(event) => {
                     by_hand = true;
                     app.hear_terminal(event).await;
                 }
                 // The terminal is gone.
-                Some(Err(_)) | None => return Ok(Some(1)),
+                None => return Ok(Some(1)),
             },
             _ = terminate.recv() => return Ok(Some(15)),
             _ = hangup.recv() => return Ok(Some(1)),
@@ -447,7 +446,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             event = next_event(&mut app.watch) => app.hear_session(event).await,
             Some(news) = app.news.recv() => app.hear(news).await,
         }
-        while let Some(Some(Ok(event))) = keys.next().now_or_never() {
+        while let Ok(event) = keys.try_recv() {
             by_hand = true;
             app.hear_terminal(event).await;
         }
@@ -462,4 +461,17 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             drawn = Instant::now();
         }
     }
+}
+
+/// Reads the terminal on a thread of its own, which sleeps until there is something to read.
+fn keyboard() -> io::Result<mpsc::UnboundedReceiver<TerminalEvent>> {
+    let (tell, keys) = mpsc::unbounded_channel();
+    std::thread::Builder::new().name("keyboard".into()).spawn(move || {
+        while let Ok(event) = crossterm::event::read() {
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(keys)
 }
