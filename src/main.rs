@@ -3,8 +3,8 @@
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind as ClapKind};
+use clap::{CommandFactory as _, Parser as _};
 use pixir_core::error::nearest;
 use pixir_core::event::{Mode, SessionId};
 use pixir_core::{Code, Error, Result};
@@ -219,12 +219,16 @@ fn usage(e: &clap::Error) -> u8 {
     };
     let rendered = e.to_string();
     let first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let fix = context(ContextKind::SuggestedArg)
-        .or_else(|| context(ContextKind::SuggestedSubcommand))
-        .or_else(|| context(ContextKind::SuggestedValue));
-    let fix = fix.map_or_else(|| "pixir --help".to_owned(), |near| format!("did you mean {near}?"));
+    let wrong = context(ContextKind::InvalidArg).or_else(|| context(ContextKind::InvalidSubcommand));
+    let fix = match (code, &wrong) {
+        (Code::UnknownFlag, Some(flag)) => near_flag(flag),
+        _ => context(ContextKind::SuggestedSubcommand)
+            .or_else(|| context(ContextKind::SuggestedValue))
+            .map(|near| format!("did you mean {near}?")),
+    };
+    let fix = fix.unwrap_or_else(|| "pixir --help".to_owned());
     let mut error = Error::new(code, first, fix);
-    if let Some(input) = context(ContextKind::InvalidArg).or_else(|| context(ContextKind::InvalidSubcommand)) {
+    if let Some(input) = wrong {
         error = error.with("input", input);
     }
     // The parser failed, so the wish for JSON is read from the words themselves.
@@ -233,6 +237,14 @@ fn usage(e: &clap::Error) -> u8 {
         || words.windows(2).any(|w| w[0] == "--format" && w[1].starts_with("json"));
     Output::new(&OutputOptions { json, ..OutputOptions::default() }).error(&error);
     code.exit()
+}
+
+/// The flag that was most likely meant.
+fn near_flag(wrong: &str) -> Option<String> {
+    let command = Cli::command();
+    let flags: Vec<String> =
+        command.get_arguments().filter_map(|arg| arg.get_long().map(|long| format!("--{long}"))).collect();
+    nearest(wrong, flags.iter().map(String::as_str)).map(|near| format!("did you mean {near}?"))
 }
 
 fn runtime() -> tokio::runtime::Runtime {

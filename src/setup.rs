@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pixir_core::config::{Config, Surroundings};
-use pixir_core::event::Mode;
-use pixir_core::harness::Harness;
+use pixir_core::event::{Mode, SettingsChanged};
+use pixir_core::harness::{Beginning, Harness};
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::provider::demo;
 use pixir_core::session::{Limits, Options};
@@ -110,8 +110,12 @@ pub(crate) fn assemble(
         dry_run: run.dry_run,
         can_ask: asker == Asker::Person && !run.no_input,
     };
-    let effort = run.effort.clone().or_else(|| config.effort.clone());
-    Harness::new(workspace, around, providers, options, mode(run, config, asker)?, effort)
+    let beginning = Beginning {
+        mode: mode(run, config, asker)?,
+        effort: run.effort.clone().or_else(|| config.effort.clone()),
+        resumed: resumed(run, config, asker, &providers)?,
+    };
+    Harness::new(workspace, around, providers, options, beginning)
 }
 
 /// Asking is the default where somebody can answer, and only reading where nobody can.
@@ -122,6 +126,19 @@ fn mode(run: &RunOptions, config: &Config, asker: Asker) -> Result<Mode> {
         (false, None, Asker::Person) => Ok(Mode::Ask),
         (false, None, Asker::Nobody) => Ok(Mode::ReadOnly),
     }
+}
+
+/// A resumed Session stays as it was, but for what this command line says, and what is safe where nobody can be asked.
+fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Providers) -> Result<SettingsChanged> {
+    let says_who = run.model.is_some() || run.provider.is_some() || run.base_url.is_some();
+    let says_mode = run.write || run.mode.is_some() || asker == Asker::Nobody;
+    Ok(SettingsChanged {
+        provider: says_who.then(|| providers.provider.clone()),
+        model: says_who.then(|| providers.model.clone()),
+        effort: run.effort.clone(),
+        mode: if says_mode { Some(mode(run, config, asker)?) } else { None },
+        name: None,
+    })
 }
 
 /// Sends diagnostics to `$PIXIR_HOME/log/pixir.log.<date>`; `PIXIR_LOG` sets how much. The file is made when there is something to say.

@@ -1,1 +1,16 @@
-fn main() {}
+//! Stories at the real boundaries: the binary, the pty, the loopback socket, the file system, and the whole interface in memory.
+
+mod architecture; // who may know whom
+mod driver; // a whole pixir: a scripted model, keys, a screen
+mod pty; // the real binary in a real terminal
+mod server; // a scripted model server on loopback
+mod shell; // the real binary, without a terminal
+
+mod stories {
+    mod cli; // what the command line promises
+    mod crash; // what survives kill -9
+    mod demo; // the first thing that anyone runs
+    mod screen; // what a person does in the interface
+    mod terminal; // what only a real terminal shows
+    mod wire; // turns over HTTP, in both dialects
+}

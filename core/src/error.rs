@@ -258,7 +258,8 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .into_iter()
         .map(|name| (strsim::osa_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= limit || (wrong.len() >= 3 && name.starts_with(wrong)))
-        .min_by_key(|(distance, _)| *distance)
+        // Of two that are equally near, letters in another order are likelier than letters that are missing.
+        .min_by_key(|(distance, name)| (*distance, name.len().abs_diff(wrong.len())))
         .map(|(_, name)| name)
 }
 
@@ -282,6 +283,7 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_nearest_only_when_it_is_near() {
         assert_eq!(nearest("grpe", ["read", "grep", "find"]), Some("grep"));
         assert_eq!(nearest("Raed", ["read", "grep"]), Some("read"));
+        assert_eq!(nearest("modle", ["mode", "model"]), Some("model"));
         assert_eq!(nearest("xyzzy", ["read", "grep"]), None);
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::blobs::{self, Blobs};
 use crate::config::Surroundings;
 use crate::error::{Code, Error, Result};
-use crate::event::{Fact, Mode, SessionId, SessionStarted};
+use crate::event::{Fact, Mode, SessionId, SessionStarted, SettingsChanged};
 use crate::history::History;
 use crate::log::{self, Log};
 use crate::process;
@@ -26,8 +26,18 @@ const SUMMARY: u64 = 64 << 10;
 #[derive(Clone)]
 pub struct Harness {
     surface: Surface,
-    mode: Mode,
-    effort: Option<String>,
+    beginning: Beginning,
+}
+
+/// What new Sessions begin with, and what resumed ones are told anew.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning {
+    /// What may run without asking in a new Session.
+    pub mode: Mode,
+    /// How hard models should think in a new Session.
+    pub effort: Option<String>,
+    /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
+    pub resumed: SettingsChanged,
 }
 
 impl std::fmt::Debug for Harness {
@@ -69,8 +79,7 @@ impl Harness {
         around: &Surroundings,
         providers: Arc<Providers>,
         options: Options,
-        mode: Mode,
-        effort: Option<String>,
+        beginning: Beginning,
     ) -> Result<Harness> {
         let workspace = Workspace::open(workspace)?;
         let logs = around.home.join("sessions").join(slug(workspace.root()));
@@ -84,7 +93,7 @@ impl Harness {
             logs,
             options,
         };
-        Ok(Harness { surface, mode, effort })
+        Ok(Harness { surface, beginning })
     }
 
     /// Starts a new Session.
@@ -100,8 +109,8 @@ impl Harness {
             model: providers.model.clone(),
             provider: providers.provider.clone(),
             toolset: "typed".into(),
-            mode: self.mode,
-            effort: self.effort.clone(),
+            mode: self.beginning.mode,
+            effort: self.beginning.effort.clone(),
             context: prompt::collect_context(&self.surface.workspace, self.surface.user_folder.as_deref()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
@@ -141,9 +150,29 @@ impl Harness {
             for fact in history.repairs() {
                 history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
             }
+            if let Some(change) = self.change_for(&history) {
+                history.append(log.append(None, change.into())?);
+            }
             log.sync()?;
         }
         Ok(Session::spawn(id.clone(), pen, history, self.surface_of(id)?))
+    }
+
+    /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
+    fn change_for(&self, history: &History) -> Option<SettingsChanged> {
+        let now = &history.settings;
+        let providers = &self.surface.providers;
+        let mut change = self.beginning.resumed.clone();
+        if change.provider.is_none() && providers.connect(&now.provider).is_err() {
+            change.provider = Some(providers.provider.clone());
+            change.model = Some(providers.model.clone());
+        }
+        if change.provider.as_ref() == Some(&now.provider) && change.model.as_ref() == Some(&now.model) {
+            (change.provider, change.model) = (None, None);
+        }
+        change.mode = change.mode.filter(|mode| *mode != now.mode);
+        change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
+        (change != SettingsChanged::default()).then_some(change)
     }
 
     fn surface_of(&self, id: &SessionId) -> Result<Surface> {

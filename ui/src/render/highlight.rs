@@ -178,7 +178,9 @@ mod tests {
     #[test]
     fn colours_come_later_and_hold_every_character() {
         let (done, arrived) = channel();
-        let highlighter = Highlighter::new(move || drop(done.send(())));
+        let highlighter = Highlighter::new(move || {
+            let _ = done.send(());
+        });
         let code = "// hi\nfn main() { let x = \"s\"; }\n";
         assert!(highlighter.colours("rust", code).is_none());
         arrived.recv_timeout(std::time::Duration::from_secs(30)).expect("the worker answers");

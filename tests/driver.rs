@@ -1,0 +1,128 @@
+//! A whole pixir: a scripted model, real tools on real files, keys, a screen.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pixir_core::config::Surroundings;
+use pixir_core::event::Mode;
+use pixir_core::harness::{Beginning, Harness};
+use pixir_core::provider::choose::Providers;
+use pixir_core::provider::script::{Script, Scripted, Step};
+use pixir_core::session::Options;
+use pixir_ui::Launch;
+use pixir_ui::script::Driver;
+use tempfile::TempDir;
+
+/// An answer of the model without tools.
+pub(crate) fn says(text: &str) -> Step {
+    Step { text: text.to_owned(), ..Step::default() }
+}
+
+/// An answer that calls one tool.
+pub(crate) fn calls(name: &str, args: serde_json::Value) -> Step {
+    also_calls(Step::default(), name, args)
+}
+
+/// The same answer with one more call.
+pub(crate) fn also_calls(mut step: Step, name: &str, args: serde_json::Value) -> Step {
+    step.calls.push(pixir_core::provider::script::ScriptedCall { name: name.to_owned(), args });
+    step
+}
+
+/// A pixir in a folder of its own.
+pub(crate) struct Pixir {
+    pub(crate) screen: Driver,
+    folder: TempDir,
+}
+
+impl Pixir {
+    /// In `ask` mode, at 80x24, with these files in its workspace.
+    pub(crate) fn new(steps: Vec<Step>, files: &[(&str, &str)]) -> Pixir {
+        Pixir::sized(steps, files, 80, 24)
+    }
+
+    pub(crate) fn sized(steps: Vec<Step>, files: &[(&str, &str)], columns: u16, rows: u16) -> Pixir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = folder.path().join("app");
+        fs::create_dir_all(&workspace).expect("mkdir");
+        for (name, text) in files {
+            let path = workspace.join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+            fs::write(path, text).expect("write");
+        }
+        let screen = Driver::new(launch(&folder, steps), columns, rows).expect("the theme is there");
+        Pixir { screen, folder }
+    }
+
+    /// The same home and workspace, as after quitting: the latest session goes on with a new script.
+    pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
+        self.screen.close().await;
+        let mut launch = launch(&self.folder, steps);
+        launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
+        Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|e| format!("({e})"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("app").join(name)
+    }
+
+    /// Presses keys, then waits until nothing moves.
+    pub(crate) async fn does(&mut self, keys: &str) -> String {
+        self.screen.until_idle().await;
+        self.screen.keys(keys).await;
+        self.screen.until_idle().await;
+        self.screen.screen()
+    }
+
+    /// The lines of the only Session's Log, as JSON.
+    pub(crate) fn log(&self) -> Vec<serde_json::Value> {
+        let id = self.screen.session().expect("a session is open").to_string();
+        let logs = self.folder.path().join("home/sessions");
+        let folders = fs::read_dir(logs).expect("there are logs");
+        let path = folders
+            .map(|f| f.expect("an entry").path().join(format!("{id}.ndjson")))
+            .find(|p| p.exists())
+            .expect("the log is there");
+        fs::read_to_string(path)
+            .expect("read")
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+            .collect()
+    }
+
+    /// The kinds of the Log's entries.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        self.log().iter().map(|entry| entry["type"].as_str().expect("a kind").to_owned()).collect()
+    }
+}
+
+fn launch(folder: &TempDir, steps: Vec<Step>) -> Launch {
+    let workspace = folder.path().join("app");
+    let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
+    let around = Surroundings { home: folder.path().join("home"), user_folder: None, environment };
+    let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(Script { pace_ms: 0, steps })));
+    let options = Options { can_ask: true, ..Options::default() };
+    let harness = Harness::new(
+        &workspace,
+        &around,
+        Arc::new(providers),
+        options,
+        Beginning { mode: Mode::Ask, ..Beginning::default() },
+    );
+    Launch {
+        workspace,
+        theme: "dark".into(),
+        themes_folder: None,
+        truecolor: true,
+        colour: true,
+        prompt: None,
+        skill: None,
+        connect: Box::new(move || Box::pin(async move { harness })),
+        open: Box::new(Harness::start),
+    }
+}

@@ -1,0 +1,174 @@
+//! The real binary in a real terminal: a pty, and a parser that keeps its screen.
+
+use std::io::{Read as _, Write};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use crate::shell::Shell;
+
+/// How long a story waits for the screen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Seen {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+    closed: bool,
+}
+
+/// A terminal with pixir in it.
+pub(crate) struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    seen: Arc<(Mutex<Seen>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    pub(crate) fn start(shell: &Shell, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        let pair = native_pty_system()
+            .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
+            .expect("a pty");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pixir"));
+        command.args(args);
+        command.cwd(shell.workspace());
+        command.env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", shell.home());
+        command.env("PIXIR_HOME", shell.home());
+        command.env("TERM", "xterm-256color");
+        command.env("COLORTERM", "truecolor");
+        let child = pair.slave.spawn_command(command).expect("the binary starts");
+        drop(pair.slave);
+        let mut output = pair.master.try_clone_reader().expect("a reader");
+        let keys = pair.master.take_writer().expect("a writer");
+        let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+        let seen = Arc::new((
+            Mutex::new(Seen {
+                parser: vt100::Parser::new(size(rows), size(columns), 0),
+                bytes: Vec::new(),
+                closed: false,
+            }),
+            Condvar::new(),
+        ));
+        let for_thread = Arc::clone(&seen);
+        let reader = thread::spawn(move || {
+            let mut buffer = [0; 16 << 10];
+            loop {
+                let n = output.read(&mut buffer).unwrap_or(0);
+                let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
+                it.parser.process(&buffer[..n]);
+                it.bytes.extend_from_slice(&buffer[..n]);
+                it.closed = n == 0;
+                for_thread.1.notify_all();
+                if n == 0 {
+                    return;
+                }
+            }
+        });
+        Terminal { child, master: pair.master, keys, seen, reader: Some(reader) }
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
+    }
+
+    /// Waits until the screen shows this.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
+        self.wait(text, |it| it.parser.screen().contents().contains(text))
+    }
+
+    fn wait(&self, what: &str, mut holds: impl FnMut(&Seen) -> bool) -> String {
+        let until = Instant::now() + PATIENCE;
+        let mut it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while !holds(&it) {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero() && !it.closed,
+                "waited for {what:?} in vain; the screen:\n{}",
+                it.parser.screen().contents()
+            );
+            it = self.seen.1.wait_timeout(it, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        it.parser.screen().contents()
+    }
+
+    pub(crate) fn send(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal takes keys");
+    }
+
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
+        let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+        self.seen
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .parser
+            .screen_mut()
+            .set_size(size(rows), size(columns));
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = self
+            .child
+            .process_id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw)
+            .expect("it runs");
+        rustix::process::kill_process(id, signal).expect("the signal is sent");
+    }
+
+    /// Waits for the end; returns the exit code and what the terminal was left as.
+    pub(crate) fn end(mut self) -> Left {
+        let status = self.child.wait().expect("it ends");
+        drop(self.keys);
+        drop(self.master);
+        self.reader.take().expect("once").join().expect("the reader ends");
+        let it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let screen = it.parser.screen();
+        Left {
+            code: status.exit_code(),
+            screen: screen.contents(),
+            alternate: screen.alternate_screen(),
+            cursor_hidden: screen.hide_cursor(),
+            mouse: screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None,
+            paste: screen.bracketed_paste(),
+            bytes: it.bytes.clone(),
+        }
+    }
+}
+
+/// What is left of a terminal when pixir has gone.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) code: u32,
+    pub(crate) screen: String,
+    alternate: bool,
+    cursor_hidden: bool,
+    mouse: bool,
+    paste: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Left {
+    /// Every mode that was set is undone.
+    pub(crate) fn assert_sane(&self) {
+        assert!(!self.alternate && !self.cursor_hidden && !self.mouse && !self.paste, "{self:?}");
+        let bytes = String::from_utf8_lossy(&self.bytes);
+        assert_eq!(
+            bytes.matches("\x1b[>1u").count(),
+            bytes.matches("\x1b[<1u").count(),
+            "the keyboard protocol is popped"
+        );
+        assert_eq!(
+            bytes.matches("\x1b[?1004h").count(),
+            bytes.matches("\x1b[?1004l").count(),
+            "focus events are switched off"
+        );
+        assert!(!bytes.contains("\x1b[3J"), "the scrollback is never cleared");
+    }
+}

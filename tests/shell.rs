@@ -1,0 +1,134 @@
+//! The real binary, without a terminal.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home and a workspace that belong to one story.
+pub(crate) struct Shell {
+    folder: TempDir,
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Stdout as one document.
+    pub(crate) fn document(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("stdout is not one document ({e}):\n{}\nstderr:\n{}", self.stdout, self.stderr))
+    }
+
+    /// Stdout as one document a line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("not JSON ({e}): {line}")))
+            .collect()
+    }
+
+    /// The error on stderr.
+    pub(crate) fn error(&self) -> Value {
+        serde_json::from_str(&self.stderr)
+            .unwrap_or_else(|e| panic!("stderr is not one document ({e}):\n{}", self.stderr))
+    }
+}
+
+impl Shell {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Shell {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("app")).expect("mkdir");
+        let shell = Shell { folder };
+        for (name, text) in files {
+            shell.write(name, text);
+        }
+        shell
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("app")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.workspace().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
+        fs::write(&path, text).expect("write");
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.workspace().join(name)).unwrap_or_else(|e| format!("({e})"))
+    }
+
+    /// A file beside the workspace, for scripts.
+    pub(crate) fn aside(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("write");
+        path
+    }
+
+    /// The binary with a clean environment.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pixir"));
+        command
+            .args(args)
+            .current_dir(self.workspace())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("PIXIR_HOME", self.home())
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        ran(self.command(args).output().expect("the binary starts"))
+    }
+
+    /// Every Log of this home.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let folders = fs::read_dir(self.home().join("sessions")).into_iter().flatten().flatten();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        files.map(|file| file.path()).filter(|path| path.extension() == Some(OsStr::new("ndjson"))).collect()
+    }
+}
+
+pub(crate) fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+    }
+}
+
+/// Entries of a Log, without reading it as pixir does.
+pub(crate) fn entries(log: &Path) -> Vec<Value> {
+    fs::read_to_string(log).expect("read the log").lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Whether any process still runs with this text in its command line.
+pub(crate) fn is_running(text: &str) -> bool {
+    let own = std::process::id().to_string();
+    fs::read_dir("/proc").expect("there is /proc").flatten().any(|entry| {
+        let name = entry.file_name();
+        let is_process = name.to_string_lossy().bytes().all(|b| b.is_ascii_digit()) && name.to_string_lossy() != own;
+        is_process
+            && fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
+    })
+}

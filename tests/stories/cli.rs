@@ -1,0 +1,228 @@
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::shell::{Shell, ran};
+
+const SCRIPT: &str = r#"{ "steps": [ { "text": "It is <b>42</b> & http://x.y/?a=1&b=2" } ] }"#;
+
+fn scripted(shell: &Shell, script: &str, args: &[&str]) -> Vec<String> {
+    let path = shell.aside("script.json", script);
+    let mut all = vec!["--provider".to_owned(), format!("script:{}", path.display())];
+    all.extend(args.iter().map(|a| (*a).to_owned()));
+    all
+}
+
+#[test]
+fn a_prompt_becomes_an_answer_on_stdout_and_nothing_else_does() {
+    let shell = Shell::new(&[]);
+    let plain = shell.run(scripted(&shell, SCRIPT, &["--headless", "what is it"]));
+    assert_eq!((plain.code, plain.stdout.as_str()), (0, "It is <b>42</b> & http://x.y/?a=1&b=2\n"));
+    let json = shell.run(scripted(&shell, SCRIPT, &["--headless", "--json", "what is it"]));
+    assert!(
+        json.stdout.starts_with("{\n  \"") && json.stdout.contains("<b>42</b> & http://x.y/?a=1&b=2"),
+        "{}",
+        json.stdout
+    );
+    assert_eq!(json.document()["output"], "It is <b>42</b> & http://x.y/?a=1&b=2");
+    assert_eq!(json.stderr, "");
+}
+
+#[test]
+fn the_result_document_keeps_its_fields() {
+    let shell = Shell::new(&[]);
+    let document = shell.run(scripted(&shell, SCRIPT, &["--headless", "--json", "x"])).document();
+    let fields: Vec<&String> = document.as_object().expect("an object").keys().collect();
+    insta::assert_compact_debug_snapshot!(fields, @r#"["cost", "denials", "duration_ms", "exit_code", "files_changed", "next_actions", "ok", "output", "resume_command", "schemaVersion", "session_id", "status", "tool_calls", "usage"]"#);
+}
+
+#[test]
+fn the_prompt_may_come_from_stdin_and_its_absence_is_named() {
+    let shell = Shell::new(&[]);
+    let mut child =
+        shell.command(scripted(&shell, SCRIPT, &["--headless"])).stdin(Stdio::piped()).spawn().expect("it starts");
+    child.stdin.take().expect("stdin").write_all(b"from a pipe").expect("write");
+    let piped = ran(child.wait_with_output().expect("it ends"));
+    assert_eq!((piped.code, piped.stdout.as_str()), (0, "It is <b>42</b> & http://x.y/?a=1&b=2\n"));
+    let bare = shell.run::<&str>([]);
+    assert_eq!(bare.code, 13);
+    assert!(bare.stderr.contains("NO_PROMPT") && bare.stderr.contains("--headless"), "{}", bare.stderr);
+}
+
+#[test]
+fn what_was_mistyped_is_answered_with_what_was_meant() {
+    let shell = Shell::new(&[]);
+    let row = |args: &[&str]| {
+        let ran = shell.run(args);
+        (ran.code, ran.stderr.lines().skip(1).map(str::trim).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(
+        row(&["sesions"]),
+        (2, "code: UNKNOWN_COMMAND fix:  pixir sessions (to send the word as a prompt: pixir -- sesions)".into())
+    );
+    assert_eq!(row(&["--modle", "x"]), (2, "code: UNKNOWN_FLAG fix:  did you mean --model?".into()));
+    assert_eq!(row(&["tools", "show", "grpe"]).0, 2);
+    assert!(
+        row(&["tools", "show", "grpe"]).1.contains("fix:  grep. Available: bash, edit"),
+        "{:?}",
+        row(&["tools", "show", "grpe"])
+    );
+    assert_eq!(row(&["resume", "nonsense"]).0, 5);
+    assert!(row(&["--mode", "yolo", "--headless", "x"]).1.contains("read-only, ask or auto"));
+    let json = shell.run(["--modle", "x", "--json"]);
+    assert_eq!(json.error()["code"], "UNKNOWN_FLAG");
+    assert_eq!(json.stdout, "");
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    let shell = Shell::new(&[]);
+    for command in [
+        &["demo"][..],
+        &["resume"],
+        &["sessions", "list"],
+        &["tools", "list"],
+        &["tools", "show"],
+        &["tools", "run"],
+        &["schema"],
+        &["doctor"],
+        &[],
+    ] {
+        let mut args = command.to_vec();
+        args.push("--help");
+        let ran = shell.run(&args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+        assert!(ran.stdout.contains("Examples:") && ran.stdout.contains("Usage:"), "{args:?}:\n{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_schema_is_the_contract() {
+    let shell = Shell::new(&[]);
+    let schema = shell.run(["schema"]).document();
+    assert_eq!(schema["error_kinds"].as_array().expect("kinds").len(), 37);
+    assert_eq!(schema["exit_codes"]["12"]["name"], "mutation_blocked");
+    let names: Vec<_> = schema["commands"]["commands"]
+        .as_array()
+        .expect("commands")
+        .iter()
+        .filter_map(|c| c["name"].as_str())
+        .collect();
+    assert_eq!(names, ["demo", "resume", "sessions", "tools", "schema", "doctor"]);
+    let events = shell.run(["schema", "--events"]).document();
+    assert!(events["recorded"]["tool_result"]["properties"]["changes"].is_object());
+    assert_eq!(shell.run(["schema", "--script"]).document()["title"], "Script");
+}
+
+#[test]
+fn one_tool_runs_as_a_model_would_run_it() {
+    let shell = Shell::new(&[("a.txt", "one\ntwo\n")]);
+    let read = shell.run(["tools", "run", "read", r#"{"path": "a.txt"}"#]);
+    assert!(read.stdout.starts_with("one\ntwo\n[exit:0 | "), "{}", read.stdout);
+    let args = r#"{"path": "b.txt", "content": "hi"}"#;
+    let blocked = shell.run(["tools", "run", "write", args, "--json"]);
+    assert_eq!((blocked.code, blocked.error()["code"].as_str()), (12, Some("MUTATION_BLOCKED")));
+    let planned = shell.run(["tools", "run", "write", args, "--dry-run", "--json"]).document();
+    assert_eq!(planned["result"]["plan"]["bytes"], 2);
+    assert_eq!(shell.read("b.txt"), "(No such file or directory (os error 2))");
+    assert_eq!(shell.run(["tools", "run", "write", args, "--write"]).code, 0);
+    assert_eq!(shell.read("b.txt"), "hi");
+    let outside = shell.run(["tools", "run", "read", r#"{"path": "../../etc/passwd"}"#, "--json"]);
+    assert_eq!((outside.code, outside.error()["error"]["kind"].as_str()), (6, Some("outside_workspace")));
+    let unknown = shell.run(["tools", "run", "read", r#"{"paht": "a.txt"}"#, "--json"]);
+    assert!(unknown.error()["error"]["message"].as_str().expect("a message").contains("did you mean `path`?"));
+}
+
+#[test]
+fn a_dry_run_of_every_tool_that_changes_things_changes_nothing() {
+    let shell = Shell::new(&[("a.txt", "one\n")]);
+    for (tool, args) in [
+        ("write", json!({"path": "a.txt", "content": "x"})),
+        ("edit", json!({"path": "a.txt", "old_text": "one", "new_text": "two"})),
+        ("bash", json!({"command": "touch made; echo x > a.txt"})),
+    ] {
+        let ran = shell.run(["tools", "run", tool, &args.to_string(), "--dry-run"]);
+        assert_eq!(ran.code, 0, "{tool}: {}", ran.stderr);
+        assert!(ran.stdout.contains("[dry run] would "), "{tool}: {}", ran.stdout);
+    }
+    assert_eq!(shell.read("a.txt"), "one\n");
+    assert!(!shell.workspace().join("made").exists());
+}
+
+#[test]
+fn what_is_advertised_to_models_is_small_sorted_and_the_same_every_time() {
+    let shell = Shell::new(&[]);
+    let first = shell.run(["tools", "list", "--json"]);
+    assert_eq!(first.stdout, shell.run(["tools", "list", "--json"]).stdout);
+    let tools = first.document();
+    let names: Vec<_> =
+        tools["tools"].as_array().expect("tools").iter().map(|t| t["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["bash", "edit", "find", "grep", "ls", "read", "update_plan", "write"]);
+    let bytes: usize = tools["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .map(|t| t["description"].to_string().len() + t["parameters"].to_string().len())
+        .sum();
+    assert!(bytes <= 6_000, "{bytes}");
+}
+
+#[test]
+fn the_doctor_says_what_to_do_and_shows_no_secret() {
+    let shell = Shell::new(&[]);
+    let mut command = shell.command(["doctor", "--json"]);
+    let ran = ran(command.env("OPENAI_API_KEY", "sk-canary-12345").output().expect("it runs"));
+    assert!(!ran.stdout.contains("canary") && !ran.stderr.contains("canary"));
+    let document = ran.document();
+    let find = |name: &str| {
+        document["checks"]
+            .as_array()
+            .expect("checks")
+            .iter()
+            .find(|c| c["name"] == name)
+            .unwrap_or_else(|| panic!("no {name}"))
+            .clone()
+    };
+    assert_eq!(find("state")["status"], "pass");
+    assert_eq!(find("provider")["status"], "pass");
+    assert!(find("sandbox")["fix"].is_string());
+}
+
+#[test]
+fn a_wrong_configuration_is_named_with_its_place() {
+    let shell = Shell::new(&[]);
+    let folder = shell.home().parent().expect("a folder").join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    std::fs::write(folder.join("config.toml"), "modle = 'x'\n").expect("write");
+    let ran = shell.run(["--headless", "--json", "x"]);
+    assert_eq!(
+        (ran.code, ran.error()["code"].as_str(), ran.error()["remediation"].as_str()),
+        (10, Some("CONFIG_INVALID"), Some("did you mean `model`?"))
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let shell = Shell::new(&[]);
+    let mut child = shell.command(["demo", "--format", "jsonl"]).spawn().expect("it starts");
+    drop(child.stdout.take());
+    let ran = ran(child.wait_with_output().expect("it ends"));
+    assert!(!ran.stderr.contains("panic"), "{}", ran.stderr);
+}
+
+#[test]
+fn secrets_of_the_environment_reach_no_command_no_log_and_no_output() {
+    let shell = Shell::new(&[]);
+    let script =
+        r#"{ "steps": [ { "calls": [ { "name": "bash", "args": { "command": "env" } } ] }, { "text": "done" } ] }"#;
+    let mut command = shell.command(scripted(&shell, script, &["--headless", "--write", "--format", "jsonl", "x"]));
+    let ran =
+        ran(command.env("OPENAI_API_KEY", "sk-canary-12345").env("GH_TOKEN", "canary").output().expect("it runs"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("PATH="));
+    assert!(!ran.stdout.contains("canary") && !ran.stderr.contains("canary"));
+    for log in shell.logs() {
+        assert!(!std::fs::read_to_string(log).expect("read").contains("canary"));
+    }
+}

@@ -1,0 +1,105 @@
+use std::io::{BufRead as _, BufReader};
+
+use serde_json::{Value, json};
+
+use crate::server::{Dialect, Server, call, text};
+use crate::shell::{Shell, entries};
+
+/// How often the Turn is killed; the long tier is `PIXIR_KILLS=10000 cargo test --test pixir -- crash`.
+fn kills() -> u64 {
+    std::env::var("PIXIR_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+}
+
+#[test]
+fn killed_at_any_moment_every_log_reopens_and_nothing_acknowledged_is_lost() {
+    let mut moments = 0_u64;
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..kills() {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let script = r#"{ "steps": [
+            { "text": "First I look.", "calls": [ { "name": "read", "args": { "path": "a.txt" } }, { "name": "bash", "args": { "command": "echo $((6*7))" } } ] },
+            { "text": "Now I change it.", "calls": [ { "name": "edit", "args": { "path": "a.txt", "old_text": "alpha", "new_text": "omega" } } ] },
+            { "text": "Done." } ] }"#;
+        let path = shell.aside("script.json", script);
+        let provider = format!("script:{}", path.display());
+        let mut child = shell
+            .command(["--provider", &provider, "--headless", "--write", "--format", "jsonl", "x"])
+            .spawn()
+            .expect("it starts");
+        // A line that was printed was acknowledged. After a random number of them the process is killed.
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let kill_after = seed % 40;
+        let mut acknowledged: Vec<Value> = Vec::new();
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        for _ in 0..kill_after {
+            let Some(Ok(line)) = lines.next() else { break };
+            acknowledged.push(serde_json::from_str(&line).expect("a whole line"));
+        }
+        child.kill().expect("kill -9");
+        // What was on its way in the pipe was acknowledged too; a last line may be cut.
+        acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()));
+        child.wait().expect("it is gone");
+        moments += 1;
+
+        let Some(log) = shell.logs().first().cloned() else {
+            assert!(
+                acknowledged.iter().all(|l| l["seq"].is_null()),
+                "round {round}: acknowledged, and there is no log"
+            );
+            continue;
+        };
+        // Reopened for the next Turn: repaired, balanced, and complete.
+        let server = Server::start(vec![text("On again.")]);
+        let mut args = vec![
+            "resume".to_owned(),
+            log.file_stem().expect("a name").to_string_lossy().into_owned(),
+            "go on".to_owned(),
+            "--headless".into(),
+            "--json".into(),
+        ];
+        args.extend(server.flags(Dialect::Chat));
+        let ran = shell.run(args);
+        assert_eq!(ran.code, 0, "round {round}, after {kill_after} lines: {}", ran.stderr);
+        let after = entries(&log);
+        for line in acknowledged.iter().filter(|l| l["seq"].is_u64()) {
+            let seq = usize::try_from(line["seq"].as_u64().expect("a number")).expect("small");
+            assert_eq!(after[seq]["id"], line["id"], "round {round}: seq {seq} was acknowledged and is lost");
+        }
+        let started = after.iter().filter(|e| e["type"] == "user_message").count();
+        let ended = after.iter().filter(|e| e["type"] == "turn_ended").count();
+        assert_eq!(started, ended, "round {round}: every turn has exactly one end");
+        assert_balanced(&server.bodies()[0], round);
+    }
+    assert_eq!(moments, kills());
+}
+
+fn assert_balanced(body: &Value, round: u64) {
+    let messages = body["messages"].as_array().expect("messages");
+    let calls: Vec<&Value> =
+        messages.iter().flat_map(|m| m["tool_calls"].as_array().into_iter().flatten()).map(|c| &c["id"]).collect();
+    let results: Vec<&Value> = messages.iter().filter(|m| m["role"] == "tool").map(|m| &m["tool_call_id"]).collect();
+    assert_eq!(calls, results, "round {round}");
+}
+
+#[test]
+fn a_session_that_is_open_elsewhere_says_where() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("one"), call("c1", "bash", json!({"command": "sleep 30"}))]);
+    let mut first = server.flags(Dialect::Chat);
+    first.extend(["--headless", "--json", "x"].map(str::to_owned));
+    let id = shell.run(first).document()["session_id"].as_str().expect("an id").to_owned();
+    let mut args = vec!["resume".to_owned(), id.clone(), "y".into(), "--headless".into(), "--write".into()];
+    args.extend(server.flags(Dialect::Chat));
+    let mut holder = shell.command(&args).spawn().expect("it starts");
+    server.wait_for(2);
+    let second = shell.run(["resume", &id, "z", "--headless", "--json"]);
+    assert_eq!(second.error()["code"], "SESSION_LOCKED");
+    assert_eq!(second.error()["error"]["details"]["pid"], holder.id());
+    holder.kill().expect("kill -9");
+    holder.wait().expect("it is gone");
+    let mut args = vec!["resume".to_owned(), id, "z".into(), "--headless".into(), "--json".into()];
+    args.extend(Server::start(vec![text("free")]).flags(Dialect::Chat));
+    assert_eq!(shell.run(args).document()["output"], "free", "the lock went with its holder");
+}

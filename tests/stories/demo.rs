@@ -1,0 +1,95 @@
+use serde_json::Value;
+
+use crate::pty::Terminal;
+use crate::shell::Shell;
+
+#[test]
+fn off_a_terminal_the_demo_tells_its_story_as_plain_text() {
+    let shell = Shell::new(&[]);
+    let ran = shell.run(["demo"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for part in [
+        "> The average is wrong.",
+        "FAIL  average of three: expected 4, got 6",
+        "ok    average of one",
+        "-    echo $(($(sum \"$@\") / ($# - 1)))",
+        "+    echo $(($(sum \"$@\") / $#))",
+    ] {
+        assert!(ran.stdout.contains(part), "no {part:?} in:\n{}", ran.stdout);
+    }
+    assert!(shell.logs().is_empty(), "the demo leaves nothing behind");
+}
+
+#[test]
+fn as_a_document_the_demo_ends_with_tests_that_pass_because_of_the_edit() {
+    let shell = Shell::new(&[]);
+    let ran = shell.run(["demo", "--headless", "--json"]);
+    let document = ran.document();
+    assert_eq!((ran.code, document["ok"].as_bool(), document["status"].as_str()), (0, Some(true), Some("completed")));
+    let files: Vec<_> = document["files_changed"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|f| f["path"].as_str().expect("a path"))
+        .collect();
+    assert_eq!(files, ["stats.sh", "tests/run.sh"]);
+    assert!(
+        document["files_changed"][0]["diff"].as_str().expect("a diff").contains("+    echo $(($(sum \"$@\") / $#))")
+    );
+    assert_eq!(ran.stderr, "", "nothing went wrong, so nothing is said");
+}
+
+#[test]
+fn the_same_demo_twice_gives_the_same_events() {
+    let told = || {
+        let shell = Shell::new(&[]);
+        let ran = shell.run(["demo", "--format", "jsonl"]);
+        let mut lines = ran.lines();
+        let results = lines.iter().filter(|l| l["type"] == "result").count();
+        assert_eq!((results, lines.last().expect("lines")["type"].as_str()), (1, Some("result")));
+        // Live news comes in pieces whose number depends on the machine; what is recorded does not.
+        lines.retain(|l| l["seq"].is_u64());
+        assert_eq!(
+            lines.iter().map(|l| l["seq"].as_u64().expect("a number")).collect::<Vec<_>>(),
+            (1..=lines.len() as u64).collect::<Vec<_>>()
+        );
+        lines.iter().map(timeless).collect::<Vec<_>>()
+    };
+    let (first, second) = (told(), told());
+    assert!(first.len() > 20);
+    assert_eq!(first, second);
+}
+
+/// Without what every run has of its own: ids, times, durations.
+fn timeless(line: &Value) -> Value {
+    let mut line = line.clone();
+    for key in ["id", "ts", "session_id"] {
+        line.as_object_mut().expect("an object").remove(key);
+    }
+    if let Some(data) = line["data"].as_object_mut() {
+        data.remove("duration_ms");
+        if let Some(output) = data
+            .get("output")
+            .and_then(Value::as_str)
+            .and_then(|o| o.rsplit_once('\n'))
+            .map(|(text, _)| text.to_owned())
+        {
+            data.insert("output".into(), output.into());
+        }
+    }
+    line
+}
+
+#[test]
+fn on_a_terminal_the_demo_is_the_interface_at_work() {
+    let shell = Shell::new(&[]);
+    let mut terminal = Terminal::start(&shell, &["demo"], 100, 40);
+    terminal.wait_for("all three tests pass");
+    terminal.send("/diff\r");
+    terminal.wait_for("Changes of this turn");
+    terminal.wait_for("average of one");
+    terminal.send("q\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert_eq!(left.code, 0);
+}

@@ -1,0 +1,293 @@
+use serde_json::json;
+
+use crate::driver::{Pixir, also_calls, calls, says};
+
+#[tokio::test]
+async fn a_prompt_becomes_an_answer() {
+    let mut pixir = Pixir::new(vec![says("It is **42**.")], &[]);
+    let screen = pixir.does("what is it<Enter>").await;
+    assert!(screen.contains("❯ what is it\n\n   It is 42.\n"), "{screen}");
+    assert_eq!(pixir.kinds(), ["session_started", "user_message", "assistant_message", "turn_ended"]);
+}
+
+#[tokio::test]
+async fn a_change_shows_its_diff_waits_and_is_made_when_it_is_allowed() {
+    let edit = calls("edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"}));
+    let mut pixir = Pixir::new(vec![edit, says("Done.")], &[("a.txt", "alpha\nbeta\n")]);
+    let screen = pixir.does("change it<Enter>").await;
+    insta::assert_snapshot!(screen);
+    assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "nothing happens before the answer");
+    let screen = pixir.does("<A-y>").await;
+    assert_eq!(pixir.file("a.txt"), "omega\nbeta\n");
+    assert!(screen.contains("✓ edit a.txt  +1 −1"), "{screen}");
+    assert!(pixir.kinds().contains(&"permission_decision".to_owned()));
+}
+
+#[tokio::test]
+async fn plain_keys_never_answer_a_question_unless_it_was_focused() {
+    let write = calls("write", json!({"path": "b.txt", "content": "x"}));
+    let mut pixir = Pixir::new(vec![write, says("Fine.")], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("yes y a n f").await;
+    assert!(screen.contains("yes y a n f"), "what is typed is a draft:\n{screen}");
+    assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
+    pixir.does("<Tab>n").await;
+    assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
+    let log = pixir.log();
+    let decision = log.iter().find(|e| e["type"] == "permission_decision").expect("a decision");
+    assert_eq!((decision["data"]["verdict"].as_str(), decision["data"]["by"].as_str()), (Some("deny"), Some("user")));
+    assert_eq!(pixir.screen.draft(), "yes y a n f", "the draft is still there");
+}
+
+#[tokio::test]
+async fn a_no_can_say_what_to_do_instead() {
+    let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("I leave it.")], &[]);
+    pixir.does("clean<Enter>").await;
+    pixir.does("<A-f>use make clean<Enter>").await;
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    assert!(
+        result["data"]["output"]
+            .as_str()
+            .expect("text")
+            .contains("the person refused this call and said: use make clean")
+    );
+}
+
+#[tokio::test]
+async fn always_means_this_kind_of_call_in_this_session_also_after_it_was_resumed() {
+    let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
+    let mut pixir = Pixir::new(vec![edit("1", "2"), edit("2", "3"), says("Done.")], &[("a.txt", "1\n")]);
+    pixir.does("count<Enter>").await;
+    pixir.does("<A-a>").await;
+    assert_eq!(pixir.file("a.txt"), "3\n", "the second was not asked about");
+    let mut pixir = pixir.again(vec![edit("3", "4"), says("Done.")]).await;
+    pixir.does("on<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "4\n");
+}
+
+#[tokio::test]
+async fn what_only_reads_is_not_asked_about() {
+    let step = also_calls(calls("read", json!({"path": "a.txt"})), "bash", json!({"command": "cat a.txt | wc -l"}));
+    let mut pixir = Pixir::new(vec![step, says("One line.")], &[("a.txt", "alpha\n")]);
+    let screen = pixir.does("look<Enter>").await;
+    assert!(
+        screen.contains("✓ read a.txt") && screen.contains("✓ bash cat a.txt | wc -l") && screen.contains("One line."),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
+async fn esc_stops_the_answer_and_keeps_what_was_said() {
+    let step = pixir_core::provider::script::Step { text: "Half an answer".into(), hang: true, ..Default::default() };
+    let mut pixir = Pixir::new(vec![step, says("Whole.")], &[]);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("Half an answer").await;
+    let screen = pixir.does("<Esc>").await;
+    assert!(
+        screen.contains("⋯ it broke off here") && screen.contains("■ the turn was interrupted")
+            || screen.contains("■ interrupted"),
+        "{screen}"
+    );
+    let screen = pixir.does("again<Enter>").await;
+    assert!(screen.contains("Whole."), "{screen}");
+    let ends: Vec<_> =
+        pixir.log().into_iter().filter(|e| e["type"] == "turn_ended").map(|e| e["data"]["status"].clone()).collect();
+    assert_eq!(ends, [json!("interrupted"), json!("completed")]);
+}
+
+#[tokio::test]
+async fn a_message_to_a_running_turn_joins_it_and_a_follow_up_waits_for_its_end() {
+    let mut first = calls("bash", json!({"command": "cat a.txt"}));
+    first.delay_ms = 0;
+    let slow = pixir_core::provider::script::Step { text: "Looking.".into(), hang: false, ..first };
+    let steered = pixir_core::provider::script::Step { when: Some("also b".into()), ..says("Both seen.") };
+    let after = pixir_core::provider::script::Step { when: Some("then c".into()), ..says("And c.") };
+    // A write that asks holds the Turn while the person types.
+    let hold = calls("write", json!({"path": "x", "content": "y"}));
+    let mut pixir = Pixir::new(vec![hold, slow, steered, after], &[("a.txt", "alpha\n")]);
+    pixir.does("look at a<Enter>").await;
+    pixir.screen.keys("also b<Enter>then c<A-Enter>").await;
+    pixir.screen.until_idle().await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("» now  also b") && screen.contains("⏵ next then c"), "{screen}");
+    let _ = pixir.does("<A-y>").await;
+    let log = pixir.log();
+    let said: Vec<_> = log
+        .iter()
+        .filter(|e| e["type"] == "user_message")
+        .map(|e| (e["data"]["text"].as_str().expect("text"), e["data"]["delivery"].as_str().expect("how")))
+        .collect();
+    assert_eq!(said, [("look at a", "prompt"), ("also b", "steer"), ("then c", "follow_up")]);
+}
+
+#[tokio::test]
+async fn what_waits_can_be_taken_back_for_editing() {
+    let mut pixir = Pixir::new(vec![calls("write", json!({"path": "x", "content": "y"})), says("ok")], &[]);
+    pixir.does("go<Enter>").await;
+    pixir.screen.keys("later<A-Enter>").await;
+    pixir.screen.until_idle().await;
+    pixir.does("<A-Up>").await;
+    assert_eq!(pixir.screen.draft(), "later");
+    assert!(!pixir.screen.screen().contains("⏵ next"));
+}
+
+#[tokio::test]
+async fn the_tree_goes_back_edits_a_prompt_again_and_loses_nothing() {
+    let mut pixir = Pixir::new(vec![says("One."), says("Two."), says("Other.")], &[]);
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    let screen = pixir.does("/tree<Enter>").await;
+    insta::assert_snapshot!(screen);
+    pixir.does("e").await;
+    assert_eq!(pixir.screen.draft(), "second");
+    let screen = pixir.does(", but other<Enter>").await;
+    assert!(screen.contains("Other.") && !screen.contains("Two."), "{screen}");
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("◉ second, but other") && screen.contains("○ second"), "{screen}");
+    let screen = pixir.does("<Down><Enter>").await;
+    assert!(screen.contains("Two.") && !screen.contains("Other."), "the other branch is back:\n{screen}");
+}
+
+#[tokio::test]
+async fn a_fork_is_a_session_of_its_own_and_the_parent_lists_it() {
+    let mut pixir = Pixir::new(vec![says("One."), says("In the fork.")], &[]);
+    pixir.does("first<Enter>").await;
+    let parent = pixir.screen.session().expect("open").clone();
+    pixir.does("/fork<Enter>").await;
+    assert_ne!(pixir.screen.session(), Some(&parent));
+    let screen = pixir.does("more<Enter>").await;
+    assert!(screen.contains("One.") && screen.contains("In the fork."), "{screen}");
+    assert!(pixir.kinds().starts_with(&["session_started".into(), "session_fork".into(), "user_message".into()]));
+    pixir.does(&format!("/resume {parent}<Enter>")).await;
+    let screen = pixir.does("<C-t>").await;
+    assert!(screen.contains("⑂ fork"), "{screen}");
+}
+
+#[tokio::test]
+async fn compacting_is_shown_first_and_applied_on_enter() {
+    let long = "word ".repeat(10_000);
+    let steps = vec![says(&long), says("Two."), says("Three."), says("Four.")];
+    let mut pixir = Pixir::new(steps, &[]);
+    for prompt in ["first request<Enter>", "second request<Enter>", "third request<Enter>"] {
+        pixir.does(prompt).await;
+    }
+    let screen = pixir.does("/compact mind the tests<Enter>").await;
+    assert!(screen.contains("Compact: ") && screen.contains("mind the tests"), "{screen}");
+    assert!(!pixir.kinds().contains(&"history_compaction".to_owned()), "a dry run writes nothing");
+    pixir.does("<Enter>").await;
+    let log = pixir.log();
+    let compaction = &log.iter().find(|e| e["type"] == "history_compaction").expect("applied")["data"];
+    assert!(compaction["summary"].as_str().expect("text").contains("first request"));
+    assert!(compaction["tokens_after"].as_u64() < compaction["tokens_before"].as_u64());
+    let screen = pixir.does("fourth<Enter>").await;
+    assert!(screen.contains("Four."), "{screen}");
+}
+
+#[tokio::test]
+async fn a_skill_is_listed_and_activated_by_name() {
+    let skill = "---\nname: review\ndescription: Reads a diff hard\n---\nLook for what is missing.\n";
+    let step = pixir_core::provider::script::Step { when: Some("the last commit".into()), ..says("Reviewed.") };
+    let mut pixir = Pixir::new(vec![step], &[(".pixir/skills/review/SKILL.md", skill)]);
+    let screen = pixir.does("/skill<Enter>").await;
+    assert!(screen.contains("review") && screen.contains("workspace · Reads a diff hard"), "{screen}");
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "/skill review ");
+    let screen = pixir.does("the last commit<Enter>").await;
+    assert!(screen.contains("◆ skill review is active") && screen.contains("Reviewed."), "{screen}");
+    let screen = pixir.does("/skill reviw<Enter>").await;
+    assert!(screen.contains("fix: /skill review"), "{screen}");
+}
+
+#[tokio::test]
+async fn the_diff_shows_what_the_turn_and_the_session_changed() {
+    let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
+    let mut pixir = Pixir::new(vec![edit("1", "2"), says("ok"), edit("2", "3"), says("ok")], &[("a.txt", "1\n")]);
+    pixir.does("/mode auto<Enter>").await;
+    pixir.does("a<Enter>").await;
+    pixir.does("b<Enter>").await;
+    let turn = pixir.does("/diff<Enter>").await;
+    assert!(turn.contains("Changes of this turn") && turn.contains("- 2") && turn.contains("+ 3"), "{turn}");
+    let session = pixir.does("<Tab>").await;
+    assert!(
+        session.contains("Changes of this session") && session.contains("- 1") && session.contains("+ 3"),
+        "{session}"
+    );
+    assert!(!session.contains("- 2"));
+}
+
+#[tokio::test]
+async fn settings_are_inputs_and_entries() {
+    let mut pixir = Pixir::new(vec![says("ok")], &[]);
+    let screen = pixir.does("<S-Tab>").await;
+    assert!(screen.lines().next().expect("a header").ends_with("auto"), "{screen}");
+    pixir.does("/mode read-only<Enter>").await;
+    pixir.does("/rename my work<Enter>").await;
+    let screen = pixir.does("/theme light<Enter>").await;
+    assert!(
+        screen.lines().next().expect("a header").contains("my work")
+            && screen.lines().next().expect("a header").ends_with("read-only"),
+        "{screen}"
+    );
+    let changed: Vec<_> =
+        pixir.log().into_iter().filter(|e| e["type"] == "settings_changed").map(|e| e["data"].clone()).collect();
+    assert_eq!(changed, [json!({"mode": "auto"}), json!({"mode": "read-only"}), json!({"name": "my work"})]);
+    let screen = pixir.does("/modle<Enter>").await;
+    assert!(screen.contains("did you mean /model?"), "{screen}");
+}
+
+#[tokio::test]
+async fn opening_and_closing_leaves_nothing_behind() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    pixir.screen.until_idle().await;
+    let farewell = pixir.screen.close().await;
+    assert_eq!((farewell.session, farewell.answer), (None, None));
+}
+
+#[tokio::test]
+async fn reading_back_is_not_disturbed_by_what_comes() {
+    let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
+    let mut pixir = Pixir::new(vec![says(&long), says("Newest words."), says("x")], &[]);
+    pixir.does("go<Enter>").await;
+    let before = pixir.does("<PgUp><PgUp>").await;
+    let body = |screen: &str| {
+        screen.lines().skip(1).take(10).map(|l| l.trim_end_matches(['│', '┃', ' ']).to_owned()).collect::<Vec<_>>()
+    };
+    pixir.screen.resize(80, 24);
+    assert_eq!(body(&before), body(&pixir.screen.screen()));
+    pixir.screen.resize(60, 20);
+    pixir.screen.resize(80, 24);
+    assert_eq!(body(&before)[0], body(&pixir.screen.screen())[0], "the first line that was read is still the first");
+    let followed = pixir.does("<C-End>").await;
+    assert!(followed.contains("line 60"), "{followed}");
+}
+
+#[tokio::test]
+async fn hidden_characters_in_a_command_are_shown_before_it_is_allowed() {
+    let mut pixir =
+        Pixir::new(vec![calls("bash", json!({"command": "echo \u{202e}fdp.exe\u{200b} \u{1b}[2K"})), says("ok")], &[]);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("\\u{202e}fdp.exe\\u{200b} \\u{1b}[2K"), "{screen}");
+    pixir.does("<A-n>").await;
+}
+
+#[tokio::test]
+async fn the_screen_at_three_sizes_and_below_the_smallest() {
+    let answer = "## Title\n\nText with `code`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn main() {}\n```\n";
+    for (columns, rows) in [(60, 20), (80, 24), (120, 40)] {
+        let step = also_calls(calls("read", json!({"path": "a.txt"})), "grep", json!({"pattern": "zzz"}));
+        let mut pixir = Pixir::sized(vec![step, says(answer)], &[("a.txt", "x\n")], columns, rows);
+        let screen = pixir.does("show me<Enter>").await;
+        // Durations differ from run to run.
+        insta::with_settings!({filters => vec![(r"  \d+ms", "")]}, { insta::assert_snapshot!(format!("{columns}x{rows}"), screen) });
+    }
+    let mut pixir = Pixir::sized(vec![says("ok")], &[], 80, 24);
+    pixir.does("hi<Enter>").await;
+    for (columns, rows) in [(1, 1), (2, 2), (39, 9), (40, 10), (200, 60), (3, 50), (90, 1)] {
+        pixir.screen.resize(columns, rows);
+        for layer in ["<F1>", "<Esc>", "<C-t>", "<Esc>", "<A-d>", "<Esc>", "/", "<C-c>"] {
+            pixir.screen.keys(layer).await;
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::pty::Terminal;
+use crate::server::{Dialect, Reply, Server, call, text};
+use crate::shell::{Shell, is_running};
+
+fn start(shell: &Shell, server: &Server, dialect: Dialect, columns: u16, rows: u16) -> Terminal {
+    let flags = server.flags(dialect);
+    Terminal::start(shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), columns, rows)
+}
+
+#[test]
+fn a_first_start_says_what_is_missing_and_how_to_get_it() {
+    let shell = Shell::new(&[]);
+    for (columns, rows) in [(60, 20), (80, 24), (120, 40)] {
+        let mut terminal = Terminal::start(&shell, &[], columns, rows);
+        terminal.wait_for("Ask pixir");
+        let screen = terminal.wait_for("No model is connected");
+        assert!(screen.contains("OPENAI_API_KEY") && screen.contains("pixir demo"), "{screen}");
+        terminal.send("\x03\x03");
+        let left = terminal.end();
+        left.assert_sane();
+        assert_eq!(left.code, 0);
+    }
+    assert!(shell.logs().is_empty());
+}
+
+#[test]
+fn an_edit_is_approved_and_the_last_answer_stays_on_the_main_screen() {
+    for dialect in [Dialect::Responses, Dialect::Chat] {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let server = Server::start(vec![
+            call("c1", "edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"})),
+            text("Changed to omega."),
+        ]);
+        let mut terminal = start(&shell, &server, dialect, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("change it\r");
+        let screen = terminal.wait_for("Alt+Y once");
+        assert!(screen.contains("- alpha") && screen.contains("+ omega"), "{screen}");
+        // A key that comes with the question, before anyone can have read it, answers nothing.
+        wait_armed(&mut terminal, &shell);
+        terminal.wait_for("Changed to omega.");
+        assert_eq!(shell.read("a.txt"), "omega\n");
+        terminal.send("\x04");
+        let left = terminal.end();
+        left.assert_sane();
+        assert!(left.screen.contains("Changed to omega.") && left.screen.contains("pixir resume 2"), "{}", left.screen);
+    }
+}
+
+/// Presses Alt+Y until the question takes it: it does so only when it was on the screen for a quarter of a second.
+fn wait_armed(terminal: &mut Terminal, shell: &Shell) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while shell.read("a.txt") == "alpha\n" {
+        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
+        terminal.send("\x1by");
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
+    let shell = Shell::new(&[]);
+    let mark = format!("87{:04}", std::process::id() % 10_000);
+    let server = Server::start(vec![
+        Reply::Stall { text: "Thinking aloud".into() },
+        call("c1", "bash", json!({"command": format!("sleep {mark}")})),
+        text("Back again."),
+    ]);
+    let mut terminal = start(&shell, &server, Dialect::Responses, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("go\r");
+    terminal.wait_for("Thinking aloud");
+    terminal.send("\x1b");
+    terminal.wait_for("it broke off here");
+    terminal.send("run\r");
+    terminal.wait_for("● bash sleep");
+    server.wait_for(2);
+    terminal.send("\x1b");
+    terminal.wait_for("send a message to go on");
+    assert!(!is_running(&mark));
+    terminal.send("and now\r");
+    terminal.wait_for("Back again.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn every_signal_gives_the_terminal_back_idle_or_streaming() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+        for streaming in [false, true] {
+            let shell = Shell::new(&[]);
+            let server = Server::start(vec![Reply::Stall { text: "Thinking aloud".into() }]);
+            let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+            terminal.wait_for("Ask pixir");
+            if streaming {
+                terminal.send("go\r");
+                terminal.wait_for("Thinking aloud");
+            }
+            terminal.signal(signal);
+            let left = terminal.end();
+            left.assert_sane();
+            assert_eq!(left.code, code, "{signal:?}, streaming: {streaming}");
+        }
+    }
+}
+
+#[test]
+fn resizing_while_it_streams_keeps_everything_in_its_place() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![Reply::Stall {
+        text: "A line that is long enough to be wrapped on a narrow screen. ".repeat(20),
+    }]);
+    let mut terminal = start(&shell, &server, Dialect::Responses, 100, 30);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("narrow screen");
+    for (columns, rows) in [(60, 20), (40, 10), (120, 40), (80, 24)] {
+        terminal.resize(columns, rows);
+        terminal.wait_for("Esc interrupts");
+        terminal.wait_for("narrow");
+    }
+    terminal.signal(Signal::TERM);
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_paste_with_line_ends_never_sends_itself() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Got both.")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b[200~first line\rsecond line\r\x1b[201~");
+    terminal.wait_for("second line");
+    assert!(server.bodies().is_empty());
+    terminal.send("\r");
+    terminal.wait_for("Got both.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
