@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ErrorKind as ClapKind};
 use clap::{CommandFactory as _, Parser as _};
@@ -248,5 +249,11 @@ fn near_flag(wrong: &str) -> Option<String> {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime can be built")
+    // Threads that have nothing to do end soon, so that an idle screen is not woken by their going later.
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_keep_alive(Duration::from_millis(300))
+        .enable_all()
+        .build()
+        .expect("a runtime can be built")
 }

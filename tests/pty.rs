@@ -112,6 +112,15 @@ impl Terminal {
             .set_size(size(rows), size(columns));
     }
 
+    /// Bytes that were written to the terminal so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.process_id().expect("it runs")
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = self
             .child

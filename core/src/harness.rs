@@ -130,7 +130,7 @@ impl Harness {
             Err(e) if e.code == Code::CorruptLogLine => (Pen::ReadsOnly(e), log::read(&path)?),
             Err(e) => return Err(e),
         };
-        Ok(self.open(id, pen, contents.entries)?)
+        self.open(id, pen, contents.entries)
     }
 
     /// Opens a Session to look at it, even while another process writes it.

@@ -277,7 +277,7 @@ fn parse(bytes: &[u8]) -> Contents {
                 it.next_seq += 1;
                 if let Some(entry) = bad.entry {
                     it.next_seq = entry.seq + 1;
-                    it.entries.push(Arc::new(entry));
+                    it.entries.push(Arc::from(entry));
                 }
             }
         }
@@ -291,7 +291,7 @@ struct BadLine {
     reason: String,
     chain: Option<Chain>,
     /// It can be read, but not trusted.
-    entry: Option<Entry>,
+    entry: Option<Box<Entry>>,
 }
 
 fn parse_line(line: &[u8], previous: Chain, seq: u64) -> Result<(Entry, Chain), BadLine> {
@@ -311,14 +311,14 @@ fn parse_line(line: &[u8], previous: Chain, seq: u64) -> Result<(Entry, Chain), 
         return Err(BadLine {
             reason: "its chain does not follow from the line before".into(),
             chain: Some(claimed),
-            entry: Some(entry),
+            entry: Some(Box::new(entry)),
         });
     }
     if entry.seq != seq {
         return Err(BadLine {
             reason: format!("seq {} where {seq} belongs", entry.seq),
             chain: Some(claimed),
-            entry: Some(entry),
+            entry: Some(Box::new(entry)),
         });
     }
     Ok((entry, claimed))

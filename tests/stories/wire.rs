@@ -22,29 +22,25 @@ fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
 
 /// Every call has its result, right behind the calls of its answer.
 fn assert_balanced(dialect: Dialect, body: &Value) {
-    let mut open: Vec<String> = Vec::new();
+    let mut open: Vec<Value> = Vec::new();
     for item in conversation(dialect, body) {
         match dialect {
             Dialect::Responses => match item["type"].as_str() {
-                Some("function_call") => open.push(item["call_id"].to_string()),
+                Some("function_call") => open.push(item["call_id"].clone()),
                 Some("function_call_output") => {
-                    let at =
-                        open.iter().position(|id| *id == item["call_id"].to_string()).expect("a result has its call");
+                    let at = open.iter().position(|id| *id == item["call_id"]).expect("a result has its call");
                     open.remove(at);
                 }
                 _ => assert!(open.is_empty(), "something between a call and its result"),
             },
             Dialect::Chat => match item["role"].as_str() {
                 Some("tool") => {
-                    let at = open
-                        .iter()
-                        .position(|id| *id == item["tool_call_id"].to_string())
-                        .expect("a result has its call");
+                    let at = open.iter().position(|id| *id == item["tool_call_id"]).expect("a result has its call");
                     open.remove(at);
                 }
                 _ => {
                     assert!(open.is_empty(), "something between a call and its result");
-                    open.extend(item["tool_calls"].as_array().into_iter().flatten().map(|c| c["id"].to_string()));
+                    open.extend(item["tool_calls"].as_array().into_iter().flatten().map(|c| c["id"].clone()));
                 }
             },
         }

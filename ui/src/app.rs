@@ -31,6 +31,9 @@ const TICK: Duration = Duration::from_millis(120);
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
 
+/// Opens a Session of a workspace.
+pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
+
 /// What the interface is started with.
 pub struct Launch {
     /// The folder to work in.
@@ -50,7 +53,7 @@ pub struct Launch {
     /// Finds Providers and the workspace; it runs after the first frame.
     pub connect: Box<dyn FnOnce() -> BoxFuture<'static, Result<Harness>> + Send>,
     /// Opens the first Session.
-    pub open: Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>,
+    pub open: Opener,
 }
 
 impl std::fmt::Debug for Launch {
@@ -72,7 +75,7 @@ pub struct Farewell {
 
 /// What work beside the screen found.
 enum News {
-    Connected(Result<Harness>),
+    Connected(Box<Result<Harness>>),
     Opened { handle: Handle, watch: Watch },
     NotOpened(pixir_core::Error),
     Branch(Option<String>),
@@ -90,7 +93,7 @@ pub(crate) struct App {
     harness: Option<Harness>,
     handle: Option<Handle>,
     watch: Option<Watch>,
-    open: Option<Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>>,
+    open: Option<Opener>,
     news: mpsc::UnboundedReceiver<News>,
     tell: mpsc::UnboundedSender<News>,
     /// Work beside the screen that has not reported yet.
@@ -131,7 +134,7 @@ impl App {
             done: false,
         };
         let connect = launch.connect;
-        app.spawn(async move { News::Connected(connect().await) });
+        app.spawn(async move { News::Connected(Box::new(connect().await)) });
         let workspace = app.state.workspace.clone();
         app.spawn_blocking(move || News::Branch(update::branch_of(&workspace)));
         Ok(app)
@@ -246,19 +249,21 @@ impl App {
             self.pending = self.pending.saturating_sub(1);
         }
         match news {
-            News::Connected(Ok(harness)) => {
-                let providers = harness.providers();
-                self.state.connection = Connection::Ready {
-                    demo: providers.provider == "demo",
-                    why: providers.why.clone(),
-                    server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
-                };
-                self.harness = Some(harness);
-                if let Some(open) = self.open.take() {
-                    self.reopen(open).await;
+            News::Connected(found) => match *found {
+                Err(error) => self.state.connection = Connection::Failed(error),
+                Ok(harness) => {
+                    let providers = harness.providers();
+                    self.state.connection = Connection::Ready {
+                        demo: providers.provider == "demo",
+                        why: providers.why.clone(),
+                        server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
+                    };
+                    self.harness = Some(harness);
+                    if let Some(open) = self.open.take() {
+                        self.reopen(open).await;
+                    }
                 }
-            }
-            News::Connected(Err(error)) => self.state.connection = Connection::Failed(error),
+            },
             News::Opened { handle, mut watch } => {
                 self.state.session = Some(handle.id().clone());
                 let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));

@@ -21,4 +21,4 @@ mod render; // text and data → lines
 pub mod theme;
 mod view; // state → frame // colours by meaning
 
-pub use app::{Farewell, Launch, run};
+pub use app::{Farewell, Launch, Opener, run};

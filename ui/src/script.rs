@@ -75,7 +75,7 @@ impl Driver {
     pub async fn until_idle(&mut self) {
         loop {
             self.app.settle().await;
-            let waits = self.app.state.questions.first().is_some() && self.app.state.status == Status::Asking;
+            let waits = !self.app.state.questions.is_empty() && self.app.state.status == Status::Asking;
             let open = self.app.state.session.is_some()
                 || matches!(self.app.state.connection, crate::state::Connection::Failed(_));
             if self.app.pending == 0 && open && (waits || !self.app.state.is_busy()) {

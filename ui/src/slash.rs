@@ -147,6 +147,9 @@ mod tests {
         assert_eq!(complete("tr")[0].command.name, "tree");
         assert_eq!(complete("").len(), COMMANDS.len());
         assert_eq!(parse("/skill review the diff").map(|(c, rest)| (c.name, rest)), Ok(("skill", "review the diff")));
-        assert_eq!(parse("/compcat").unwrap_err(), "there is no command /compcat; did you mean /compact?");
+        assert_eq!(
+            parse("/compcat").expect_err("no such command"),
+            "there is no command /compcat; did you mean /compact?"
+        );
     }
 }

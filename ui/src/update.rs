@@ -166,7 +166,7 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::PageUp => state.scroll(-page),
         Action::PageDown => state.scroll(page),
-        Action::ToStart => state.viewport.to_start(&state.transcript),
+        Action::ToStart => state.viewport.show_start(&state.transcript),
         Action::ToEnd => state.viewport.follow(),
         Action::Focus => {
             if let Some(question) = state.questions.first_mut() {
@@ -254,11 +254,9 @@ fn take_back_queue(state: &mut State) -> Vec<Effect> {
 
 /// Closes what is open, then interrupts, then opens the tree.
 fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
-    if let Some(question) = state.questions.first_mut() {
-        if question.feedback || question.focused || question.expanded {
-            (question.feedback, question.focused, question.expanded) = (false, false, false);
-            return Vec::new();
-        }
+    if let Some(question) = state.questions.first_mut().filter(|q| q.feedback || q.focused || q.expanded) {
+        (question.feedback, question.focused, question.expanded) = (false, false, false);
+        return Vec::new();
     }
     if state.is_busy() {
         // What waited to be sent comes back, so that stopping loses nothing.

@@ -228,7 +228,7 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
     let head = vec![
         Span::styled(" ┏ ", theme.fg(colour)),
-        Span::styled(format!("{} wants to {}", it.tool, it.plan.would), theme.bold()),
+        Span::styled(asks(&it.tool), theme.bold()),
         Span::styled(count, theme.dim()),
     ];
     let mut lines = vec![Line::from(head)];
@@ -274,6 +274,15 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
     }
     lines.push(Line::from(answers));
     lines
+}
+
+fn asks(tool: &str) -> String {
+    match tool {
+        "bash" => "Allow this command?".to_owned(),
+        "edit" => "Allow this edit?".to_owned(),
+        "write" => "Allow this file to be written?".to_owned(),
+        other => format!("Allow {}?", visible(other)),
+    }
 }
 
 fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {

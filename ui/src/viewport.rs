@@ -44,7 +44,7 @@ impl Viewport {
     }
 
     /// Shows the start.
-    pub(crate) fn to_start(&mut self, transcript: &Transcript) {
+    pub(crate) fn show_start(&mut self, transcript: &Transcript) {
         self.leave_end(transcript);
         self.anchor = Some(Place { slot: 0, line: 0 });
     }
