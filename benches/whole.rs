@@ -118,13 +118,13 @@ fn screen() {
             // What was started with the first frame has ended; then the watch begins.
             std::thread::park_timeout(Duration::from_secs(1));
             let seconds = std::env::var("PIXIR_IDLE").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
-            let (switches, cpu, bytes) = (wake_ups(id), cpu_ticks(id), terminal.bytes());
+            let (switches, cpu, bytes) = (wake_ups(id), cpu_ticks(id), written(id));
             std::thread::park_timeout(Duration::from_secs(seconds));
             idle = Some((
                 seconds,
                 wake_ups(id).abs_diff(switches),
                 cpu_ticks(id) - cpu,
-                terminal.bytes() - bytes,
+                written(id) - bytes,
                 resident(id),
             ));
         }
@@ -182,6 +182,12 @@ fn status_line(id: u32, key: &str) -> u64 {
 
 fn resident(id: u32) -> u64 {
     status_line(id, "VmRSS:")
+}
+
+/// Bytes that the process has written anywhere.
+fn written(id: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{id}/io")).unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("wchar:")?.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Times that any thread of the process was woken.

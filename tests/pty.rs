@@ -1,5 +1,6 @@
 //! The real binary in a real terminal: a pty, and a parser that keeps its screen.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -29,10 +30,22 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(shell: &Shell, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        Terminal::of(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], columns, rows)
+    }
+
+    /// Another program in a terminal of its own.
+    pub(crate) fn of(
+        shell: &Shell,
+        program: &OsStr,
+        args: &[&str],
+        environment: &[(&str, &str)],
+        columns: u16,
+        rows: u16,
+    ) -> Terminal {
         let pair = native_pty_system()
             .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
             .expect("a pty");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pixir"));
+        let mut command = CommandBuilder::new(program);
         command.args(args);
         command.cwd(shell.workspace());
         command.env_clear();
@@ -41,6 +54,9 @@ impl Terminal {
         command.env("PIXIR_HOME", shell.home());
         command.env("TERM", "xterm-256color");
         command.env("COLORTERM", "truecolor");
+        for (name, value) in environment {
+            command.env(name, value);
+        }
         let child = pair.slave.spawn_command(command).expect("the binary starts");
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().expect("a reader");
@@ -112,22 +128,12 @@ impl Terminal {
             .set_size(size(rows), size(columns));
     }
 
-    /// Bytes that were written to the terminal so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
-    }
-
     pub(crate) fn process(&self) -> u32 {
         self.child.process_id().expect("it runs")
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        let id = self
-            .child
-            .process_id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(rustix::process::Pid::from_raw)
-            .expect("it runs");
+        let id = i32::try_from(self.process()).ok().and_then(rustix::process::Pid::from_raw).expect("it runs");
         rustix::process::kill_process(id, signal).expect("the signal is sent");
     }
 

@@ -226,3 +226,24 @@ fn secrets_of_the_environment_reach_no_command_no_log_and_no_output() {
         assert!(!std::fs::read_to_string(log).expect("read").contains("canary"));
     }
 }
+
+#[test]
+fn the_reference_is_what_the_program_says_of_itself() {
+    let shell = Shell::new(&[]);
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+    for (file, args) in [
+        ("schema.json", &["schema"][..]),
+        ("events.json", &["schema", "--events"]),
+        ("script.json", &["schema", "--script"]),
+        ("tools.json", &["tools", "list", "--json"]),
+    ] {
+        let said = shell.run(args).stdout;
+        let path = folder.join(file);
+        // Written anew with: PIXIR_REFERENCE=write cargo test the_reference
+        if std::env::var_os("PIXIR_REFERENCE").is_some() {
+            std::fs::write(&path, &said).expect("write");
+        }
+        let kept = std::fs::read_to_string(&path).expect("docs/reference is there");
+        assert!(kept == said, "docs/reference/{file} is not what `pixir {}` says", args.join(" "));
+    }
+}

@@ -37,6 +37,7 @@ fn killed_at_any_moment_every_log_reopens_and_nothing_acknowledged_is_lost() {
             let Some(Ok(line)) = lines.next() else { break };
             acknowledged.push(serde_json::from_str(&line).expect("a whole line"));
         }
+        std::thread::park_timeout(std::time::Duration::from_micros((seed >> 32) % 4_000));
         child.kill().expect("kill -9");
         // What was on its way in the pipe was acknowledged too; a last line may be cut.
         acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()));

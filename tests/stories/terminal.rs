@@ -142,3 +142,26 @@ fn a_paste_with_line_ends_never_sends_itself() {
     terminal.send("\x04");
     terminal.end().assert_sane();
 }
+
+/// Runs in a child of the story below: takes the terminal, then breaks.
+#[test]
+fn a_screen_that_breaks() {
+    if std::env::var_os("PIXIR_BREAK").is_some() {
+        let _screen = pixir_ui::Screen::take("breaks").expect("there is a terminal");
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_says_anything() {
+    let shell = Shell::new(&[]);
+    let own = std::env::current_exe().expect("this test is a program");
+    let args = ["--exact", "stories::terminal::a_screen_that_breaks", "--nocapture"];
+    let terminal = Terminal::of(&shell, own.as_os_str(), &args, &[("PIXIR_BREAK", "1")], 80, 24);
+    let left = terminal.end();
+    left.assert_sane();
+    let bytes = String::from_utf8_lossy(&left.bytes).into_owned();
+    let back = bytes.find("\x1b[?1049l").expect("the alternate screen was left");
+    assert!(bytes.find("on purpose").expect("it was said") > back, "{bytes:?}");
+    assert_eq!(left.code, 101);
+}

@@ -1,6 +1,6 @@
 //! Every verb of the interface, once: its default keys, its words for the help.
 
-use pixir_core::event::{HistoryCompaction, Mode};
+use pixir_core::event::Mode;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What a person can do.
@@ -46,7 +46,7 @@ pub(crate) enum Action {
         text: String,
     },
     Fork(u64),
-    ApplyCompaction(Box<HistoryCompaction>),
+    ApplyCompaction,
 }
 
 /// Where a binding holds.

@@ -85,6 +85,7 @@ enum News {
     Models(Vec<String>),
     Skills(Vec<Skill>),
     Coloured,
+    Broke,
 }
 
 /// The interface without a terminal: State, Session, and what runs beside them.
@@ -143,13 +144,16 @@ impl App {
     fn spawn(&mut self, work: impl Future<Output = News> + Send + 'static) {
         self.pending += 1;
         let tell = self.tell.clone();
-        tokio::spawn(async move { drop(tell.send(work.await)) });
+        let task = tokio::spawn(work);
+        // A panic in it ends it, and is said; the interface goes on.
+        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
     }
 
     fn spawn_blocking(&mut self, work: impl FnOnce() -> News + Send + 'static) {
         self.pending += 1;
         let tell = self.tell.clone();
-        tokio::task::spawn_blocking(move || drop(tell.send(work())));
+        let task = tokio::task::spawn_blocking(work);
+        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
     }
 
     // ─── Effects ───
@@ -284,6 +288,10 @@ impl App {
             News::Models(models) => update::on_models(&mut self.state, &models),
             News::Skills(skills) => update::on_skills(&mut self.state, &skills),
             News::Coloured => self.state.generation += 1,
+            News::Broke => {
+                let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
+                self.state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+            }
         }
         self.refresh_window();
     }

@@ -22,3 +22,4 @@ pub mod theme;
 mod view; // state → frame // colours by meaning
 
 pub use app::{Farewell, Launch, Opener, run};
+pub use terminal::Screen;

@@ -94,8 +94,8 @@ impl Overlay {
                     Reply::Close
                 }
             }
-            Overlay::Compaction(plan, page) => match key.code {
-                KeyCode::Enter => Reply::CloseAndAct(Action::ApplyCompaction(plan.clone())),
+            Overlay::Compaction(_, page) => match key.code {
+                KeyCode::Enter => Reply::CloseAndAct(Action::ApplyCompaction),
                 _ if is_close => Reply::Close,
                 _ => {
                     page.key(key);

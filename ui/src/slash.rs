@@ -100,14 +100,8 @@ pub(crate) const COMMANDS: [Slash; 14] = [
     },
 ];
 
-/// A command that fits what is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Match {
-    pub(crate) command: Slash,
-}
-
 /// Commands that fit these letters, best first.
-pub(crate) fn complete(letters: &str) -> Vec<Match> {
+pub(crate) fn complete(letters: &str) -> Vec<Slash> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(letters, CaseMatching::Ignore, Normalization::Smart);
     let mut buffer = Vec::new();
@@ -120,7 +114,7 @@ pub(crate) fn complete(letters: &str) -> Vec<Match> {
         })
         .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.name.cmp(b.1.name)));
-    found.into_iter().map(|(_, command)| Match { command }).collect()
+    found.into_iter().map(|(_, command)| command).collect()
 }
 
 /// Splits `/name rest`; an unknown name comes back with the nearest.
@@ -143,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_few_letters_find_a_command_and_a_wrong_one_gets_the_nearest() {
-        assert_eq!(complete("comp")[0].command.name, "compact");
-        assert_eq!(complete("tr")[0].command.name, "tree");
+        assert_eq!(complete("comp")[0].name, "compact");
+        assert_eq!(complete("tr")[0].name, "tree");
         assert_eq!(complete("").len(), COMMANDS.len());
         assert_eq!(parse("/skill review the diff").map(|(c, rest)| (c.name, rest)), Ok(("skill", "review the diff")));
         assert_eq!(

@@ -1,5 +1,6 @@
 //! The terminal, taken and given back: every mode that is set is undone on every way out.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,24 +22,41 @@ use crate::view;
 /// Whether the terminal is ours now; the panic hook asks, for a panic can come at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The screen while it is ours. Dropping it gives it back.
-pub(crate) struct Screen {
+thread_local! {
+    /// This thread draws: when it panics, the interface is over. Elsewhere a panic ends one piece of work.
+    static DRAWS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The terminal while it is ours. Dropping it gives it back, and so does a panic of the thread that took it.
+pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl std::fmt::Debug for Screen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Screen").finish_non_exhaustive()
+    }
 }
 
 impl Screen {
     /// Takes the terminal: raw mode, alternate screen, paste, mouse and focus events.
-    pub(crate) fn take(title: &str) -> io::Result<Screen> {
+    ///
+    /// # Errors
+    /// What the terminal says; there may be none.
+    pub fn take(title: &str) -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                give_back();
+                if DRAWS.get() {
+                    give_back();
+                }
                 before(panic);
             }));
         });
         terminal::enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
+        DRAWS.set(true);
         let mut out = BufWriter::with_capacity(64 << 10, io::stdout());
         // Terminals without the keyboard protocol ignore it; Ctrl+J and \Enter work everywhere.
         queue!(

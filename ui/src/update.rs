@@ -96,9 +96,9 @@ fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
         KeyCode::Up => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
         KeyCode::Down => state.composer.chosen = (chosen + 1) % found.len(),
         KeyCode::Esc => state.composer.dismiss(),
-        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].command.name)),
+        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].name)),
         KeyCode::Enter => {
-            let command = found[chosen].command;
+            let command = found[chosen];
             if command.args.starts_with('<') {
                 state.composer.set(&format!("/{} ", command.name));
             } else {
@@ -202,7 +202,7 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
             return vec![Effect::Send(Input::MoveHead { to_seq: before })];
         }
         Action::Fork(seq) => return vec![Effect::Send(Input::Fork { seq })],
-        Action::ApplyCompaction(_) => {
+        Action::ApplyCompaction => {
             return vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: false })];
         }
     }

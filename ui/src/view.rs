@@ -231,7 +231,7 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
         Span::styled(asks(&it.tool), theme.bold()),
         Span::styled(count, theme.dim()),
     ];
-    let mut lines = vec![Line::from(head)];
+    let mut lines = vec![Line::default(), Line::from(head)];
     lines.extend(wrap(&[Span::styled(visible(&it.plan.target), theme.fg(theme.code))], columns, &[bar()], &[bar()]));
     let mut body = Vec::new();
     if let Some(text) = &it.plan.diff {
@@ -377,8 +377,7 @@ fn draw_completions(state: &mut State, frame: &mut Frame<'_>, composer: Rect) {
     let columns = composer.width.saturating_sub(4).min(90);
     let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
     frame.render_widget(Clear, area);
-    for (row, (at, it)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
-        let command = it.command;
+    for (row, (at, command)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
         let name = fit(&format!(" /{} {}", command.name, command.args), 28);
         let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
         let line = Line::from(vec![

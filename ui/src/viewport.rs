@@ -157,7 +157,7 @@ fn lines_of(transcript: &mut Transcript, at: usize, look: &Look<'_>, key: Layout
     match &slot.lines {
         Some((known, lines)) if *known == key => Rc::clone(lines),
         _ => {
-            let mut lines = cell::lines(&slot.cell, look, key);
+            let mut lines = cell::lines(&slot.cell, look);
             if !after_tool && at > 0 {
                 lines.insert(0, Line::default());
             }

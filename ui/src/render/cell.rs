@@ -28,7 +28,7 @@ fn is_short(cell: &ToolCell) -> bool {
 }
 
 /// The lines of a cell.
-pub(crate) fn lines(cell: &Cell, look: &Look<'_>, _key: LayoutKey) -> Vec<Line<'static>> {
+pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
     let theme = look.theme;
     match cell {
         Cell::User { text, delivery } => {

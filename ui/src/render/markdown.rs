@@ -75,7 +75,10 @@ fn starts_block(line: &str) -> bool {
 
 /// A container that puts something in front of each of its lines.
 enum Container {
-    Quote,
+    /// Nothing has been put into it yet.
+    Quote {
+        fresh: bool,
+    },
     /// The next number, if it counts; and whether its current item has begun.
     List(Option<u64>),
     Item {
@@ -163,7 +166,7 @@ impl<'a> Page<'a> {
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                self.containers.push(Container::Quote);
+                self.containers.push(Container::Quote { fresh: true });
                 self.styles.push(theme.fg(theme.quote));
             }
             Tag::CodeBlock(kind) => {
@@ -265,7 +268,7 @@ impl<'a> Page<'a> {
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for container in &mut self.containers {
             match container {
-                Container::Quote => {
+                Container::Quote { .. } => {
                     first.push(Span::styled("▎ ", theme.fg(theme.quote)));
                     rest.push(Span::styled("▎ ", theme.fg(theme.quote)));
                 }
@@ -286,7 +289,7 @@ impl<'a> Page<'a> {
             .containers
             .iter()
             .map(|container| match container {
-                Container::Quote => 2,
+                Container::Quote { .. } => 2,
                 Container::List(_) => 0,
                 Container::Item { mark, .. } => width(mark),
             })
@@ -297,6 +300,11 @@ impl<'a> Page<'a> {
     /// An empty line before a block, except at the start and right after a list's mark.
     fn gap(&mut self) {
         self.flush();
+        if let Some(Container::Quote { fresh }) = self.containers.last_mut()
+            && std::mem::take(fresh)
+        {
+            return;
+        }
         let fresh_item = matches!(self.containers.last(), Some(Container::Item { used: false, .. }));
         if self.lines.is_empty() || fresh_item {
             return;
@@ -304,7 +312,7 @@ impl<'a> Page<'a> {
         let quoted: Vec<Span<'static>> = self
             .containers
             .iter()
-            .filter(|c| matches!(c, Container::Quote))
+            .filter(|c| matches!(c, Container::Quote { .. }))
             .map(|_| Span::styled("▎ ", self.look.theme.fg(self.look.theme.quote)))
             .collect();
         self.lines.push(Line::from(quoted));
@@ -414,6 +422,10 @@ impl<'a> Page<'a> {
             self.end_code();
         }
         self.flush();
+        // A block that has only just begun has made room for itself already.
+        while self.lines.last().is_some_and(|line| line.spans.is_empty()) {
+            self.lines.pop();
+        }
         self.lines
     }
 }
