@@ -45,16 +45,17 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> R
     let mut script = demo::script();
     script.pace_ms = 0;
     let harness = harness(&run, around, &workspace, script)?;
-    crate::runtime().block_on(async {
+    crate::block_on(async {
         let handle = harness.start()?;
         let job = Job {
             prompt: demo::PROMPT.into(),
             skill: None,
+            resumed: false,
             output,
             blobs: harness.blobs().clone(),
             story: Story::Result,
         };
-        let exit = headless::run(&handle, job).await;
+        let exit = headless::run(&handle, job, headless::Signals::listen()).await;
         if !output.is_json() {
             chatter("this was the demo; `pixir doctor` says how to connect a model");
         }

@@ -13,7 +13,7 @@ use pixir_core::session::Handle;
 use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
 use crate::narrate::{self, Narrator};
@@ -26,6 +26,8 @@ const MOST_DIFF: usize = 20_000;
 pub(crate) struct Job<'a> {
     pub(crate) prompt: String,
     pub(crate) skill: Option<String>,
+    /// The Session has a past.
+    pub(crate) resumed: bool,
     pub(crate) output: &'a Output,
     /// Where file versions are kept.
     pub(crate) blobs: Blobs,
@@ -42,19 +44,56 @@ pub(crate) enum Story {
     Result,
 }
 
+/// Signals that ask to stop; from when it is made they are heard, and not deadly any more.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> Signals {
+        let listen = |kind| signal(kind).expect("signals can be listened to");
+        Signals {
+            interrupt: listen(SignalKind::interrupt()),
+            terminate: listen(SignalKind::terminate()),
+            hangup: listen(SignalKind::hangup()),
+        }
+    }
+
+    /// The exit code that belongs to the next one.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+            _ = self.hangup.recv() => 129,
+        }
+    }
+}
+
 /// Runs one Turn to its end and returns the exit code. A result is written whatever happens.
-pub(crate) async fn run(handle: &Handle, job: Job<'_>) -> u8 {
+pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> u8 {
     let began = Instant::now();
     let Some(mut watch) = handle.watch().await else {
         job.output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
         return 1;
     };
     let mut turn = Told::new(handle, &job);
+    // A new Session's own first line belongs to the stream; an old one's past is in its Log.
+    for entry in std::mem::take(&mut watch.past).into_iter().filter(|e| e.seq == 0 && !job.resumed) {
+        turn.hear(handle, &Event::Recorded(entry));
+    }
     if let Some(name) = job.skill.clone() {
         handle.send(Input::ActivateSkill { name, args: String::new() }).await;
+        handle.settle().await;
+        while let Some(event) = watch.try_next() {
+            turn.hear(handle, &event);
+        }
     }
-    handle.send(Input::Prompt { text: job.prompt.clone() }).await;
-    turn.follow(handle, &mut watch).await;
+    if turn.refused.is_none() {
+        handle.send(Input::Prompt { text: job.prompt.clone() }).await;
+        turn.follow(handle, &mut watch, &mut signals).await;
+    }
     handle.close().await;
     turn.conclude(began)
 }
@@ -102,10 +141,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    async fn follow(&mut self, handle: &Handle, watch: &mut Watch) {
-        let mut interrupt = signal(SignalKind::interrupt()).expect("signals can be listened to");
-        let mut terminate = signal(SignalKind::terminate()).expect("signals can be listened to");
-        let mut hangup = signal(SignalKind::hangup()).expect("signals can be listened to");
+    async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
         loop {
             let stop = tokio::select! {
                 event = watch.next() => {
@@ -119,9 +155,7 @@ impl<'a> Told<'a> {
                     }
                     None
                 }
-                _ = interrupt.recv() => Some(130),
-                _ = terminate.recv() => Some(143),
-                _ = hangup.recv() => Some(129),
+                code = signals.next() => Some(code),
             };
             if let Some(code) = stop {
                 if self.stopped.is_some() {

@@ -45,9 +45,7 @@ fn main() -> ExitCode {
     });
     let code = outcome.unwrap_or_else(|error| {
         if output.format == Format::Jsonl {
-            let mut result = error.envelope();
-            result["type"] = "result".into();
-            output.line(&result.to_string());
+            output.failed_result(&error);
         }
         output.error(&error);
         error.code.exit().max(1)
@@ -68,7 +66,7 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             output.document(&document);
             Ok(0)
         }
-        Some(Command::Doctor { online }) => runtime().block_on(async {
+        Some(Command::Doctor { online }) => block_on(async {
             let providers = match setup::config(&around) {
                 Ok(config) => {
                     let wishes = setup::wishes(&run);
@@ -90,7 +88,7 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
                 ToolsCommand::Show { name } => commands::tools::show(&harness, &name, output)?,
                 ToolsCommand::Run { name, args } => {
                     let mode = if run.write { Mode::Auto } else { Mode::ReadOnly };
-                    return runtime().block_on(commands::tools::run(&harness, &name, &args, mode, run.dry_run, output));
+                    return block_on(commands::tools::run(&harness, &name, &args, mode, run.dry_run, output));
                 }
             }
             Ok(0)
@@ -141,11 +139,20 @@ fn present(
         return Err(no_prompt());
     }
     let workspace = setup::workspace(run)?;
-    runtime().block_on(async {
+    block_on(async {
+        // From here on a signal ends in a result, whatever it comes upon.
+        let signals = headless::Signals::listen();
         let harness = setup::harness(run, around, &workspace, Asker::Nobody).await?;
         let handle = open.open(&harness)?;
-        let job = Job { prompt, skill: run.skill.clone(), output, blobs: harness.blobs().clone(), story: Story::Aside };
-        Ok(headless::run(&handle, job).await)
+        let job = Job {
+            prompt,
+            skill: run.skill.clone(),
+            resumed: open.is_resumed(),
+            output,
+            blobs: harness.blobs().clone(),
+            story: Story::Aside,
+        };
+        Ok(headless::run(&handle, job, signals).await)
     })
 }
 
@@ -236,7 +243,11 @@ fn usage(e: &clap::Error) -> u8 {
     let words: Vec<String> = std::env::args().collect();
     let json = words.iter().any(|w| w == "--json" || w == "--format=json" || w == "--format=jsonl")
         || words.windows(2).any(|w| w[0] == "--format" && w[1].starts_with("json"));
-    Output::new(&OutputOptions { json, ..OutputOptions::default() }).error(&error);
+    let output = Output::new(&OutputOptions { json, ..OutputOptions::default() });
+    if words.iter().any(|w| w.ends_with("jsonl")) {
+        output.failed_result(&error);
+    }
+    output.error(&error);
     code.exit()
 }
 
@@ -248,12 +259,16 @@ fn near_flag(wrong: &str) -> Option<String> {
     nearest(wrong, flags.iter().map(String::as_str)).map(|near| format!("did you mean {near}?"))
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    // Threads that have nothing to do end soon, so that an idle screen is not woken by their going later.
-    tokio::runtime::Builder::new_multi_thread()
+/// Runs async work to its end. What still computes on other threads then is not waited for.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        // Threads that have nothing to do end soon, so that an idle screen is not woken by their going later.
         .thread_keep_alive(Duration::from_millis(300))
         .enable_all()
         .build()
-        .expect("a runtime can be built")
+        .expect("a runtime can be built");
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
 }

@@ -40,6 +40,13 @@ impl Output {
         }
     }
 
+    /// The one result line of a run that failed before its Turn began.
+    pub(crate) fn failed_result(&self, error: &Error) {
+        let mut result = error.envelope();
+        result["type"] = "result".into();
+        self.line(&result.to_string());
+    }
+
     /// Whether JSON was asked for.
     pub(crate) fn is_json(&self) -> bool {
         match self.format {

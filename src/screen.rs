@@ -35,6 +35,13 @@ impl Open {
         }
     }
 
+    pub(crate) fn is_resumed(&self) -> bool {
+        match self {
+            Open::New => false,
+            Open::Latest | Open::Resume(_) | Open::LookLatest | Open::Look(_) => true,
+        }
+    }
+
     /// Opens it.
     pub(crate) fn open(&self, harness: &Harness) -> Result<Handle> {
         match self {
@@ -120,5 +127,5 @@ fn show(launch: Launch) -> Result<Farewell> {
             "pixir --headless works without one",
         )
     };
-    crate::runtime().block_on(pixir_ui::run(launch)).map_err(failed)?
+    crate::block_on(pixir_ui::run(launch)).map_err(failed)?
 }

@@ -30,7 +30,14 @@ pub fn plan(history: &History, trigger: Trigger, instructions: Option<&str>) -> 
     })?;
     let dropped = &path[..cut];
     let mut it = Gathered::default();
-    for entry in dropped {
+    // What an earlier compaction told stands in its summary; only what it kept verbatim is gathered again.
+    let earlier =
+        dropped.iter().rev().find_map(|e| if let Fact::HistoryCompaction(it) = &e.fact { Some(it) } else { None });
+    if let Some(earlier) = earlier {
+        it.earlier(earlier);
+    }
+    let from = earlier.map_or(0, |e| e.kept_from_seq);
+    for entry in dropped.iter().filter(|e| e.seq >= from) {
         it.gather(&entry.fact);
     }
     let summary = it.summary(history, path[cut..].iter().any(|e| starts_turn(&e.fact)), instructions);
@@ -97,6 +104,7 @@ fn tokens(fact: &Fact) -> u64 {
 struct Gathered {
     earlier: Option<String>,
     requests: Vec<String>,
+    steers: Vec<String>,
     read: BTreeSet<String>,
     modified: BTreeSet<String>,
     commands: Vec<String>,
@@ -106,14 +114,16 @@ struct Gathered {
 }
 
 impl Gathered {
+    fn earlier(&mut self, it: &HistoryCompaction) {
+        self.earlier = Some(it.summary.clone());
+        self.read.extend(it.files_read.iter().cloned());
+        self.modified.extend(it.files_modified.iter().cloned());
+    }
+
     fn gather(&mut self, fact: &Fact) {
         match fact {
-            Fact::HistoryCompaction(it) => {
-                self.earlier = Some(it.summary.clone());
-                self.read.extend(it.files_read.iter().cloned());
-                self.modified.extend(it.files_modified.iter().cloned());
-            }
-            Fact::UserMessage(it) => self.requests.push(it.text.clone()),
+            Fact::UserMessage(it) if starts_turn(fact) => self.requests.push(it.text.clone()),
+            Fact::UserMessage(it) => self.steers.push(it.text.clone()),
             Fact::AssistantMessage(it) if !it.partial => self.last_words = Some(it.text.clone()),
             Fact::SkillActivation(it) => self.skills.push(format!("### {}\n{}", it.name, it.body)),
             Fact::ToolCall(it) => {
@@ -152,6 +162,10 @@ impl Gathered {
         };
         section("Requests so far", older.iter().map(|r| format!("- {}", shorten(r, MAX_REQUEST))).collect());
         section("The current request, verbatim", last.into_iter().collect());
+        section(
+            "Said while you worked",
+            self.steers.iter().map(|s| format!("- {}", shorten(s, MAX_REQUEST))).collect(),
+        );
         section("Files changed", self.modified.iter().map(|p| format!("- {p}")).collect());
         section(
             "Files read",

@@ -177,15 +177,7 @@ impl Harness {
 
     fn surface_of(&self, id: &SessionId) -> Result<Surface> {
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let outputs = self.surface.logs.join(id.as_str()).join("out");
-        std::fs::create_dir_all(&outputs).map_err(|e| {
-            Error::new(
-                Code::LogWriteFailed,
-                format!("make {}: {e}", outputs.display()),
-                "make the state folder writable (pixir doctor)",
-            )
-        })?;
-        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(outputs);
+        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(self.surface.outputs(id));
         Ok(Surface { workspace: Arc::new(workspace), ..self.surface.clone() })
     }
 
@@ -222,6 +214,7 @@ impl Harness {
             blobs: self.surface.blobs.clone(),
             overflow: None,
             progress: None,
+            cancel: crate::tools::Cancel::default(),
             environment: Arc::clone(&self.surface.environment),
         }
     }

@@ -31,6 +31,8 @@ pub struct Log {
     /// Bytes of whole, acknowledged lines.
     len: u64,
     unsynced: bool,
+    /// How things stood before the last append.
+    before: (u64, Chain, u64),
     /// A write or sync failed and the file's end is not known to be good.
     doubtful: bool,
 }
@@ -100,6 +102,7 @@ impl Log {
             chain: Chain::default(),
             len: 0,
             unsynced: false,
+            before: Default::default(),
             doubtful: false,
         })
     }
@@ -124,6 +127,7 @@ impl Log {
             chain: contents.chain,
             len: contents.valid_len,
             unsynced: false,
+            before: Default::default(),
             doubtful: false,
         };
         log.mend_end(&contents).map_err(|e| write_failed(path, &e))?;
@@ -182,6 +186,7 @@ impl Log {
             self.doubtful = self.file.set_len(self.len).is_err();
             return Err(write_failed(&self.path, &e));
         }
+        self.before = (self.len, self.chain, self.next_seq);
         self.len += line.len() as u64;
         self.chain = chain;
         self.next_seq += 1;
@@ -209,8 +214,19 @@ impl Log {
         }
     }
 
+    /// Forgets the last append, of which nobody has heard: its sync failed. The file follows before the next.
+    pub fn take_back(&mut self) {
+        (self.len, self.chain, self.next_seq) = self.before;
+        self.doubtful = true;
+    }
+
     /// After a failed sync the kernel may have dropped what it could not write, so the file is read again.
     fn recover(&mut self) -> Result<()> {
+        let failed = |e: std::io::Error| write_failed(&self.path, &e);
+        let file = OpenOptions::new().read(true).append(true).open(&self.path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() > self.len {
+            file.set_len(self.len).map_err(failed)?;
+        }
         let contents = read(&self.path)?;
         if contents.next_seq < self.next_seq || contents.chain != self.chain {
             return Err(Error::new(
@@ -219,9 +235,6 @@ impl Log {
                 format!("free space or check the disk, then: pixir resume {}", self.session_id),
             ));
         }
-        let file =
-            OpenOptions::new().read(true).append(true).open(&self.path).map_err(|e| write_failed(&self.path, &e))?;
-        file.set_len(self.len).map_err(|e| write_failed(&self.path, &e))?;
         // The old descriptor holds the lock; it is released as the new one takes its place.
         let _ = self.file.unlock();
         lock(&file, &self.path)?;
@@ -447,6 +460,21 @@ mod tests {
         assert_eq!(contents.damage.iter().map(|d| d.line).collect::<Vec<_>>(), [2]);
         let error = Log::open(&path, SessionId::now()).expect_err("no writing after damage");
         assert_eq!(error.code, Code::CorruptLogLine);
+    }
+
+    #[test]
+    fn an_append_that_was_not_synchronised_is_taken_back_and_the_log_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s.ndjson");
+        let mut log = Log::create(&path, SessionId::now()).expect("create");
+        log.append(None, said("kept")).expect("append");
+        log.append(None, said("not synchronised")).expect("append");
+        log.take_back();
+        let next = log.append(None, said("after")).expect("append works again");
+        assert_eq!(next.seq, 1);
+        let contents = read(&path).expect("read");
+        assert_eq!((contents.entries.len(), contents.damage.len(), contents.torn), (2, 0, 0));
+        Log::open(&path, SessionId::now()).expect_err("the lock is still held");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Processes that a command started: stopped together, whatever becomes of the call.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 
 /// How long a process may take to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_millis(150);
@@ -51,6 +52,22 @@ impl Drop for Group {
         if self.is_alive() {
             self.stop();
         }
+    }
+}
+
+/// A command line, in a session of its own: without our terminal, and as the leader of its process group.
+///
+/// `setsid` is a program because a child can only be given a session before it starts, which takes unsafe code.
+pub(crate) fn shell(command: &str) -> Command {
+    let setsid = Path::new("/usr/bin/setsid");
+    if setsid.exists() {
+        let mut it = Command::new(setsid);
+        it.args(["bash", "-c", command]);
+        it
+    } else {
+        let mut it = Command::new("bash");
+        it.args(["-c", command]).process_group(0);
+        it
     }
 }
 

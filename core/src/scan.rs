@@ -16,7 +16,7 @@ const MAX_CHANGES: usize = 500;
 type Stamp = (u64, Option<SystemTime>);
 
 /// Size and time of every file of the workspace that is not ignored.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Scan {
     files: BTreeMap<PathBuf, Stamp>,
 }
@@ -30,15 +30,21 @@ impl Scan {
     }
 
     /// What is different now. Bytes before are known only for files that were not there.
-    pub(crate) async fn changes_since(self, ctx: &Context) -> Vec<FileChange> {
-        let ctx = ctx.clone();
-        tokio::task::spawn_blocking(move || self.compare(&ctx)).await.unwrap_or_default()
+    pub(crate) async fn changes_since(&self, ctx: &Context) -> Vec<FileChange> {
+        let (before, ctx) = (self.clone(), ctx.clone());
+        tokio::task::spawn_blocking(move || before.compare(&ctx)).await.unwrap_or_default()
     }
 
-    fn compare(self, ctx: &Context) -> Vec<FileChange> {
+    /// There were more files than are watched.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.files.len() >= MAX_FILES
+    }
+
+    fn compare(&self, ctx: &Context) -> Vec<FileChange> {
         let after = look(ctx.workspace.root());
         let touched = after.iter().filter(|(path, stamp)| self.files.get(*path) != Some(stamp)).map(|(path, _)| path);
-        let gone = self.files.keys().filter(|path| !after.contains_key(*path));
+        // What is not found may also be ignored now, or beyond the bound; only what is really gone was deleted.
+        let gone = self.files.keys().filter(|path| !after.contains_key(*path) && is_gone(ctx, path));
         touched
             .chain(gone)
             .take(MAX_CHANGES)
@@ -73,6 +79,10 @@ impl Scan {
         }
         changes::record(&ctx.blobs, shown, None, Some(&contents.bytes)).ok()
     }
+}
+
+fn is_gone(ctx: &Context, path: &Path) -> bool {
+    std::fs::symlink_metadata(ctx.workspace.root().join(path)).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn look(root: &Path) -> BTreeMap<PathBuf, Stamp> {

@@ -13,8 +13,8 @@ use crate::blobs::Blobs;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, HeadMoved, Label, Live, SessionFork, SessionId,
-    SettingsChanged, Severity, Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, HeadMoved, Label, Live, PlanUpdated, SessionFork,
+    SessionId, SettingsChanged, Severity, Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::{History, Settings};
 use crate::input::{Decision, Input};
@@ -68,6 +68,11 @@ pub(crate) struct Surface {
 impl Surface {
     pub(crate) fn skills(&self) -> Vec<Skill> {
         skills::find(self.workspace.root(), self.user_folder.as_deref())
+    }
+
+    /// The folder for outputs of a Session that were too long to show.
+    pub(crate) fn outputs(&self, id: &SessionId) -> PathBuf {
+        self.logs.join(id.as_str()).join("out")
     }
 
     pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
@@ -161,6 +166,15 @@ struct Asking {
     reply: oneshot::Sender<Decision>,
 }
 
+impl Drop for Session {
+    /// However it ends, nobody waits for it in vain.
+    fn drop(&mut self) {
+        for watcher in &self.watchers {
+            watcher.close();
+        }
+    }
+}
+
 impl Session {
     /// Runs a Session on a task of its own.
     pub(crate) fn spawn(id: SessionId, pen: Pen, history: History, surface: Surface) -> Handle {
@@ -196,11 +210,8 @@ impl Session {
         };
         self.interrupt().await;
         self.discard_if_empty();
-        for watcher in &self.watchers {
-            watcher.close();
-        }
-        // The lock is free before anyone is told so.
-        drop(self.pen);
+        // The lock is free, and those who watch are told, before whoever asked.
+        drop(self);
         if let Some(done) = done {
             let _ = done.send(());
         }
@@ -320,11 +331,26 @@ impl Session {
         if name.is_some() {
             log.append(None, SettingsChanged { name, ..SettingsChanged::default() }.into())?;
         }
-        for entry in path {
-            log.append(None, entry.fact.clone())?;
-        }
+        self.copy_path(&mut log, &path)?;
         log.sync()?;
         self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
+        Ok(())
+    }
+
+    /// Numbers are given anew, so what names one is told the new.
+    fn copy_path(&self, log: &mut Log, path: &[Arc<Entry>]) -> Result<()> {
+        let first = log.next_seq();
+        for entry in path {
+            let mut fact = entry.fact.clone();
+            if let Fact::HistoryCompaction(it) = &mut fact {
+                let kept = path.partition_point(|e| e.seq < it.kept_from_seq);
+                it.kept_from_seq = first + kept as u64;
+            }
+            log.append(None, fact)?;
+        }
+        if !self.history.plan.is_empty() {
+            log.append(None, PlanUpdated { items: self.history.plan.clone() }.into())?;
+        }
         Ok(())
     }
 
@@ -387,7 +413,7 @@ impl Session {
                 Ok(step) => drop(reply.send(step)),
                 Err(error) => self.end_turn(Outcome::failed(error)),
             },
-            Some(Report::Record { fact, sync, reply }) => self.record_report(*fact, sync, reply),
+            Some(Report::Record { fact, reply }) => self.record_report(*fact, reply),
             Some(Report::Live(live)) => self.relay(live),
             Some(Report::Judge { action, reply }) => {
                 let _ = reply.send(permissions::judge(
@@ -448,7 +474,7 @@ impl Session {
         }
     }
 
-    fn record_report(&mut self, fact: Fact, sync: bool, reply: oneshot::Sender<()>) {
+    fn record_report(&mut self, fact: Fact, reply: oneshot::Sender<()>) {
         let turn = self.work.as_ref().map(|work| work.number);
         match (&fact, &mut self.work) {
             (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
@@ -456,8 +482,7 @@ impl Session {
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
             _ => {}
         }
-        let recorded = self.record(turn, fact).and_then(|()| if sync { self.sync() } else { Ok(()) });
-        match recorded {
+        match self.record(turn, fact) {
             Ok(()) => drop(reply.send(())),
             // The Turn waits for a reply that never comes, so no tool runs after a failed write.
             Err(error) => self.abandon_turn(&error),
@@ -551,19 +576,15 @@ impl Session {
             Pen::ReadsOnly(why) => return Err(why.clone()),
         };
         let entry: Arc<Entry> = log.append(turn, fact)?;
-        if is_sync_point(&entry.fact) {
-            log.sync()?;
+        if is_sync_point(&entry.fact)
+            && let Err(e) = log.sync()
+        {
+            log.take_back();
+            return Err(e);
         }
         self.history.append(Arc::clone(&entry));
         self.publish(Event::Recorded(entry));
         Ok(())
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        match &mut self.pen {
-            Pen::Writes(log) => log.sync(),
-            Pen::ReadsOnly(why) => Err(why.clone()),
-        }
     }
 
     fn publish(&mut self, event: Event) {
@@ -607,8 +628,7 @@ impl Session {
     /// Opening pixir and closing it again leaves nothing behind.
     fn discard_if_empty(&self) {
         if let Pen::Writes(log) = &self.pen
-            && self.history.head().is_none()
-            && self.history.turns == 0
+            && !self.history.entries().iter().any(|e| e.fact.is_conversation())
         {
             let _ = std::fs::remove_file(log.path());
         }
@@ -631,9 +651,9 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::PermissionDecision(_)
         | Fact::HistoryCompaction(_)
         | Fact::SessionFork(_)
+        | Fact::ToolResult(_)
         | Fact::HeadMoved(_)
         | Fact::TurnEnded(_) => true,
-        Fact::ToolResult(it) => !it.changes.is_empty(),
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)
         | Fact::ToolCall(_)

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -61,6 +62,30 @@ pub trait Tool: Send + Sync {
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared>;
 }
 
+/// Tells work on another thread that nobody waits for it any more.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Whether to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Cancels when what is returned is dropped.
+    pub(crate) fn on_drop(self) -> CancelOnDrop {
+        CancelOnDrop(self)
+    }
+}
+
+pub(crate) struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What a call may lean on.
 #[derive(Clone)]
 pub struct Context {
@@ -74,6 +99,8 @@ pub struct Context {
     pub overflow: Option<Overflow>,
     /// Hears the output of a running command.
     pub progress: Option<mpsc::Sender<String>>,
+    /// Nobody waits for it any more.
+    pub cancel: Cancel,
     /// What the child process may see of the environment.
     pub environment: Arc<[(String, String)]>,
 }

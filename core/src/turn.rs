@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::{Code, Error};
 use crate::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Live, PermissionDecision, Plan, PlanUpdated, ProviderUsage, Reasoning,
-    Rule, SessionId, Status, ToolCall, ToolResult, TurnStatus, Verdict,
+    Rule, SessionId, Status, ToolCall, TurnStatus, Verdict,
 };
 use crate::history::Item;
 use crate::input::Decision;
@@ -22,7 +22,7 @@ use crate::present::Overflow;
 use crate::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, args_object, retry};
 use crate::session::{Options, Surface};
 use crate::tools::executor::{self, Done};
-use crate::tools::{Context, Prepared};
+use crate::tools::{Cancel, Context, Prepared};
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
@@ -32,7 +32,7 @@ pub(crate) enum Report {
     /// What does the model see now?
     Read(oneshot::Sender<Step>),
     /// This happened.
-    Record { fact: Box<Fact>, sync: bool, reply: oneshot::Sender<()> },
+    Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
     /// This is happening.
     Live(Live),
     /// May this run?
@@ -98,7 +98,7 @@ impl Turn {
         Turn {
             reports,
             steered,
-            outputs: surface.logs.join(id.as_str()).join("out"),
+            outputs: surface.outputs(id),
             surface: surface.clone(),
             next_output: AtomicU64::new(entries as u64),
             began: Instant::now(),
@@ -106,7 +106,17 @@ impl Turn {
     }
 
     pub(crate) async fn run(self) {
-        if let Ok(outcome) = self.converse().await {
+        let outcome = match self.surface.options.limits.deadline {
+            None => self.converse().await,
+            // Whatever runs when it is reached is dropped, and so stopped.
+            Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
+                let message =
+                    format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
+                let fix = "resume the session to go on, or give more with --deadline";
+                Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
+            }),
+        };
+        if let Ok(outcome) = outcome {
             let _ = self.reports.send(Report::Done(outcome));
         }
     }
@@ -122,13 +132,6 @@ impl Turn {
                     Code::IterationCap,
                     message,
                     "resume the session to go on, or give more with --max-rounds",
-                )));
-            }
-            if limits.deadline.is_some_and(|most| self.began.elapsed() >= most) {
-                return Ok(Outcome::incomplete(Error::new(
-                    Code::DeadlineReached,
-                    "the turn reached its deadline without a final answer",
-                    "resume the session to go on, or give more with --deadline",
                 )));
             }
             let step = self.read().await?;
@@ -181,22 +184,7 @@ impl Turn {
                 };
                 let _ = self.reports.send(Report::Live(live));
             };
-            let answer = step.provider.answer(&step.request, &mut on_chunk);
-            let left = self.surface.options.limits.deadline.map(|most| most.saturating_sub(self.began.elapsed()));
-            let outcome = match left {
-                None => answer.await,
-                Some(left) => match tokio::time::timeout(left, answer).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => {
-                        return Ok(Err(Error::new(
-                            Code::DeadlineReached,
-                            "the turn reached its deadline while the model answered",
-                            "resume the session to go on",
-                        )
-                        .into()));
-                    }
-                },
-            };
+            let outcome = step.provider.answer(&step.request, &mut on_chunk).await;
             let failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
@@ -278,7 +266,7 @@ impl Turn {
             Ok(Done { result: executor::failed(&call.id, &call.name, error, Duration::ZERO), plan: None })
         };
         let ctx = self.context(call);
-        let prepared = match self.prepare(call, &ctx) {
+        let prepared = match self.prepare(call, &ctx).await {
             Ok(prepared) => prepared,
             Err(error) => return failed(&error),
         };
@@ -299,21 +287,25 @@ impl Turn {
             blobs: self.surface.blobs.clone(),
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             progress: None,
+            cancel: Cancel::default(),
             environment: Arc::clone(&self.surface.environment),
         }
     }
 
-    fn prepare(&self, call: &CallRequest, ctx: &Context) -> Result<Prepared, Error> {
-        let (_, tool) = self.surface.registry.find(&call.name)?;
-        let args = args_object(&call.args);
-        if args.get("_raw").is_some() {
-            return Err(Error::new(
-                Code::InvalidArgs,
-                "the arguments are not a JSON object",
-                "one JSON object, complete and without text around it",
-            ));
-        }
-        tool.prepare(args, ctx)
+    /// Reading files and comparing texts may take a while, so it is done beside the loop.
+    async fn prepare(&self, call: &CallRequest, ctx: &Context) -> Result<Prepared, Error> {
+        let (registry, call, ctx) = (self.surface.registry.clone(), call.clone(), ctx.clone());
+        let work = move || {
+            let (_, tool) = registry.find(&call.name)?;
+            let args = args_object(&call.args);
+            if args.get("_raw").is_some() {
+                let fix = "one JSON object, complete and without text around it";
+                return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
+            }
+            tool.prepare(args, &ctx)
+        };
+        let broke = |e| Error::new(Code::CommandFailed, format!("the tool broke: {e}"), "report this as a bug");
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(broke(e)))
     }
 
     async fn permit(&self, call: &CallRequest, plan: &Plan, action: &Action) -> Result<Result<(), Error>, Gone> {
@@ -374,6 +366,8 @@ impl Turn {
     async fn execute(&self, call: &CallRequest, prepared: Prepared, mut ctx: Context) -> Result<Done, Gone> {
         let (progress, mut news) = mpsc::channel(64);
         ctx.progress = Some(progress);
+        // However this ends, what still runs on another thread is told to.
+        let _told = ctx.cancel.clone().on_drop();
         let began = Instant::now();
         let running = (prepared.run)(ctx);
         tokio::pin!(running);
@@ -398,8 +392,7 @@ impl Turn {
 
     async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
         let fact = Box::new(fact.into());
-        let sync = matches!(&*fact, Fact::ToolResult(ToolResult { error: None, exit_code: Some(_), .. }));
-        self.ask_session(|reply| Report::Record { fact, sync, reply }).await
+        self.ask_session(|reply| Report::Record { fact, reply }).await
     }
 
     fn live(&self, live: Live) -> Result<(), Gone> {

@@ -23,7 +23,7 @@ pub struct Workspace {
     root: PathBuf,
     dir: Dir,
     /// Outputs that were too long to show; tools may read them and nothing may write them.
-    overflow: Option<(PathBuf, Dir)>,
+    overflow: Option<PathBuf>,
 }
 
 impl fmt::Debug for Workspace {
@@ -49,20 +49,14 @@ impl Inside {
     pub fn as_path(&self) -> &Path {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
+}
 
-    /// Writing it always asks: it can run code or widen what pixir may do.
-    ///
-    /// Names are compared without case, because some file systems do so.
-    pub fn is_protected(&self) -> bool {
-        let names: Vec<String> =
-            self.path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let last_two = names.windows(2).last();
-        last_two.is_some_and(|two| two == [".git", "config"])
-            || names.windows(3).any(|three| three[0] == ".git" && three[1] == "hooks")
-            || names.last().is_some_and(|last| matches!(*last, ".gitmodules" | ".envrc"))
-            || names.first().is_some_and(|first| matches!(*first, ".pixir" | ".git"))
-    }
+/// Whether these names can run code or widen what pixir may do. Compared without case, because some file systems do so.
+fn is_protected_name(path: &Path) -> bool {
+    let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
+    names.iter().any(|name| name == ".git")
+        || names.first().is_some_and(|first| first == ".pixir")
+        || names.last().is_some_and(|last| matches!(last.as_str(), ".gitmodules" | ".envrc"))
 }
 
 /// What a tool learned of a file with its bytes.
@@ -99,7 +93,7 @@ impl Workspace {
     /// The same root, with a folder of overflow files that may be read under their absolute paths.
     #[must_use]
     pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
-        self.overflow = Dir::open_ambient_dir(&folder, ambient_authority()).ok().map(|dir| (folder, dir));
+        self.overflow = Some(folder);
         self
     }
 
@@ -121,7 +115,7 @@ impl Workspace {
             ));
         }
         let path = Path::new(given);
-        if let Some((folder, _)) = &self.overflow
+        if let Some(folder) = &self.overflow
             && let Ok(rest) = path.strip_prefix(folder)
         {
             return Ok(Inside { path: fold(rest).ok_or_else(|| self.outside(given))?, overflow: true });
@@ -140,11 +134,33 @@ impl Workspace {
         .with("input", given)
     }
 
-    fn dir_of(&self, at: &Inside) -> &Dir {
+    fn dir_of(&self, at: &Inside) -> Result<Dir> {
+        let opened = match &self.overflow {
+            Some(folder) if at.overflow => Dir::open_ambient_dir(folder, ambient_authority()),
+            Some(_) | None => self.dir.try_clone(),
+        };
+        opened.map_err(|e| self.io("open", at, &e))
+    }
+
+    /// The absolute path, for walking and for running in; opening it this way is not confined.
+    pub fn path_of(&self, at: &Inside) -> PathBuf {
         match &self.overflow {
-            Some((_, dir)) if at.overflow => dir,
-            _ => &self.dir,
+            Some(folder) if at.overflow => folder.join(&at.path),
+            Some(_) | None => self.root.join(&at.path),
         }
+    }
+
+    /// Writing it always asks: it can run code or widen what pixir may do, by its name or by where its folder really is.
+    pub fn is_protected(&self, at: &Inside) -> bool {
+        let parent = at.path.parent().unwrap_or(Path::new(""));
+        // Folders that are still to be made are no symlinks; the nearest one that is there decides.
+        let real = parent.ancestors().find_map(|folder| {
+            let there =
+                if folder.as_os_str().is_empty() { PathBuf::new() } else { self.dir.canonicalize(folder).ok()? };
+            Some(there.join(parent.strip_prefix(folder).ok()?))
+        });
+        let name = at.path.file_name().map(Path::new).unwrap_or(Path::new(""));
+        is_protected_name(&at.path) || real.is_none_or(|real| is_protected_name(&real.join(name)))
     }
 
     /// Reads a regular file whole.
@@ -152,7 +168,7 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
     pub fn read(&self, at: &Inside) -> Result<Contents> {
-        let dir = self.dir_of(at);
+        let dir = self.dir_of(at)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
         // A folder or a FIFO is refused before it is opened; the open handle is judged again, for it may have been swapped.
@@ -257,7 +273,7 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink.
     pub fn is_folder(&self, at: &Inside) -> Result<bool> {
-        Ok(self.dir_of(at).metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
+        Ok(self.dir_of(at)?.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
     }
 
     /// Names in a folder: folders end in `/`, symlinks in `@`; sorted.
@@ -265,7 +281,7 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `READ_FAILED`.
     pub fn list(&self, at: &Inside) -> Result<Vec<(String, u64)>> {
-        let dir = self.dir_of(at);
+        let dir = self.dir_of(at)?;
         let list = || -> io::Result<Vec<(String, u64)>> {
             let mut names = Vec::new();
             for entry in dir.read_dir(at.as_path())? {
@@ -440,7 +456,11 @@ mod tests {
     #[test]
     fn what_could_run_code_later_is_protected_in_any_case() {
         let (_folder, workspace) = fixture();
+        std::fs::create_dir(workspace.root().join(".git")).expect("mkdir");
+        symlink(".git", workspace.root().join("g")).expect("symlink");
         for path in [
+            "g/hooks/pre-commit",
+            "sub/.git/modules/config",
             ".git/config",
             ".GIT/hooks/pre-commit",
             "sub/.git/hooks/x",
@@ -448,10 +468,10 @@ mod tests {
             ".envrc",
             "sub/.gitmodules",
         ] {
-            assert!(workspace.locate(path).expect(path).is_protected(), "{path}");
+            assert!(workspace.is_protected(&workspace.locate(path).expect(path)), "{path}");
         }
         for path in ["src/a.txt", ".github/workflows/ci.yml", "git/config"] {
-            assert!(!workspace.locate(path).expect(path).is_protected(), "{path}");
+            assert!(!workspace.is_protected(&workspace.locate(path).expect(path)), "{path}");
         }
     }
 }

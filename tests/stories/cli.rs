@@ -247,3 +247,29 @@ fn the_reference_is_what_the_program_says_of_itself() {
         assert!(kept == said, "docs/reference/{file} is not what `pixir {}` says", args.join(" "));
     }
 }
+
+#[test]
+fn lines_of_events_end_with_one_result_whatever_went_wrong() {
+    let shell = Shell::new(&[]);
+    for args in [
+        &["--format", "jsonl", "--bogus"][..],
+        &["--format", "jsonl", "--headless", "--mode", "yolo", "x"],
+        &["resume", "nonsense", "--format", "jsonl"],
+    ] {
+        let ran = shell.run(args);
+        let lines = ran.lines();
+        assert_eq!(
+            (lines.len(), lines[0]["type"].as_str(), lines[0]["ok"].as_bool()),
+            (1, Some("result"), Some(false)),
+            "{args:?}"
+        );
+        assert_ne!(ran.code, 0);
+    }
+    let skill = shell.run(scripted(&shell, SCRIPT, &["--headless", "--format", "jsonl", "--skill", "none", "x"]));
+    let lines = skill.lines();
+    assert_eq!((skill.code, lines.last().expect("lines")["code"].as_str()), (5, Some("SKILL_NOT_FOUND")));
+    assert!(
+        lines.iter().all(|l| l["type"] != "user_message"),
+        "a skill that is not there stops the turn before it starts"
+    );
+}

@@ -181,6 +181,29 @@ async fn compacting_is_shown_first_and_applied_on_enter() {
     assert!(compaction["tokens_after"].as_u64() < compaction["tokens_before"].as_u64());
     let screen = pixir.does("fourth<Enter>").await;
     assert!(screen.contains("Four."), "{screen}");
+
+    // In a fork everything has new numbers, and what was kept verbatim is still kept.
+    let kept = |log: &[serde_json::Value]| {
+        let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("there");
+        let seq = compaction["data"]["kept_from_seq"].as_u64().expect("a number");
+        log.iter().find(|e| e["seq"] == seq).expect("there")["data"]["text"].clone()
+    };
+    let before = kept(&pixir.log());
+    pixir.does("/fork<Enter>").await;
+    assert_eq!(kept(&pixir.log()), before);
+}
+
+#[tokio::test]
+async fn a_fork_that_is_rewound_to_its_start_is_not_thrown_away() {
+    let mut pixir = Pixir::new(vec![says("One.")], &[]);
+    pixir.does("first<Enter>").await;
+    pixir.does("/fork<Enter>").await;
+    let fork = pixir.screen.session().expect("open").clone();
+    pixir.does("<C-t>e").await;
+    assert_eq!(pixir.screen.draft(), "first");
+    pixir.does("<C-c>/new<Enter>").await;
+    let screen = pixir.does(&format!("/resume {fork}<Enter>")).await;
+    assert_eq!(pixir.screen.session(), Some(&fork), "{screen}");
 }
 
 #[tokio::test]

@@ -90,6 +90,22 @@ fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
 }
 
 #[test]
+fn a_command_cannot_reach_the_terminal() {
+    let shell = Shell::new(&[]);
+    let server =
+        Server::start(vec![call("c1", "bash", json!({"command": "echo LEAKED > /dev/tty"})), text("It could not.")]);
+    let mut terminal = start(&shell, &server, Dialect::Responses, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("go\r");
+    let screen = terminal.wait_for("It could not.");
+    assert!(screen.contains("No such device or address"), "{screen}");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
 fn every_signal_gives_the_terminal_back_idle_or_streaming() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         for streaming in [false, true] {

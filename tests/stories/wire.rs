@@ -317,3 +317,17 @@ fn calls_that_cannot_be_are_answered_and_never_run() {
     );
     assert_balanced(Dialect::Responses, &server.bodies()[1]);
 }
+
+#[test]
+fn a_deadline_holds_while_a_command_runs_too() {
+    let shell = Shell::new(&[]);
+    let mark = format!("88{:04}", std::process::id() % 10_000);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": format!("sleep {mark}")}))]);
+    let ran = run(&shell, &server, Dialect::Chat, &["--headless", "--json", "--write", "--deadline", "1", "x"]);
+    let document = ran.document();
+    assert_eq!(
+        (ran.code, document["status"].as_str(), document["code"].as_str()),
+        (14, Some("incomplete"), Some("DEADLINE_REACHED"))
+    );
+    assert!(!is_running(&mark));
+}

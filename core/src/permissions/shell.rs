@@ -66,6 +66,14 @@ fn split(command: &str) -> Result<Vec<Vec<Word>>, String> {
                     }
                 }
             }
+            // `HEAD~1`: only at the start of a word, or after a colon or an equals sign, does the shell expand it.
+            '~' | '^'
+                if word
+                    .as_ref()
+                    .is_some_and(|w| w.text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '~' || c == '^')) =>
+            {
+                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
+            }
             'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '@' | '%' | '+' | '=' | ':' | ',' | '.' | '/' | '-' => {
                 word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
             }
@@ -158,13 +166,6 @@ const KNOWN: &[Known] = &[
         tests: &[],
         operands: Operands::Files,
     },
-    Known {
-        program: "diff",
-        short: "uNrqwbBi0123456789",
-        long: &["unified", "brief", "recursive", "ignore-all-space"],
-        tests: &[],
-        operands: Operands::Files,
-    },
     Known { program: "nl", short: "ba", long: &[], tests: &[], operands: Operands::Files },
     Known {
         program: "tr",
@@ -175,7 +176,8 @@ const KNOWN: &[Known] = &[
     },
     Known {
         program: "grep",
-        short: "rRnilvcEFwxoqHhsAaBCem0123456789",
+        // Not -R, which follows symlinks to anywhere, and not -e, after which the first word is a file.
+        short: "rnilvcEFwxoqHhsABCm0123456789",
         long: &[
             "recursive",
             "line-number",
@@ -233,7 +235,7 @@ const GIT: &[Known] = &[
         short: "wbU0123456789",
         long: &["stat", "cached", "staged", "name-only", "name-status", "numstat", "no-color", "unified", "word-diff"],
         tests: &[],
-        operands: Operands::Text,
+        operands: Operands::Files,
     },
     Known {
         program: "log",
@@ -254,52 +256,51 @@ const GIT: &[Known] = &[
             "reverse",
         ],
         tests: &[],
-        operands: Operands::Text,
+        operands: Operands::Files,
     },
     Known {
         program: "show",
         short: "s",
         long: &["stat", "name-only", "oneline", "no-color"],
         tests: &[],
-        operands: Operands::Text,
+        operands: Operands::Files,
     },
     Known {
         program: "ls-files",
         short: "mdocz",
         long: &["modified", "others", "exclude-standard"],
         tests: &[],
-        operands: Operands::Text,
+        operands: Operands::Files,
     },
     Known {
         program: "rev-parse",
         short: "",
         long: &["show-toplevel", "abbrev-ref", "short", "verify"],
         tests: &[],
-        operands: Operands::Text,
+        operands: Operands::Files,
     },
-    Known { program: "blame", short: "Lw", long: &[], tests: &[], operands: Operands::Text },
+    Known { program: "blame", short: "Lw", long: &[], tests: &[], operands: Operands::Files },
 ];
 
-/// Words in a repository's configuration that can make a reading `git` run something.
-const GIT_DANGERS: [&str; 18] = [
-    "fsmonitor",
-    "textconv",
-    "external",
-    "filter",
-    "pager",
-    "alias",
-    "include",
-    "command",
-    "hookspath",
-    "program",
-    "helper",
-    "editor",
-    "driver",
-    "process",
-    "smudge",
-    "clean",
-    "sshcommand",
-    "worktree",
+/// What a repository's own configuration may say without git running or reading anything for it.
+const GIT_KEYS: [&str; 17] = [
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "core.autocrlf",
+    "core.eol",
+    "remote.url",
+    "remote.fetch",
+    "branch.remote",
+    "branch.merge",
+    "branch.rebase",
+    "user.name",
+    "user.email",
+    "init.defaultbranch",
 ];
 
 fn prove_command(words: &[Word], workspace: &Path) -> Result<(), String> {
@@ -383,14 +384,36 @@ fn prove_inside(text: &str, workspace: &Path) -> Result<(), String> {
 }
 
 fn check_git(workspace: &Path) -> Result<(), String> {
-    let config = workspace.join(".git/config");
-    let text = std::fs::read_to_string(&config)
+    let git = workspace.join(".git");
+    // A submodule has a configuration of its own, and so has a repository that shares another's.
+    if workspace.join(".gitmodules").exists() || git.join("modules").exists() || git.join("commondir").exists() {
+        return Err("the repository has submodules or shares another's configuration".into());
+    }
+    let text = std::fs::read_to_string(git.join("config"))
         .map_err(|_| "the repository's configuration cannot be read here".to_owned())?;
-    let text = text.to_lowercase();
-    match GIT_DANGERS.iter().find(|danger| text.contains(*danger)) {
-        Some(danger) => Err(format!("the repository's configuration mentions `{danger}`, which can run programs")),
+    match git_keys(&text).find(|key| !GIT_KEYS.contains(&key.as_str())) {
+        Some(key) => Err(format!("the repository's configuration sets `{key}`, which may run programs")),
         None => Ok(()),
     }
+}
+
+/// Every `section.key` of a configuration, without the section's name in quotes.
+fn git_keys(text: &str) -> impl Iterator<Item = String> {
+    let mut section = String::new();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim().to_lowercase())
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+        .collect();
+    lines.into_iter().filter_map(move |line| match line.strip_prefix('[') {
+        Some(rest) => {
+            // A key on the line of its section, or a section that is spelt otherwise, is no key that is known.
+            let whole = rest.ends_with(']') && rest.matches(']').count() == 1;
+            section = rest.split([' ', ']', '.']).next().unwrap_or_default().to_owned();
+            if whole { None } else { Some(line.clone()) }
+        }
+        None => Some(format!("{section}.{}", line.split(['=', ' ', '\t']).next().unwrap_or_default())),
+    })
 }
 
 #[cfg(test)]
@@ -414,7 +437,8 @@ mod tests {
             "ls -la src",
             "cat Cargo.toml",
             "git status",
-            "git diff HEAD~1 -- src/main.rs".split('~').next().expect("text"),
+            "git diff HEAD~1 -- src/main.rs",
+            "git show HEAD^",
             "git log --oneline -n 20",
             "grep -rn \"fn main\" src",
             "wc -l src/main.rs",
@@ -485,6 +509,15 @@ mod tests {
             "git diff --ext-diff",
             "git diff --textconv",
             "cat /etc/passwd",
+            "grep -R x .",
+            "diff a b",
+            "grep -eo /etc/passwd",
+            "grep -ve -n /etc/passwd",
+            "git diff /dev/null /etc/passwd",
+            "git diff /etc/passwd /etc/group",
+            "git log lnk/x",
+            "cat ~root/x",
+            "cat a=~/x",
             "cat lnk/passwd",
             "cat ../x",
             "ls /",
@@ -513,7 +546,23 @@ mod tests {
     fn a_repository_that_names_programs_makes_git_ask() {
         let folder = workspace();
         let root = folder.path().canonicalize().expect("real");
-        std::fs::write(root.join(".git/config"), "[core]\n\tfsmonitor = touch P\n").expect("write");
+        for config in [
+            "[core]\n\tfsmonitor = touch P\n",
+            "[core] fsmonitor = touch P\n",
+            "[CORE]\nFSMonitor=x\n",
+            "[include]\npath = x\n",
+            "[alias]\nst = !touch P\n",
+            "[remote \"o\"]\nuploadpack = touch P\n",
+            "[extensions]\npartialClone = o\n",
+            "[core]\nfilemode = true\n[diff \"x\"]\ntextconv = touch P\n",
+        ] {
+            std::fs::write(root.join(".git/config"), config).expect("write");
+            assert!(prove_read_only("git status", &root).is_err(), "{config}");
+        }
+        let usual = "[core]\n\tbare = false\n# mine\n[remote \"origin\"]\n\turl = git@x:y.git\n\tfetch = +refs/*:refs/*\n[branch \"main\"]\n\tremote = origin\n";
+        std::fs::write(root.join(".git/config"), usual).expect("write");
+        assert_eq!(prove_read_only("git status", &root), Ok(()));
+        std::fs::write(root.join(".git/commondir"), "../evil").expect("write");
         assert!(prove_read_only("git status", &root).is_err());
         std::fs::remove_file(root.join(".git/config")).expect("rm");
         assert!(prove_read_only("git status", &root).is_err());

@@ -122,16 +122,20 @@ impl Endpoint {
                 invalid(format!("{} answered {kind} instead of a stream: {}", self.base_url, shown(&body))).into()
             );
         }
-        let mut since_event = 0;
+        // The decoder has no bound of its own; an event ends with an empty line.
+        let (mut event, mut empty_line) = (0_usize, false);
         let bytes = response.bytes_stream().map(move |piece| {
             let piece = piece.map_err(std::io::Error::other)?;
-            // The decoder has no bound of its own; an event ends with an empty line.
-            since_event = if piece.contains(&b'\n') { piece.len() } else { since_event + piece.len() };
-            if since_event > MAX_EVENT {
-                Err(std::io::Error::other("an event is larger than 16 MB"))
-            } else {
-                Ok(piece)
+            for byte in &piece {
+                event += 1;
+                match byte {
+                    b'\n' if empty_line => event = 0,
+                    b'\n' => empty_line = true,
+                    b'\r' => {}
+                    _ => empty_line = false,
+                }
             }
+            if event > MAX_EVENT { Err(std::io::Error::other("an event is larger than 16 MB")) } else { Ok(piece) }
         });
         Ok(Events {
             inner: Box::pin(SseStream::from_bytes_stream(bytes).map(|event| event.map_err(|e| e.to_string()))),

@@ -7,14 +7,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
 use crate::permissions::{Action, shell};
 use crate::present::Capture;
-use crate::process::Group;
+use crate::process::{self, Group};
 use crate::scan::Scan;
 
 /// Seconds that a command may take, unless asked otherwise.
@@ -23,6 +22,8 @@ const TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3_600;
 /// The longest command line, bytes.
 const MAX_COMMAND: usize = 128 << 10;
+/// Where the programs of a command that runs without a question come from, whatever a workspace puts in front of them.
+const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/opt/homebrew/bin";
 /// How long the pipes are still read after the command itself has ended.
 const DRAIN: Duration = Duration::from_millis(100);
 
@@ -71,33 +72,62 @@ impl Tool for Bash {
             )
             .with("input", at.display()));
         }
-        let folder = ctx.workspace.root().join(at.as_path());
+        let folder = ctx.workspace.path_of(&at);
         // A command elsewhere than at the root is judged as what it is: a change of folder, then the command.
         let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
         let reads_only = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let plan = Plan { would: "run".into(), target: judged.clone(), ..Plan::default() };
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
         Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
+            let safety = if reads_only { unasked(ctx.workspace.root()) } else { Vec::new() };
             let before = if reads_only { None } else { Some(Scan::take(ctx.workspace.root()).await) };
-            let mut output = run(&command, &folder, limit, &ctx).await?;
+            let mut output = run(&command, &folder, limit, safety, &ctx).await?;
             if let Some(before) = before {
                 output.changes = before.changes_since(&ctx).await;
+                if before.is_cut() {
+                    output.stdout.push(b"note: this workspace has too many files to watch; not every change of this command is known\n");
+                }
             }
             Ok(output)
         }))
     }
 }
 
-async fn run(command: &str, folder: &std::path::Path, limit: Duration, ctx: &Context) -> Result<Output> {
-    let mut child = Command::new("bash")
-        .args(["-c", command])
+/// What a command that runs without a question gets on top: programs of the system alone, and a git that does not run
+/// what a repository names, fetch what it lacks, look into submodules, or search for a repository further up.
+fn unasked(root: &std::path::Path) -> Vec<(&'static str, String)> {
+    let fixed = [
+        ("PATH", SYSTEM),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_CONFIG_COUNT", "3"),
+        ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+        ("GIT_CONFIG_VALUE_0", "false"),
+        ("GIT_CONFIG_KEY_1", "diff.ignoreSubmodules"),
+        ("GIT_CONFIG_VALUE_1", "all"),
+        ("GIT_CONFIG_KEY_2", "core.hooksPath"),
+        ("GIT_CONFIG_VALUE_2", "/dev/null"),
+    ];
+    let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
+    all.push(("GIT_DIR", root.join(".git").display().to_string()));
+    all
+}
+
+async fn run(
+    command: &str,
+    folder: &std::path::Path,
+    limit: Duration,
+    safety: Vec<(&str, String)>,
+    ctx: &Context,
+) -> Result<Output> {
+    let mut child = process::shell(command)
         .current_dir(folder)
         .env_clear()
         .envs(ctx.environment.iter().map(|(k, v)| (k, v)))
+        .envs(safety)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
         .spawn()
         .map_err(|e| {
             Error::new(

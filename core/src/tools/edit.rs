@@ -7,6 +7,11 @@ use super::write::replacing;
 use super::{Context, Prepared, Tool, ToolSpec, parse_args, schema};
 use crate::error::{Code, Error, Result};
 
+/// The most of a line that is compared for a hint, characters.
+const MAX_HINT: usize = 200;
+/// The most lines that are compared for a hint.
+const MAX_HINTED: usize = 2_000;
+
 pub(super) struct Edit;
 
 #[derive(Deserialize)]
@@ -95,12 +100,16 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn no_match(text: &str, old: &str) -> Error {
-    let wanted = old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim();
+    let wanted: String =
+        old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
+    // Likeness costs the product of both lengths, so only lines of a like length are asked, and not too many.
+    let alike = |line: &str| (wanted.len() / 2..=wanted.len() * 2 + 2).contains(&line.trim().len());
     let closest = text
         .lines()
         .enumerate()
-        .take(20_000)
-        .map(|(i, line)| (strsim::normalized_damerau_levenshtein(line.trim(), wanted), i + 1, line))
+        .filter(|(_, line)| alike(line))
+        .take(MAX_HINTED)
+        .map(|(i, line)| (strsim::normalized_damerau_levenshtein(line.trim(), &wanted), i + 1, line))
         .filter(|(likeness, _, _)| *likeness > 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match closest {

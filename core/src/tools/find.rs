@@ -56,10 +56,10 @@ impl Tool for Find {
             .compile_matcher();
         Ok(Prepared::reading("find", format!("{pattern} in {}", at.display()), move |ctx| {
             ctx.workspace.is_folder(&at)?;
-            let root = ctx.workspace.root().join(at.as_path());
+            let root = ctx.workspace.path_of(&at);
             let limit = limit.unwrap_or(LIMIT);
             let mut found = Vec::new();
-            for entry in walk(&root).flatten() {
+            for entry in walk(&root).flatten().take_while(|_| !ctx.cancel.is_cancelled()) {
                 let relative = entry.path().strip_prefix(ctx.workspace.root()).unwrap_or(entry.path());
                 let below = entry.path().strip_prefix(&root).unwrap_or(entry.path());
                 let matches = if whole_path {

@@ -86,7 +86,7 @@ impl Tool for Grep {
                 Ok(())
             };
             if ctx.workspace.is_folder(&at)? {
-                for entry in walk(&ctx.workspace.root().join(at.as_path())).flatten() {
+                for entry in walk(&ctx.workspace.path_of(&at)).flatten().take_while(|_| !ctx.cancel.is_cancelled()) {
                     let wanted = entry.file_type().is_some_and(|t| t.is_file())
                         && glob.as_ref().is_none_or(|g| entry.path().file_name().is_some_and(|n| g.is_match(n)));
                     if wanted {

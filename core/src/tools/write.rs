@@ -55,7 +55,7 @@ pub(super) fn replacing(would: &str, ctx: &Context, at: &Inside, after: Vec<u8>)
         diff: Some(diff),
         bytes: Some(after.len() as u64),
     };
-    let action = Action::Files { protected: at.is_protected().then(|| shown.clone()) };
+    let action = Action::Files { protected: ctx.workspace.is_protected(at).then(|| shown.clone()) };
     let at = at.clone();
     Ok(Prepared::new(plan, action, move |ctx| async move {
         let work = move || -> Result<Output> {
