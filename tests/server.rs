@@ -49,6 +49,7 @@ impl Dialect {
 struct Shared {
     replies: Vec<Reply>,
     bodies: Vec<Value>,
+    keys: Vec<String>,
 }
 
 /// A running server; it ends with the test.
@@ -62,7 +63,7 @@ impl Server {
     pub(crate) fn start(replies: Vec<Reply>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let shared = Arc::new((Mutex::new(Shared { replies, bodies: Vec::new() }), Condvar::new()));
+        let shared = Arc::new((Mutex::new(Shared { replies, ..Shared::default() }), Condvar::new()));
         let for_thread = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -78,6 +79,11 @@ impl Server {
     /// The bodies that were posted so far.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.shared.0.lock().expect("the server lives").bodies.clone()
+    }
+
+    /// What each request said of who asks.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.shared.0.lock().expect("the server lives").keys.clone()
     }
 
     /// Waits until so many requests have come.
@@ -101,11 +107,15 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<Shared>, Condvar)) -> std::io::R
     let mut request = String::new();
     reader.read_line(&mut request)?;
     let mut length = 0;
+    let mut key = String::new();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         if line.trim().is_empty() {
             break;
+        }
+        if let Some(value) = line.strip_prefix("authorization: ") {
+            value.trim().clone_into(&mut key);
         }
         if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
             length = n.trim().parse().unwrap_or(0);
@@ -124,6 +134,7 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<Shared>, Condvar)) -> std::io::R
     let reply = {
         let mut shared_now = shared.0.lock().expect("the server lives");
         shared_now.bodies.push(serde_json::from_slice(&body).unwrap_or_default());
+        shared_now.keys.push(key);
         let reply = if shared_now.replies.is_empty() { None } else { Some(shared_now.replies.remove(0)) };
         shared.1.notify_all();
         reply

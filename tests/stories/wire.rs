@@ -331,3 +331,33 @@ fn a_deadline_holds_while_a_command_runs_too() {
     );
     assert!(!is_running(&mark));
 }
+
+#[test]
+fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
+    let shell = Shell::new(&[]);
+    let by_key = Server::start(vec![text("by key"), text("by config"), text("by variable")]);
+    let ask = |variables: &[(&str, &str)]| {
+        let mut command = shell.command(["--headless", "--json", "x"]);
+        command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", &by_key.url).envs(variables.iter().copied());
+        ran(command.output().expect("it runs"))
+    };
+    assert_eq!(ask(&[]).document()["output"], "by key");
+    let folder = shell.home().parent().expect("a folder").join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    let config = format!(
+        "model = \"mine/small\"\n[providers.mine]\ndialect = \"chat\"\nbase_url = \"{}\"\napi_key_env = \"MY_KEY\"\n",
+        by_key.url
+    );
+    std::fs::write(folder.join("config.toml"), config).expect("write");
+    assert_eq!(ask(&[("MY_KEY", "k2")]).document()["output"], "by config");
+    assert_eq!(ask(&[("PIXIR_MODEL", "openai/large")]).document()["output"], "by variable");
+    assert_eq!(by_key.keys(), ["Bearer sk-test", "Bearer k2", "Bearer sk-test"]);
+    let models: Vec<_> = by_key.bodies().iter().map(|b| b["model"].as_str().expect("a model").to_owned()).collect();
+    assert_eq!(models, ["gpt-5-codex", "small", "large"]);
+    let clear = shell.run(["--base-url", "http://10.0.0.1/v1", "--model", "m", "--headless", "--json", "x"]);
+    assert_eq!(
+        (clear.code, clear.error()["code"].as_str()),
+        (10, Some("CONFIG_INVALID")),
+        "a key never goes out in the clear"
+    );
+}

@@ -134,7 +134,7 @@ impl Driver {
                 covered = unicode_width::UnicodeWidthStr::width(cell.symbol()).saturating_sub(1);
                 line.push_str(cell.symbol());
             }
-            line.replace('\u{a0}', " ").trim_end().to_owned()
+            line.trim_end().to_owned()
         });
         lines.collect::<Vec<_>>().join("\n")
     }

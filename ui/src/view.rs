@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pixir_core::event::{Mode, Status};
+use pixir_core::event::{Mode, Rule, Status};
 use pixir_core::present::human_duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -251,14 +251,14 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
         bar(),
         Span::styled(fit(&format!("asks because {}", visible(&it.reason)), columns.saturating_sub(3)), theme.dim()),
     ]));
-    let key = |keys: &str, short: &str| if question.focused { short.to_owned() } else { keys.to_owned() };
-    let mut answers = vec![Span::styled(" ┗ ", theme.fg(colour))];
+    let corner = Span::styled(" ┗ ", theme.fg(colour));
+    let mut answers = Vec::new();
     if question.feedback {
         answers.push(Span::styled("say what to do instead, then Enter · Esc back", theme.fg(theme.accent)));
     } else {
         let always = it.rule.as_ref().map(|rule| match rule {
-            pixir_core::event::Rule::FileChanges => "always: file changes",
-            pixir_core::event::Rule::Command(_) => "always: this command",
+            Rule::FileChanges => "always: file changes",
+            Rule::Command(_) => "always: this command",
         });
         for (keys, short, label) in [
             ("Alt+Y", "y", Some("once")),
@@ -267,12 +267,14 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
             ("Alt+F", "f", Some("no, because…")),
         ] {
             if let Some(label) = label {
-                answers.push(Span::styled(key(keys, short), theme.fg(theme.accent)));
-                answers.push(Span::styled(format!(" {label}   "), theme.fg(theme.text)));
+                answers.push(Span::styled(if question.focused { short } else { keys }, theme.fg(theme.accent)));
+                // An answer stays on one line: its blanks do not break.
+                answers.push(Span::styled(format!("\u{a0}{}", label.replace(' ', "\u{a0}")), theme.fg(theme.text)));
+                answers.push(Span::raw("  "));
             }
         }
     }
-    lines.push(Line::from(answers));
+    lines.extend(wrap(&answers, columns, &[corner], &[Span::raw("   ")]));
     lines
 }
 
@@ -332,7 +334,11 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
             None => Span::styled(" / commands · ? help".to_owned(), theme.dim()),
         },
     };
-    let right = usage_text(state);
+    let mut right = usage_text(state);
+    // Where both do not fit, what is happening is worth more than what it cost.
+    if width(&left.content) + width(&right) + 2 > columns {
+        right = right.split(" · ").next().unwrap_or_default().to_owned();
+    }
     let left_width = columns.saturating_sub(width(&right) + 2);
     let left = Span::styled(fit(&left.content, left_width), left.style);
     let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);

@@ -78,8 +78,7 @@ mod tests {
     fn each_line_has_its_number_on_its_own_side() {
         let theme = Theme::load("dark", None, Depth::True).expect("a theme");
         let diff = "--- a/x\n+++ b/x\n@@ -9,3 +9,3 @@\n same\n-old\u{202e}\n+new\n same\n";
-        let shown: Vec<String> =
-            lines(diff, 24, &theme).iter().map(|l| l.to_string().trim_end().replace('\u{a0}', " ")).collect();
+        let shown: Vec<String> = lines(diff, 24, &theme).iter().map(|l| l.to_string().trim_end().to_owned()).collect();
         assert_eq!(shown, ["    9   same", "   10 - old\\u{202e}", "   10 + new", "   11   same"]);
     }
 }

@@ -81,6 +81,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
 
 /// Breaks styled text at spaces, and words that are too long anywhere; no line is wider than `columns`.
 ///
+/// No-break spaces hold words together and come out as blanks.
 /// The first line gets `first` in front, the others `rest`; both count as columns.
 pub(crate) fn wrap(
     spans: &[Span<'_>],
@@ -172,6 +173,8 @@ impl Wrapper<'_> {
     }
 
     fn put(&mut self, text: String, style: Style) {
+        // A blank that does not break is a blank like any other once it stands where it should.
+        let text = if text.contains('\u{a0}') { text.replace('\u{a0}', " ") } else { text };
         match self.line.last_mut() {
             Some(last) if last.style == style => last.content.to_mut().push_str(&text),
             _ => self.line.push(Span::styled(text, style)),
