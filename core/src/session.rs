@@ -1,15 +1,13 @@
 //! One conversation: one loop, the single writer of its Log.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::blobs::Blobs;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
@@ -21,113 +19,20 @@ use crate::input::{Decision, Input};
 use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
-use crate::provider::choose::Providers;
-use crate::skills::{self, Skill};
-use crate::tools::Registry;
+use crate::skills::{self};
 use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch};
-use crate::workspace::Workspace;
+
+mod handle; // a running Session, from outside
+mod surface; // what it leans on, and how it is run
+
+use handle::Command;
+pub use handle::Handle;
+pub(crate) use surface::Surface;
+pub use surface::{Limits, Options};
 
 /// Compaction begins by itself when so much of the model's window is used.
 const PRESSURE: f64 = 0.85;
-
-/// Bounds of a Turn; each is optional.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests with tool calls in one Turn.
-    pub max_rounds: Option<u32>,
-    /// Wall-clock time of one Turn.
-    pub deadline: Option<Duration>,
-}
-
-/// How a Session is run; not part of what is recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Bounds of each Turn.
-    pub limits: Limits,
-    /// Mutating tools return their plan.
-    pub dry_run: bool,
-    /// Somebody watches who can answer an approval; without, a question is a denial.
-    pub can_ask: bool,
-}
-
-/// What a Session leans on.
-#[derive(Clone)]
-pub(crate) struct Surface {
-    pub(crate) workspace: Arc<Workspace>,
-    pub(crate) providers: Arc<Providers>,
-    pub(crate) registry: Registry,
-    pub(crate) blobs: Blobs,
-    pub(crate) environment: Arc<[(String, String)]>,
-    pub(crate) user_folder: Option<PathBuf>,
-    /// The folder of the workspace's Logs.
-    pub(crate) logs: PathBuf,
-    pub(crate) options: Options,
-}
-
-impl Surface {
-    pub(crate) fn skills(&self) -> Vec<Skill> {
-        skills::find(self.workspace.root(), self.user_folder.as_deref())
-    }
-
-    /// The folder for outputs of a Session that were too long to show.
-    pub(crate) fn outputs(&self, id: &SessionId) -> PathBuf {
-        self.logs.join(id.as_str()).join("out")
-    }
-
-    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
-        self.logs.join(format!("{id}.ndjson"))
-    }
-}
-
-/// A running Session, to be spoken to from anywhere. When the last handle is dropped, it closes.
-#[derive(Debug, Clone)]
-pub struct Handle {
-    id: SessionId,
-    commands: mpsc::Sender<Command>,
-}
-
-enum Command {
-    Input(Input),
-    Watch(oneshot::Sender<Watch>),
-    Settle(oneshot::Sender<()>),
-    Close(oneshot::Sender<()>),
-}
-
-impl Handle {
-    /// The Session's id.
-    pub fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    /// Asks for something; what comes of it is heard by those who watch. A closed Session hears nothing.
-    pub async fn send(&self, input: Input) {
-        let _ = self.commands.send(Command::Input(input)).await;
-    }
-
-    /// Everything so far and everything to come. `None` when the Session has closed.
-    pub async fn watch(&self) -> Option<Watch> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Watch(reply)).await.ok()?;
-        answer.await.ok()
-    }
-
-    /// Returns when every Input that was sent before has been taken in.
-    pub async fn settle(&self) {
-        let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Settle(reply)).await.is_ok() {
-            let _ = answer.await;
-        }
-    }
-
-    /// Interrupts what runs, ends the Session and releases its Log.
-    pub async fn close(&self) {
-        let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Close(reply)).await.is_ok() {
-            let _ = answer.await;
-        }
-    }
-}
 
 /// The Log of a Session, or why there is none to write.
 pub(crate) enum Pen {
