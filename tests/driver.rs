@@ -43,6 +43,10 @@ impl Pixir {
     }
 
     pub(crate) fn sized(steps: Vec<Step>, files: &[(&str, &str)], columns: u16, rows: u16) -> Pixir {
+        Pixir::scripted(Script { pace_ms: 0, steps }, files, columns, rows)
+    }
+
+    pub(crate) fn scripted(script: Script, files: &[(&str, &str)], columns: u16, rows: u16) -> Pixir {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = folder.path().join("app");
         fs::create_dir_all(&workspace).expect("mkdir");
@@ -51,14 +55,14 @@ impl Pixir {
             fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
             fs::write(path, text).expect("write");
         }
-        let screen = Driver::new(launch(&folder, steps), columns, rows).expect("the theme is there");
+        let screen = Driver::new(launch(&folder, script), columns, rows).expect("the theme is there");
         Pixir { screen, folder }
     }
 
     /// The same home and workspace, as after quitting: the latest session goes on with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
         self.screen.close().await;
-        let mut launch = launch(&self.folder, steps);
+        let mut launch = launch(&self.folder, Script { pace_ms: 0, steps });
         launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
     }
@@ -101,11 +105,11 @@ impl Pixir {
     }
 }
 
-fn launch(folder: &TempDir, steps: Vec<Step>) -> Launch {
+fn launch(folder: &TempDir, script: Script) -> Launch {
     let workspace = folder.path().join("app");
     let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
     let around = Surroundings { home: folder.path().join("home"), user_folder: None, environment };
-    let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(Script { pace_ms: 0, steps })));
+    let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(script)));
     let options = Options { can_ask: true, ..Options::default() };
     let harness = Harness::new(
         &workspace,

@@ -1,3 +1,4 @@
+use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
 use crate::driver::{Pixir, also_calls, calls, says};
@@ -282,6 +283,25 @@ async fn reading_back_is_not_disturbed_by_what_comes() {
     assert_eq!(body(&before)[0], body(&pixir.screen.screen())[0], "the first line that was read is still the first");
     let followed = pixir.does("<C-End>").await;
     assert!(followed.contains("line 60"), "{followed}");
+}
+
+#[tokio::test]
+async fn what_is_read_in_a_growing_answer_stays_when_the_answer_is_whole() {
+    let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
+    let script =
+        Script { pace_ms: 4, steps: vec![Step { reasoning: "I think. ".repeat(40), text: long, ..Step::default() }] };
+    let mut pixir = Pixir::scripted(script, &[], 80, 24);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("line 40").await;
+    pixir.screen.keys("<PgUp>").await;
+    let body = |screen: &str| {
+        screen.lines().skip(1).take(15).map(|l| l.trim_end_matches(['│', '┃', ' ']).to_owned()).collect::<Vec<_>>()
+    };
+    let reading = body(&pixir.screen.screen());
+    pixir.screen.until_idle().await;
+    assert_eq!(body(&pixir.screen.screen()), reading);
+    assert!(pixir.does("<C-End>").await.contains("line 60"));
 }
 
 #[tokio::test]

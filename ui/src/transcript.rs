@@ -65,6 +65,8 @@ pub(crate) struct LayoutKey {
 pub(crate) struct Draft {
     pub(crate) thinking: String,
     pub(crate) text: String,
+    /// Rows that the thinking took when it was last laid out.
+    pub(crate) thinking_rows: usize,
     /// Bytes of the text whose look cannot change any more.
     pub(crate) settled: usize,
     /// Lines of that part, as they were last laid out.

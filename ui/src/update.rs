@@ -479,7 +479,11 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         Fact::SettingsChanged(it) => state.toast = Some(settings_told(it)),
         _ => {}
     }
+    let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
     state.transcript.record(&entry.fact);
+    if matches!(entry.fact, Fact::Reasoning(_)) && !state.transcript.draft.text.is_empty() {
+        state.viewport.draft_was_split(draft, rows);
+    }
     match &entry.fact {
         Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(it.call_id.clone())],
         _ => Vec::new(),

@@ -38,6 +38,13 @@ impl Viewport {
         self.anchor.filter(|_| !self.at_end).map(|_| transcript.slots.len().saturating_sub(self.seen))
     }
 
+    /// The thinking at the start of the draft has become a cell of its own: what is read in the text behind it stays.
+    pub(crate) fn draft_was_split(&mut self, draft: usize, thinking_rows: usize) {
+        if let Some(anchor) = self.anchor.as_mut().filter(|a| a.slot == draft && a.line >= thinking_rows) {
+            *anchor = Place { slot: draft + 1, line: anchor.line - thinking_rows };
+        }
+    }
+
     /// Follows the end from now on.
     pub(crate) fn follow(&mut self) {
         self.anchor = None;

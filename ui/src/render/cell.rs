@@ -110,6 +110,7 @@ pub(crate) fn draft_lines(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) ->
     if !draft.thinking.is_empty() {
         lines.extend(thinking(&draft.thinking, look, true));
     }
+    draft.thinking_rows = lines.len();
     if draft.text.is_empty() {
         return lines;
     }
