@@ -439,6 +439,9 @@ impl Session {
 
     fn record_end(&mut self, work: &Work, outcome: Outcome) {
         let turn = Some(work.number);
+        if let Some(error) = &outcome.error {
+            tracing::warn!(session = %self.id, turn = work.number, code = error.code.name(), "{}", error.message);
+        }
         let draft = std::mem::take(&mut self.draft);
         let mut facts: Vec<Fact> = Vec::new();
         if !draft.is_empty() {
@@ -469,6 +472,7 @@ impl Session {
         if let Some(work) = self.work.take() {
             work.task.abort();
         }
+        tracing::error!(session = %self.id, code = error.code.name(), "{}", error.message);
         self.publish(Event::Live(Live::Refused(error.body())));
         self.set_status(Status::Idle);
     }

@@ -204,6 +204,9 @@ fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
         let ran = run(&shell, &server, Dialect::Responses, &["--headless", "--json", "x"]);
         assert_eq!((ran.code, ran.error()["code"].as_str(), server.bodies().len()), (exit, Some(code), 1));
         assert!(!ran.stderr.contains('\u{1b}'));
+        let folder = std::fs::read_dir(shell.home().join("log")).expect("there is a log folder");
+        let told: String = folder.flatten().map(|f| std::fs::read_to_string(f.path()).expect("text")).collect();
+        assert!(told.contains(code), "diagnostics are in the log file: {told}");
     }
     let nobody = shell.run([
         "--base-url",

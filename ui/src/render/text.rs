@@ -1,5 +1,6 @@
 //! Widths, wrapping, and making the invisible visible.
 
+use pixir_core::present::Stripper;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -42,6 +43,8 @@ pub(crate) fn plain(text: &str) -> String {
     if !text.chars().any(|c| c.is_control() || is_invisible(c)) {
         return text.to_owned();
     }
+    // Whole terminal sequences go, not only the character that begins them.
+    let text = String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned();
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_hidden_is_shown_before_it_is_approved() {
         assert_eq!(visible("rm \u{202e}x\u{200b}\x1b[2Ky\tz"), "rm \\u{202e}x\\u{200b}\\u{1b}[2Ky    z");
-        assert_eq!(plain("a\x1b\u{202e}b\tc"), "ab    c");
+        assert_eq!(plain("a\x1b[31m\u{202e}b\x1b]0;t\x07\tc"), "ab    c");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
     }
 }
