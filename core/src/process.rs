@@ -30,20 +30,28 @@ impl Group {
     /// Asks them to end, and makes them if they do not within the grace.
     pub(crate) fn stop(&self) {
         let Some(leader) = self.leader else { return };
-        if kill_process_group(leader, Signal::TERM).is_err() {
+        if kill_process_group(leader, Signal::TERM).is_err() || is_gone(leader, GRACE) {
             return;
         }
-        let until = Instant::now() + GRACE;
-        while Instant::now() < until {
-            thread::sleep(Duration::from_millis(2));
-            // Until it is reaped, a process that has ended still counts as one of its group.
-            let _ = waitpid(Some(leader), WaitOptions::NOHANG);
-            if test_kill_process_group(leader).is_err() {
-                return;
-            }
-        }
         let _ = kill_process_group(leader, Signal::KILL);
-        let _ = waitpid(Some(leader), WaitOptions::empty());
+        // Nobody survives that, but dying takes a moment too.
+        is_gone(leader, GRACE);
+    }
+}
+
+/// Whether every process of the group ends within this time.
+fn is_gone(leader: Pid, within: Duration) -> bool {
+    let until = Instant::now() + within;
+    loop {
+        // Until it is reaped, a process that has ended still counts as one of its group.
+        let _ = waitpid(Some(leader), WaitOptions::NOHANG);
+        if test_kill_process_group(leader).is_err() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
