@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
 use crate::narrate::{self, Narrator};
-use crate::output::{Output, chatter};
+use crate::output::{Output, chatter, safe};
 
 /// The most of one file's diff in a result, characters.
 const MOST_DIFF: usize = 20_000;
@@ -223,7 +223,7 @@ impl<'a> Told<'a> {
 
     fn narrate(&self, text: &str) {
         match (self.output.format, self.story) {
-            (Format::Plain, Story::Result) => self.output.line(text),
+            (Format::Plain, Story::Result) => self.output.line(&safe(text)),
             (Format::Plain | Format::Tsv, _) => chatter(text),
             (Format::Json | Format::Jsonl, _) => {}
         }
@@ -268,9 +268,9 @@ impl<'a> Told<'a> {
             }
             Format::Plain | Format::Tsv => {
                 if self.story == Story::Result {
-                    files.iter().for_each(|file| self.output.line(file.text.trim_end()));
+                    files.iter().for_each(|file| self.output.line(safe(&file.text).trim_end()));
                 } else {
-                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
+                    self.output.line(safe(result["output"].as_str().unwrap_or_default()).trim_end());
                 }
                 chatter(&format!(
                     "{} · {} · {} in, {} out",

@@ -101,7 +101,10 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             setup::diagnostics(&around);
             let (id, prompt) = match (last, id) {
                 // With --last the first word is not an id but what is wanted next.
-                (true, word) => (None, prompt.or(word)),
+                (true, word) => {
+                    let words: Vec<String> = word.into_iter().chain(prompt).collect();
+                    (None, Some(words.join(" ")).filter(|w| !w.is_empty()))
+                }
                 (false, id) => (id, prompt),
             };
             let open = match id {
@@ -239,12 +242,14 @@ fn usage(e: &clap::Error) -> u8 {
     if let Some(input) = wrong {
         error = error.with("input", input);
     }
-    // The parser failed, so the wish for JSON is read from the words themselves.
-    let words: Vec<String> = std::env::args().collect();
-    let json = words.iter().any(|w| w == "--json" || w == "--format=json" || w == "--format=jsonl")
-        || words.windows(2).any(|w| w[0] == "--format" && w[1].starts_with("json"));
+    // The parser failed, so the wish for a format is read from the words themselves.
+    let words: Vec<String> = std::env::args().skip(1).take_while(|w| w != "--").collect();
+    let asked = |name: &str| {
+        words.contains(&format!("--format={name}")) || words.windows(2).any(|w| w[0] == "--format" && w[1] == name)
+    };
+    let json = words.iter().any(|w| w == "--json") || asked("json") || asked("jsonl");
     let output = Output::new(&OutputOptions { json, ..OutputOptions::default() });
-    if words.iter().any(|w| w.ends_with("jsonl")) {
+    if asked("jsonl") {
         output.failed_result(&error);
     }
     output.error(&error);

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pixir_core::Error;
+use pixir_core::present::Stripper;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
@@ -78,9 +79,14 @@ fn plain(error: &Error) -> String {
     text
 }
 
+/// Text of a model or a tool, without what would steer a terminal.
+pub(crate) fn safe(text: &str) -> String {
+    String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned()
+}
+
 /// Progress and notes, on stderr; nobody depends on them.
 pub(crate) fn chatter(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", safe(text));
 }
 
 #[cfg(test)]

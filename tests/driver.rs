@@ -61,7 +61,7 @@ impl Pixir {
 
     /// The same home and workspace, as after quitting: the latest session goes on with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
-        self.screen.close().await;
+        self.screen.close().await.expect("a session was open");
         let mut launch = launch(&self.folder, Script { pace_ms: 0, steps });
         launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }

@@ -77,15 +77,14 @@ pub(crate) async fn run(
     } else {
         let refused = match judge(mode, &prepared.action, &[], harness.workspace()) {
             Judgement::Allow { .. } => None,
-            Judgement::Ask { reason, .. } => Some(reason),
-            Judgement::Deny(error) => Some(error.message),
+            Judgement::Deny(error) => Some((error.message, "the same with --write, or with --dry-run to see the plan")),
+            // Only what is protected is asked about although everything may be written.
+            Judgement::Ask { reason, .. } => {
+                Some((reason, "change it yourself, or let the terminal interface ask you"))
+            }
         };
-        if let Some(reason) = refused {
-            return Err(Error::new(
-                Code::MutationBlocked,
-                reason,
-                "the same with --write, or with --dry-run to see the plan",
-            ));
+        if let Some((reason, fix)) = refused {
+            return Err(Error::new(Code::MutationBlocked, reason, fix));
         }
         let began = Instant::now();
         executor::finish("cli", name, (prepared.run)(ctx).await, began.elapsed()).result

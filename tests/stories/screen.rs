@@ -44,7 +44,9 @@ async fn plain_keys_never_answer_a_question_unless_it_was_focused() {
 async fn a_no_can_say_what_to_do_instead() {
     let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("I leave it.")], &[]);
     pixir.does("clean<Enter>").await;
+    pixir.does("a draft").await;
     pixir.does("<A-f>use make clean<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "a draft", "it made room and came back");
     let log = pixir.log();
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
     assert!(
@@ -65,6 +67,31 @@ async fn always_means_this_kind_of_call_in_this_session_also_after_it_was_resume
     let mut pixir = pixir.again(vec![edit("3", "4"), says("Done.")]).await;
     pixir.does("on<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "4\n");
+}
+
+#[tokio::test]
+async fn what_is_longer_than_the_screen_must_be_read_before_it_can_be_allowed() {
+    let lines: String = (1..=60).map(|i| format!("-- {i}\n")).collect();
+    let mut pixir = Pixir::new(vec![calls("write", json!({"path": "long.sql", "content": lines})), says("Done.")], &[]);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("more lines · Tab, then Enter") && screen.contains("Alt+N"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("it is longer than the screen"), "{screen}");
+    let screen = pixir.does("<Tab><Enter>").await;
+    assert!(screen.contains("+ -- 1") && screen.contains("read to the end"), "{screen}");
+    pixir.does("<End><Esc>y").await;
+    assert_eq!(pixir.file("long.sql"), lines);
+}
+
+#[tokio::test]
+async fn a_small_screen_still_shows_what_would_be_done_and_how_to_answer() {
+    for (columns, rows) in [(40, 10), (60, 20)] {
+        let step = calls("bash", json!({"command": "make install"}));
+        let mut pixir = Pixir::sized(vec![step, says("ok")], &[], columns, rows);
+        let screen = pixir.does("go<Enter>").await;
+        assert!(screen.contains("make install") && screen.contains("Alt+Y") && screen.contains("Alt+N"), "{screen}");
+        pixir.does("<A-n>").await;
+    }
 }
 
 #[tokio::test]
@@ -263,7 +290,7 @@ async fn settings_are_inputs_and_entries() {
 async fn opening_and_closing_leaves_nothing_behind() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
-    let farewell = pixir.screen.close().await;
+    let farewell = pixir.screen.close().await.expect("a session was open");
     assert_eq!((farewell.session, farewell.answer), (None, None));
 }
 

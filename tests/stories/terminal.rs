@@ -94,6 +94,24 @@ fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
 }
 
 #[test]
+fn a_session_that_cannot_be_opened_ends_with_the_error_and_its_prompt_goes_nowhere_else() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("never")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args = vec!["resume", "20200101T000000-abcdef", "do it"];
+    args.extend(flags.iter().map(String::as_str));
+    let left = Terminal::start(&shell, &args, 80, 24).end();
+    left.assert_sane();
+    assert_eq!(left.code, 5);
+    assert!(
+        left.screen.contains("SESSION_NOT_FOUND") && left.screen.contains("pixir sessions list"),
+        "{}",
+        left.screen
+    );
+    assert!(server.bodies().is_empty());
+}
+
+#[test]
 fn a_command_cannot_reach_the_terminal() {
     let shell = Shell::new(&[]);
     let server =

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as TerminalEvent, MouseEventKind};
 use pixir_core::changes::{self, FileDiff};
-use pixir_core::event::{Fact, SessionId, Severity};
+use pixir_core::event::{Fact, SessionId, Severity, Status};
 use pixir_core::harness::{Harness, Summary};
 use pixir_core::session::Handle;
 use pixir_core::skills::Skill;
 use pixir_core::tools::BoxFuture;
 use pixir_core::watch::Watch;
-use pixir_core::{Entry, Event, Input, Result};
+use pixir_core::{Code, Entry, Error, Event, Input, Result};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -76,8 +76,17 @@ pub struct Farewell {
 /// What work beside the screen found.
 enum News {
     Connected(Box<Result<Harness>>),
-    Opened { handle: Handle, watch: Watch },
-    NotOpened(pixir_core::Error),
+    /// The opening that was asked for n-th; with why it is another Session than was wanted.
+    Opened {
+        number: u64,
+        handle: Handle,
+        watch: Watch,
+        instead: Option<pixir_core::Error>,
+    },
+    NotOpened {
+        number: u64,
+        error: pixir_core::Error,
+    },
     Branch(Option<String>),
     CallDiff(String, Vec<FileDiff>),
     Diffs(Vec<FileDiff>, Vec<FileDiff>),
@@ -100,6 +109,9 @@ pub(crate) struct App {
     /// Work beside the screen that has not reported yet.
     pub(crate) pending: usize,
     pub(crate) dirty: bool,
+    /// Openings that were asked for; only the last counts.
+    opening: u64,
+    failed: Option<Error>,
     done: bool,
 }
 
@@ -132,6 +144,8 @@ impl App {
             tell,
             pending: 0,
             dirty: true,
+            opening: 0,
+            failed: None,
             done: false,
         };
         let connect = launch.connect;
@@ -194,35 +208,34 @@ impl App {
         }
     }
 
+    /// Closes this Session and opens another; when that fails, the person is back where they were, and told.
     async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
         let Some(harness) = self.harness.clone() else { return };
         let before = self.handle.take();
         self.watch = None;
         let again = self.state.session.clone();
         self.state.clear_session();
-        self.pending += 1;
-        let tell = self.tell.clone();
-        tokio::spawn(async move {
+        self.state.can_send = true;
+        self.opening += 1;
+        let number = self.opening;
+        self.spawn(async move {
             if let Some(before) = before {
                 before.close().await;
             }
-            let opened = open(&harness).or_else(|error| {
-                // It could not be opened, so the person is back where they were, and told.
-                let _ = tell.send(News::NotOpened(error));
-                again.map_or_else(|| harness.start(), |id| harness.resume(&id).or_else(|_| harness.start()))
-            });
-            let news = match opened {
-                Ok(handle) => match handle.watch().await {
-                    Some(watch) => News::Opened { handle, watch },
-                    None => News::NotOpened(pixir_core::Error::new(
-                        pixir_core::Code::SessionStartFailed,
-                        "the session closed at once",
-                        "try again",
-                    )),
-                },
-                Err(error) => News::NotOpened(error),
+            let (opened, instead) = match (open(&harness), again) {
+                (Err(error), Some(id)) => (harness.resume(&id), Some(error)),
+                (opened, _) => (opened, None),
             };
-            let _ = tell.send(news);
+            match opened {
+                Ok(handle) => match handle.watch().await {
+                    Some(watch) => News::Opened { number, handle, watch, instead },
+                    None => News::NotOpened {
+                        number,
+                        error: Error::new(Code::SessionStartFailed, "the session closed at once", "try again"),
+                    },
+                },
+                Err(error) => News::NotOpened { number, error },
+            }
         });
     }
 
@@ -249,12 +262,15 @@ impl App {
 
     async fn hear(&mut self, news: News) {
         self.dirty = true;
-        if !matches!(news, News::Coloured | News::NotOpened(_)) {
+        if !matches!(news, News::Coloured) {
             self.pending = self.pending.saturating_sub(1);
         }
         match news {
             News::Connected(found) => match *found {
-                Err(error) => self.state.connection = Connection::Failed(error),
+                Err(error) => {
+                    self.state.connection = Connection::Failed(error);
+                    self.state.can_send = false;
+                }
                 Ok(harness) => {
                     let providers = harness.providers();
                     self.state.connection = Connection::Ready {
@@ -268,9 +284,16 @@ impl App {
                     }
                 }
             },
-            News::Opened { handle, mut watch } => {
+            // Another was asked for meanwhile.
+            News::Opened { number, handle, .. } if number != self.opening => {
+                tokio::spawn(async move { handle.close().await });
+            }
+            News::Opened { handle, mut watch, instead, .. } => {
                 self.state.session = Some(handle.id().clone());
                 let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                if let Some(error) = instead {
+                    self.state.transcript.push(Cell::Error(Box::new(error.body())));
+                }
                 self.watch = Some(watch);
                 for input in std::mem::take(&mut self.state.waiting) {
                     handle.send(input).await;
@@ -278,9 +301,9 @@ impl App {
                 self.handle = Some(handle);
                 self.perform(effects).await;
             }
-            News::NotOpened(error) => {
-                self.state.transcript.push(Cell::Error(Box::new(error.body())));
-            }
+            News::NotOpened { number, .. } if number != self.opening => {}
+            // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
+            News::NotOpened { error, .. } => self.failed = Some(error),
             News::Branch(branch) => self.state.branch = branch,
             News::CallDiff(call_id, diffs) => update::on_call_diff(&mut self.state, &call_id, diffs),
             News::Diffs(turn, session) => update::on_diffs(&mut self.state, turn, session),
@@ -307,6 +330,10 @@ impl App {
             }
             None => {
                 self.watch = None;
+                self.handle = None;
+                self.state.can_send = false;
+                self.state.status = Status::Idle;
+                self.state.questions.clear();
                 let text = "the session has closed; /new starts another".to_owned();
                 self.state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
             }
@@ -320,7 +347,6 @@ impl App {
     }
 
     async fn hear_terminal(&mut self, event: TerminalEvent) {
-        self.dirty = true;
         let effects = match event {
             TerminalEvent::Key(key) => update::on_key(&mut self.state, key),
             TerminalEvent::Paste(text) => {
@@ -331,16 +357,15 @@ impl App {
                 match mouse.kind {
                     MouseEventKind::ScrollUp => update::on_wheel(&mut self.state, -3),
                     MouseEventKind::ScrollDown => update::on_wheel(&mut self.state, 3),
-                    _ => self.dirty = false,
+                    // What does not change the screen leaves what is still to be drawn alone.
+                    _ => return,
                 }
                 Vec::new()
             }
             TerminalEvent::Resize(..) | TerminalEvent::FocusGained => Vec::new(),
-            TerminalEvent::FocusLost => {
-                self.dirty = false;
-                Vec::new()
-            }
+            TerminalEvent::FocusLost => return,
         };
+        self.dirty = true;
         self.perform(effects).await;
     }
 
@@ -380,20 +405,23 @@ impl App {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.done
+        self.done || self.failed.is_some()
     }
 
-    /// Closes the Session and says what is to be left on the main screen.
-    pub(crate) async fn close(self, signal: Option<u8>) -> Farewell {
+    /// Closes the Session and says what is to be left on the main screen, or why there was none.
+    pub(crate) async fn close(self, signal: Option<u8>) -> Result<Farewell> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         if let Some(handle) = &self.handle {
             handle.close().await;
         }
         let spoken = self.state.history.head().is_some();
-        Farewell {
+        Ok(Farewell {
             session: self.state.session.filter(|_| spoken),
             answer: self.state.transcript.last_answer().map(str::to_owned),
             signal,
-        }
+        })
     }
 }
 
@@ -418,7 +446,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
     let outcome = steer(&mut app, &mut screen).await;
     drop(screen);
     let signal = outcome?;
-    Ok(Ok(app.close(signal).await))
+    Ok(app.close(signal).await)
 }
 
 async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {

@@ -90,7 +90,10 @@ impl Composer {
 
     fn edited(&mut self) {
         self.chosen = 0;
-        self.browsing = None;
+        // Whoever edits what was recalled still finds the draft that was left for it.
+        if let Some((_, kept)) = self.browsing.take() {
+            self.remember(&kept);
+        }
         if self.dismissed.as_deref() != Some(self.text().as_str()) {
             self.dismissed = None;
         }

@@ -1,6 +1,6 @@
 //! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Action.
 
-use pixir_core::event::HistoryCompaction;
+use pixir_core::event::{Approval, HistoryCompaction};
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -13,6 +13,7 @@ use crate::render::markdown::{self, Look};
 use crate::render::text::wrap;
 use crate::slash::COMMANDS;
 use crate::theme::Theme;
+use crate::view;
 
 pub(crate) mod diff; // what was changed
 pub(crate) mod picker; // one of many
@@ -22,6 +23,8 @@ pub(crate) mod tree; // turns and branches
 #[derive(Debug)]
 pub(crate) enum Overlay {
     Help(Page),
+    /// A question in full.
+    Approval(Box<Approval>, Page),
     Compaction(Box<HistoryCompaction>, Page),
     Tree(tree::TreeView),
     Diff(diff::DiffView),
@@ -48,6 +51,11 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn scroll(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.most);
+    }
+
+    /// The last line is in sight.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.top >= self.most
     }
 
     /// The usual keys of a page; false when it was none of them.
@@ -94,6 +102,13 @@ impl Overlay {
                     Reply::Close
                 }
             }
+            Overlay::Approval(_, page) => {
+                if is_close || key.code == KeyCode::Enter {
+                    return Reply::Close;
+                }
+                page.key(key);
+                Reply::Stay
+            }
             Overlay::Compaction(_, page) => match key.code {
                 KeyCode::Enter => Reply::CloseAndAct(Action::ApplyCompaction),
                 _ if is_close => Reply::Close,
@@ -111,7 +126,7 @@ impl Overlay {
     /// The wheel.
     pub(crate) fn scroll(&mut self, by: isize) {
         match self {
-            Overlay::Help(page) | Overlay::Compaction(_, page) => page.scroll(by),
+            Overlay::Help(page) | Overlay::Approval(_, page) | Overlay::Compaction(_, page) => page.scroll(by),
             Overlay::Tree(tree) => tree.select(by.signum()),
             Overlay::Diff(diff) => diff.scroll(by),
             Overlay::Picker(picker) => picker.select(by.signum()),
@@ -124,6 +139,11 @@ impl Overlay {
             Overlay::Help(page) => {
                 let inner = panel(frame, centred(area, 84, 44), "Help", "↑↓ scroll · Esc close", theme);
                 page.draw(frame, inner, &help_lines(usize::from(inner.width), theme));
+            }
+            Overlay::Approval(it, page) => {
+                let keys = "↑↓ read to the end · Enter or Esc back to the question";
+                let inner = panel(frame, area, &format!("{}: {}", it.tool, it.plan.would), keys, theme);
+                page.draw(frame, inner, &view::plan_lines(&it.plan, usize::from(inner.width), theme));
             }
             Overlay::Compaction(plan, page) => {
                 let title = format!("Compact: {} → {} tokens (estimated)", plan.tokens_before, plan.tokens_after);
@@ -138,7 +158,7 @@ impl Overlay {
                 lines.push(Line::default());
                 lines.extend(markdown::lines(
                     &plan.summary,
-                    &Look { theme, highlighter, columns, details: false, thinking: false },
+                    &Look { theme, highlighter, columns, colours: true, details: false, thinking: false },
                 ));
                 page.draw(frame, inner, &lines);
             }

@@ -76,7 +76,8 @@ impl Driver {
         loop {
             self.app.settle().await;
             let waits = !self.app.state.questions.is_empty() && self.app.state.status == Status::Asking;
-            let open = self.app.state.session.is_some()
+            let open = self.app.is_done()
+                || self.app.state.session.is_some()
                 || matches!(self.app.state.connection, crate::state::Connection::Failed(_));
             if self.app.pending == 0 && open && (waits || !self.app.state.is_busy()) {
                 break;
@@ -160,7 +161,10 @@ impl Driver {
     }
 
     /// Closes the Session.
-    pub async fn close(self) -> crate::Farewell {
+    ///
+    /// # Errors
+    /// Why there was none.
+    pub async fn close(self) -> Result<crate::Farewell> {
         self.app.close(None).await
     }
 }

@@ -52,10 +52,11 @@ pub(crate) struct Question {
     pub(crate) approval: Approval,
     /// When it was first painted; keys before that answer nothing.
     pub(crate) painted: Option<Instant>,
+    /// All of it was in sight; before that it cannot be allowed.
+    pub(crate) read: bool,
     pub(crate) focused: bool,
-    pub(crate) expanded: bool,
-    /// The composer holds what the model should do instead.
-    pub(crate) feedback: bool,
+    /// The composer holds what the model should do instead; this is the draft that made room for it.
+    pub(crate) feedback: Option<String>,
 }
 
 /// What a second press of the same key would do.
@@ -85,12 +86,17 @@ pub(crate) struct State {
     pub(crate) viewport: Viewport,
     pub(crate) composer: Composer,
     pub(crate) overlays: Vec<Overlay>,
+    /// How many layers there are, and since when the top one is in sight.
+    pub(crate) layer_since: Option<(usize, Instant)>,
+    /// A Session is open, or being opened: what is sent will arrive.
+    pub(crate) can_send: bool,
     pub(crate) questions: Vec<Question>,
     pub(crate) queue: Queue,
     pub(crate) status: Status,
     /// When the running Turn began.
     pub(crate) busy_since: Option<Instant>,
-    pub(crate) toast: Option<String>,
+    /// A word to the person, and since when.
+    pub(crate) toast: Option<(String, Instant)>,
     pub(crate) primed: Primed,
     pub(crate) theme: Theme,
     pub(crate) depth: Depth,
@@ -124,6 +130,8 @@ impl State {
             viewport: Viewport::default(),
             composer: Composer::default(),
             overlays: Vec::new(),
+            layer_since: None,
+            can_send: true,
             questions: Vec::new(),
             queue: Queue::default(),
             status: Status::Idle,
@@ -147,6 +155,11 @@ impl State {
         }
     }
 
+    /// Says something in the status line, until the next key.
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.toast = Some((text.into(), Instant::now()));
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.status != Status::Idle
     }
@@ -167,6 +180,7 @@ impl State {
             theme: &self.theme,
             highlighter: &self.highlighter,
             columns,
+            colours: true,
             details: self.details,
             thinking: self.thinking,
         };

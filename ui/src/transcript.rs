@@ -65,6 +65,8 @@ pub(crate) struct LayoutKey {
 pub(crate) struct Draft {
     pub(crate) thinking: String,
     pub(crate) text: String,
+    /// All lines, as they were last laid out, for how much thinking and text.
+    pub(crate) whole: Option<(LayoutKey, usize, usize, Rc<Vec<Line<'static>>>)>,
     /// Rows that the thinking took when it was last laid out.
     pub(crate) thinking_rows: usize,
     /// Bytes of the text whose look cannot change any more.

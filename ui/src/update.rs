@@ -13,8 +13,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
 
 use crate::action::{Action, Context, of_key};
-use crate::overlay::{Overlay, Reply};
-use crate::overlay::{diff::DiffView, picker::Picker, tree::TreeView};
+use crate::overlay::diff::DiffView;
+use crate::overlay::picker::{Kind, Picker};
+use crate::overlay::tree::TreeView;
+use crate::overlay::{Overlay, Page, Reply};
 use crate::slash::{self, When};
 use crate::state::{Connection, Effect, Primed, Question, Queue, State};
 use crate::theme::Theme;
@@ -28,6 +30,11 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     state.toast = None;
+    // A plan that has just come up is not applied by an Enter that was meant for something else.
+    let fresh = state.layer_since.is_none_or(|(_, since)| since.elapsed() < state.arming);
+    if fresh && key.code == KeyCode::Enter && matches!(state.overlays.last(), Some(Overlay::Compaction(..))) {
+        return Vec::new();
+    }
     if let Some(overlay) = state.overlays.last_mut() {
         let reply = match (key.code, key.modifiers) {
             (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
@@ -50,7 +57,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return on_action(state, Action::Help);
     }
     let mut open = vec![Context::Anywhere];
-    if let Some(question) = state.questions.first().filter(|q| !q.feedback) {
+    if let Some(question) = state.questions.first().filter(|q| q.feedback.is_none()) {
         open.push(Context::Approval);
         if question.focused {
             open.push(Context::ApprovalFocused);
@@ -174,17 +181,20 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
             }
         }
         Action::ExpandApproval => {
-            if let Some(question) = state.questions.first_mut() {
-                question.expanded = !question.expanded;
+            if let Some(question) = state.questions.first() {
+                state.overlays.push(Overlay::Approval(Box::new(question.approval.clone()), Page::default()));
             }
         }
-        Action::AllowOnce => return answer(state, Decision::Allow),
+        Action::AllowOnce => return allow(state, Decision::Allow),
         Action::AllowAlways => return allow_always(state),
         Action::Deny => return answer(state, Decision::Deny { feedback: None }),
         Action::DenyWithFeedback => {
-            if let Some(question) = state.questions.first_mut() {
-                question.feedback = true;
+            if is_armed(state)
+                && let Some(question) = state.questions.first_mut()
+            {
+                question.feedback = Some(state.composer.text());
                 question.focused = false;
+                state.composer.set("");
             }
         }
         Action::New => return vec![Effect::OpenNew],
@@ -194,10 +204,12 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Theme(name) | Action::PreviewTheme(name) => load_theme(state, &name),
         Action::Skill(name) => {
             state.composer.set(&format!("/skill {name} "));
-            state.toast = Some("add a task, or press Enter to activate it alone".into());
+            state.say("add a task, or press Enter to activate it alone");
         }
         Action::MoveHead(to_seq) => return vec![Effect::Send(Input::MoveHead { to_seq })],
         Action::EditPrompt { before, text } => {
+            // A draft that is replaced can be brought back with Up.
+            state.composer.take();
             state.composer.set(&text);
             return vec![Effect::Send(Input::MoveHead { to_seq: before })];
         }
@@ -217,11 +229,16 @@ fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     if state.composer.continue_line() {
         return Vec::new();
     }
-    if let Some(question) = state.questions.first().filter(|q| q.feedback) {
-        let call_id = question.approval.call_id.clone();
-        let feedback = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
-        state.questions.remove(0);
-        return vec![Effect::Send(Input::Decide { call_id, decision: Decision::Deny { feedback } })];
+    if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
+        let question = state.questions.remove(0);
+        let said = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
+        state.composer.set(&question.feedback.unwrap_or_default());
+        let decision = Decision::Deny { feedback: said };
+        return vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })];
+    }
+    if !state.can_send {
+        state.say("there is no session to send it to; /new starts one");
+        return Vec::new();
     }
     if state.composer.text().trim().is_empty() {
         return Vec::new();
@@ -254,8 +271,11 @@ fn take_back_queue(state: &mut State) -> Vec<Effect> {
 
 /// Closes what is open, then interrupts, then opens the tree.
 fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
-    if let Some(question) = state.questions.first_mut().filter(|q| q.feedback || q.focused || q.expanded) {
-        (question.feedback, question.focused, question.expanded) = (false, false, false);
+    if let Some(question) = state.questions.first_mut().filter(|q| q.feedback.is_some() || q.focused) {
+        question.focused = false;
+        if let Some(draft) = question.feedback.take() {
+            state.composer.set(&draft);
+        }
         return Vec::new();
     }
     if state.is_busy() {
@@ -277,7 +297,7 @@ fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
 fn stash_or_quit(state: &mut State, primed: Primed) -> Vec<Effect> {
     if !state.composer.is_empty() {
         state.composer.take();
-        state.toast = Some("the draft is put aside; Up brings it back".into());
+        state.say("the draft is put aside; Up brings it back");
         return Vec::new();
     }
     if primed == Primed::Quit {
@@ -288,22 +308,33 @@ fn stash_or_quit(state: &mut State, primed: Primed) -> Vec<Effect> {
 }
 
 /// A question can be answered when it has been on the screen long enough to be read as one.
+fn is_armed(state: &State) -> bool {
+    state.questions.first().and_then(|q| q.painted).is_some_and(|painted| painted.elapsed() >= state.arming)
+}
+
 fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {
-    let arming = state.arming;
-    let armed = |question: &Question| question.painted.is_some_and(|painted| painted.elapsed() >= arming);
-    if !state.questions.first().is_some_and(armed) {
+    if !is_armed(state) {
         return Vec::new();
     }
     let question = state.questions.remove(0);
     vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })]
 }
 
-fn allow_always(state: &mut State) -> Vec<Effect> {
-    if state.questions.first().is_some_and(|q| q.approval.rule.is_none()) {
-        state.toast = Some("this cannot be allowed for good; Alt+Y allows it once".into());
+/// Nothing is allowed that was not in sight to its end.
+fn allow(state: &mut State, decision: Decision) -> Vec<Effect> {
+    if state.questions.first().is_some_and(|q| !q.read) {
+        state.say("it is longer than the screen: Tab, then Enter, shows all of it");
         return Vec::new();
     }
-    answer(state, Decision::AllowAlways)
+    answer(state, decision)
+}
+
+fn allow_always(state: &mut State) -> Vec<Effect> {
+    if state.questions.first().is_some_and(|q| q.approval.rule.is_none()) {
+        state.say("this cannot be allowed for good; Alt+Y allows it once");
+        return Vec::new();
+    }
+    allow(state, Decision::AllowAlways)
 }
 
 fn open_tree(state: &mut State) -> Vec<Effect> {
@@ -348,25 +379,25 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         Ok(found) => found,
         Err(why) => {
             state.composer.set(text);
-            state.toast = Some(why);
+            state.say(why);
             return Vec::new();
         }
     };
     if command.when == When::Idle && state.is_busy() {
         state.composer.set(text);
-        state.toast = Some(format!("/{} has to wait until the turn has ended; Esc interrupts it", command.name));
+        state.say(format!("/{} has to wait until the turn has ended; Esc interrupts it", command.name));
         return Vec::new();
     }
     match command.name {
         "help" => on_action(state, Action::Help),
         "new" => on_action(state, Action::New),
         "resume" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading("Sessions")));
+            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Sessions)));
             vec![Effect::LoadSessions { forks_of: None }]
         }
         "resume" => open_session(state, rest),
         "model" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading("Models")));
+            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Models)));
             vec![Effect::LoadModels]
         }
         "model" => set_model(state, rest),
@@ -377,7 +408,7 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         "mode" => match Mode::parse(rest) {
             Ok(mode) => on_action(state, Action::Mode(mode)),
             Err(e) => {
-                state.toast = Some(format!("{}: {}", e.message, e.remediation));
+                state.say(format!("{}: {}", e.message, e.remediation));
                 Vec::new()
             }
         },
@@ -388,7 +419,7 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         }
         "theme" => on_action(state, Action::Theme(rest.to_owned())),
         "skill" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading("Skills")));
+            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Skills)));
             vec![Effect::LoadSkills]
         }
         "skill" => {
@@ -404,13 +435,13 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         "fork" => match state.history.head() {
             Some(seq) => vec![Effect::Send(Input::Fork { seq })],
             None => {
-                state.toast = Some("there is nothing to fork yet".into());
+                state.say("there is nothing to fork yet");
                 Vec::new()
             }
         },
         "diff" => on_action(state, Action::Diff),
         "rename" if rest.is_empty() => {
-            state.toast = Some("give it a name: /rename <name>".into());
+            state.say("give it a name: /rename <name>");
             Vec::new()
         }
         "rename" => vec![set(SettingsChanged { name: Some(rest.to_owned()), ..SettingsChanged::default() })],
@@ -425,6 +456,13 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
 /// A Session was opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: Vec<Arc<Entry>>) -> Vec<Effect> {
     state.history = History::fold(past);
+    let said = state
+        .history
+        .path()
+        .filter_map(|e| if let Fact::UserMessage(it) = &e.fact { Some(it.text.clone()) } else { None });
+    for text in said.collect::<Vec<_>>() {
+        state.composer.remember(&text);
+    }
     rebuild(state)
 }
 
@@ -438,9 +476,6 @@ fn rebuild(state: &mut State) -> Vec<Effect> {
             on_path.contains(&entry.seq) || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
         if belongs {
             state.transcript.record(&entry.fact);
-            if let Fact::UserMessage(it) = &entry.fact {
-                state.composer.remember(&it.text);
-            }
         }
     }
     state.viewport.follow();
@@ -465,7 +500,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     match &entry.fact {
         Fact::HeadMoved(_) => {
             let effects = rebuild(state);
-            state.toast = Some("the conversation goes on from here; what came after is kept in /tree".into());
+            state.say("the conversation goes on from here; what came after is kept in /tree");
             return effects;
         }
         Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
@@ -473,10 +508,10 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             state.questions.clear();
             state.busy_since = None;
             if it.status == TurnStatus::Interrupted {
-                state.toast = Some("interrupted; send a message to go on".into());
+                state.say("interrupted; send a message to go on");
             }
         }
-        Fact::SettingsChanged(it) => state.toast = Some(settings_told(it)),
+        Fact::SettingsChanged(it) => state.say(settings_told(it)),
         _ => {}
     }
     let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
@@ -522,13 +557,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
         }
         Live::ApprovalRequested(approval) => {
-            state.questions.push(Question {
-                approval,
-                painted: None,
-                focused: false,
-                expanded: false,
-                feedback: false,
-            });
+            state.questions.push(Question { approval, painted: None, read: false, focused: false, feedback: None });
         }
         Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
@@ -539,7 +568,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);
-            state.toast = Some("this is the fork; the session that it came from is unchanged".into());
+            state.say("this is the fork; the session that it came from is unchanged");
             return effects;
         }
         Live::Refused(error) => {
@@ -570,7 +599,7 @@ pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Opt
         (Some(Overlay::Tree(tree)), Some(parent)) => {
             tree.set_forks(sessions.iter().filter(|s| s.forked_from.as_deref() == Some(parent)))
         }
-        (Some(Overlay::Picker(picker)), None) => {
+        (Some(Overlay::Picker(picker)), None) if picker.kind == Kind::Sessions => {
             picker.sessions(sessions, state.session.as_ref().map(|id| id.as_str()))
         }
         _ => {}
@@ -579,13 +608,17 @@ pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Opt
 
 pub(crate) fn on_models(state: &mut State, models: &[String]) {
     let current = format!("{}/{}", state.history.settings.provider, state.history.settings.model);
-    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut() {
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
+        && picker.kind == Kind::Models
+    {
         picker.models(models, &current);
     }
 }
 
 pub(crate) fn on_skills(state: &mut State, skills: &[Skill]) {
-    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut() {
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
+        && picker.kind == Kind::Skills
+    {
         picker.skills(skills);
     }
 }

@@ -1,8 +1,8 @@
 //! State → one frame.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pixir_core::event::{Mode, Rule, Status};
+use pixir_core::event::{Mode, Plan, Rule, Status};
 use pixir_core::present::human_duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -10,6 +10,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
 
+use crate::overlay::Overlay;
 use crate::render::diff;
 use crate::render::markdown::Look;
 use crate::render::text::{fit, visible, width, wrap};
@@ -19,6 +20,8 @@ use crate::update::welcome;
 
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
+/// How long a word to the person hides what is going on.
+const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
 /// Draws everything, and puts the caret where text is being written.
@@ -33,12 +36,14 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
         );
         return;
     }
-    let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3) + 2;
-    let dock = dock_lines(state, area);
+    let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1) + 2;
+    // The question may take what the header, the composer and the status line leave, and on a large screen half of it.
+    let room = usize::from(area.height.saturating_sub(composer_rows + 2));
+    let (dock, all_in_sight) = dock_lines(state, area.width, room.min(usize::from(area.height / 2).max(9)));
     let dock_rows = u16::try_from(dock.len()).unwrap_or(u16::MAX);
     let [header, body, dock_area, composer, status] = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Min(3),
+        Constraint::Min(0),
         Constraint::Length(dock_rows),
         Constraint::Length(composer_rows),
         Constraint::Length(1),
@@ -49,8 +54,10 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
     for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
         frame.render_widget(line, Rect { y: row, height: 1, ..dock_area });
     }
-    if let Some(question) = state.questions.first_mut() {
+    // A question counts as seen from the frame in which nothing hid it.
+    if let Some(question) = state.questions.first_mut().filter(|_| state.overlays.is_empty()) {
         question.painted.get_or_insert_with(Instant::now);
+        question.read |= all_in_sight;
     }
     draw_composer(state, frame, composer);
     draw_status(state, frame, status);
@@ -61,6 +68,18 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
     let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
     for overlay in &mut state.overlays {
         overlay.draw(frame, middle, &state.theme, &state.highlighter);
+    }
+    if let (Some(Overlay::Approval(approval, page)), Some(question)) =
+        (state.overlays.last(), state.questions.first_mut())
+        && approval.call_id == question.approval.call_id
+        && page.is_at_end()
+    {
+        question.read = true;
+    }
+    match (state.overlays.len(), state.layer_since) {
+        (0, _) => state.layer_since = None,
+        (now, Some((then, _))) if now == then => {}
+        (now, _) => state.layer_since = Some((now, Instant::now())),
     }
 }
 
@@ -124,6 +143,7 @@ fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
         theme: &state.theme,
         highlighter: &state.highlighter,
         columns,
+        colours: true,
         details: state.details,
         thinking: state.thinking,
     };
@@ -201,13 +221,13 @@ fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<
 }
 
 /// Above the composer: what waits, the question, how work goes.
-fn dock_lines(state: &State, area: Rect) -> Vec<Line<'static>> {
+fn dock_lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static>>, bool) {
     let theme = &state.theme;
-    let columns = usize::from(area.width.saturating_sub(2));
+    let columns = usize::from(width.saturating_sub(2));
     let mut lines = Vec::new();
+    let mut all_in_sight = false;
     if let Some(question) = state.questions.first() {
-        let most = usize::from(area.height / 2).max(6);
-        lines.extend(question_lines(question, state.questions.len(), columns, most, theme));
+        (lines, all_in_sight) = question_lines(question, state.questions.len(), columns, most, theme);
     }
     let waits =
         state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("⏵ next ", t)));
@@ -218,42 +238,66 @@ fn dock_lines(state: &State, area: Rect) -> Vec<Line<'static>> {
             Span::styled("  Alt+Up", theme.dim()),
         ]));
     }
-    lines
+    (lines, all_in_sight)
 }
 
-fn question_lines(question: &Question, of: usize, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// The card of a question, and whether all of what would be done is in sight.
+fn question_lines(
+    question: &Question,
+    of: usize,
+    columns: usize,
+    most: usize,
+    theme: &Theme,
+) -> (Vec<Line<'static>>, bool) {
     let it = &question.approval;
-    let colour = theme.warning;
-    let bar = || Span::styled(" ┃ ", theme.fg(colour));
+    let bar = || Span::styled(" ┃ ", theme.fg(theme.warning));
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
-    let head = vec![
-        Span::styled(" ┏ ", theme.fg(colour)),
+    let head = Line::from(vec![
+        Span::styled(" ┏ ", theme.fg(theme.warning)),
         Span::styled(asks(&it.tool), theme.bold()),
         Span::styled(count, theme.dim()),
-    ];
-    let mut lines = vec![Line::default(), Line::from(head)];
-    lines.extend(wrap(&[Span::styled(visible(&it.plan.target), theme.fg(theme.code))], columns, &[bar()], &[bar()]));
-    let mut body = Vec::new();
-    if let Some(text) = &it.plan.diff {
-        body = diff::lines(text, columns.saturating_sub(3), theme);
+    ]);
+    let answers = answer_lines(question, columns, theme);
+    // Where there is little room, what would be done is worth more than why it is asked.
+    let tight = most < 12;
+    let taken = 1 + answers.len() + if tight { 0 } else { 2 };
+    let room = most.saturating_sub(taken).max(1);
+    let mut body = plan_lines(&it.plan, columns.saturating_sub(3), theme);
+    let all = body.len() <= room;
+    if !all {
+        let more = body.len() - (room - 1);
+        body.truncate(room - 1);
+        let text = format!("… {more} more lines · Tab, then Enter, to read and allow");
+        body.push(Line::styled(fit(&text, columns.saturating_sub(3)), theme.fg(theme.warning)));
     }
-    let room = if question.expanded { most * 2 } else { most.saturating_sub(4) };
-    let more = body.len().saturating_sub(room);
-    body.truncate(room);
+    let mut lines = if tight { vec![head] } else { vec![Line::default(), head] };
     lines.extend(body.into_iter().map(|mut line| {
         line.spans.insert(0, bar());
         line
     }));
-    if more > 0 {
-        lines.push(Line::from(vec![bar(), Span::styled(format!("… {more} more lines · Tab, Enter"), theme.dim())]));
+    if !tight {
+        let why = fit(&format!("asks because {}", visible(&it.reason)), columns.saturating_sub(3));
+        lines.push(Line::from(vec![bar(), Span::styled(why, theme.dim())]));
     }
-    lines.push(Line::from(vec![
-        bar(),
-        Span::styled(fit(&format!("asks because {}", visible(&it.reason)), columns.saturating_sub(3)), theme.dim()),
-    ]));
+    lines.extend(answers);
+    (lines, all)
+}
+
+/// Everything that a plan would do: its target, whole, then its diff.
+pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = wrap(&[Span::styled(visible(&plan.target), theme.fg(theme.code))], columns, &[], &[]);
+    if let Some(text) = &plan.diff {
+        lines.extend(diff::lines(text, columns, theme));
+    }
+    lines
+}
+
+fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let it = &question.approval;
+    let colour = theme.warning;
     let corner = Span::styled(" ┗ ", theme.fg(colour));
     let mut answers = Vec::new();
-    if question.feedback {
+    if question.feedback.is_some() {
         answers.push(Span::styled("say what to do instead, then Enter · Esc back", theme.fg(theme.accent)));
     } else {
         let always = it.rule.as_ref().map(|rule| match rule {
@@ -274,8 +318,7 @@ fn question_lines(question: &Question, of: usize, columns: usize, most: usize, t
             }
         }
     }
-    lines.extend(wrap(&answers, columns, &[corner], &[Span::raw("   ")]));
-    lines
+    wrap(&answers, columns, &[corner], &[Span::raw("   ")])
 }
 
 fn asks(tool: &str) -> String {
@@ -289,7 +332,7 @@ fn asks(tool: &str) -> String {
 
 fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
     let colour = match state.questions.first() {
-        Some(question) if question.feedback => state.theme.warning,
+        Some(question) if question.feedback.is_some() => state.theme.warning,
         _ => mode_colour(&state.theme, state.history.settings.mode),
     };
     let block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
@@ -298,7 +341,7 @@ fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
     frame.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
     let placeholder = match (&state.questions.first(), state.is_busy()) {
-        (Some(question), _) if question.feedback => "What should it do instead?",
+        (Some(question), _) if question.feedback.is_some() => "What should it do instead?",
         (_, true) => "Say something to the running turn…",
         (_, false) => "Ask pixir…",
     };
@@ -313,26 +356,25 @@ fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
 fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = &state.theme;
     let columns = usize::from(area.width);
-    let clock = state.busy_since.map_or(String::new(), |since| {
-        format!(" {}", human_duration(std::time::Duration::from_secs(since.elapsed().as_secs())))
-    });
+    let clock = state
+        .busy_since
+        .map_or(String::new(), |since| format!(" {}", human_duration(Duration::from_secs(since.elapsed().as_secs()))));
     let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
-    let left = match (state.primed, state.status) {
-        (Primed::Quit, _) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
-        (Primed::Tree, _) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
-        (Primed::Nothing, Status::Thinking) => {
+    let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || since.elapsed() < TOAST);
+    let left = match (state.primed, toast, state.status) {
+        (Primed::Quit, ..) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
+        (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
+        (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
+        (Primed::Nothing, None, Status::Thinking) => {
             Span::styled(format!(" {spinner} thinking{clock} · Esc interrupts"), theme.fg(theme.accent))
         }
-        (Primed::Nothing, Status::Working) => {
+        (Primed::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock} · Esc interrupts"), theme.fg(theme.accent))
         }
-        (Primed::Nothing, Status::Asking) => {
+        (Primed::Nothing, None, Status::Asking) => {
             Span::styled(" ● waiting for your answer".to_owned(), theme.fg(theme.warning))
         }
-        (Primed::Nothing, Status::Idle) => match &state.toast {
-            Some(toast) => Span::styled(format!(" {}", visible(toast)), theme.fg(theme.accent)),
-            None => Span::styled(" / commands · ? help".to_owned(), theme.dim()),
-        },
+        (Primed::Nothing, None, Status::Idle) => Span::styled(" / commands · ? help".to_owned(), theme.dim()),
     };
     let mut right = usage_text(state);
     // Where both do not fit, what is happening is worth more than what it cost.

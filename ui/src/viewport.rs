@@ -89,7 +89,7 @@ impl Viewport {
                     place.line = (place.line + left).min(there);
                     break;
                 }
-                left -= there - place.line;
+                left -= there.saturating_sub(place.line);
                 place = Place { slot: place.slot + 1, line: 0 };
             }
             let last = self.last_top(transcript, look, key);
@@ -121,6 +121,12 @@ impl Viewport {
     ) -> Vec<(usize, Line<'static>)> {
         self.height = height;
         let last = self.last_top(transcript, look, key);
+        // A cell that was folded has fewer lines than it had when the window was put there.
+        if let Some(anchor) = &mut self.anchor
+            && anchor.slot < count(transcript)
+        {
+            anchor.line = anchor.line.min(lines_of(transcript, anchor.slot, look, key).len().saturating_sub(1));
+        }
         let top = self.anchor.map_or(last, |anchor| anchor.min(last));
         self.top = Some(top);
         self.at_end = top >= last;
@@ -157,7 +163,7 @@ fn count(transcript: &Transcript) -> usize {
 
 fn lines_of(transcript: &mut Transcript, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Line<'static>>> {
     if at >= transcript.slots.len() {
-        return Rc::new(cell::draft_lines(&mut transcript.draft, look, key));
+        return cell::draft_lines(&mut transcript.draft, look, key);
     }
     let after_tool = at > 0 && cell::joins_next(&transcript.slots[at - 1].cell, &transcript.slots[at].cell);
     let slot = &mut transcript.slots[at];

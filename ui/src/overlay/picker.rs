@@ -25,10 +25,32 @@ struct Row {
     preview: Option<Action>,
 }
 
+/// What is listed; rows that come late must find the list that asked for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sessions,
+    Models,
+    Skills,
+    Modes,
+    Themes,
+}
+
+impl Kind {
+    fn title(self) -> &'static str {
+        match self {
+            Kind::Sessions => "Sessions",
+            Kind::Models => "Models",
+            Kind::Skills => "Skills",
+            Kind::Modes => "Mode",
+            Kind::Themes => "Theme",
+        }
+    }
+}
+
 /// The list.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    title: String,
+    pub(crate) kind: Kind,
     rows: Vec<Row>,
     letters: String,
     chosen: usize,
@@ -39,13 +61,13 @@ pub(crate) struct Picker {
 }
 
 impl Picker {
-    fn new(title: &str, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { title: title.to_owned(), rows, letters: String::new(), chosen, empty: "nothing here", on_cancel: None }
+    fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
+        Picker { kind, rows, letters: String::new(), chosen, empty: "nothing here", on_cancel: None }
     }
 
     /// A list whose rows are still to come.
-    pub(crate) fn loading(title: &str) -> Picker {
-        Picker { empty: "loading…", ..Picker::new(title, Vec::new(), 0) }
+    pub(crate) fn loading(kind: Kind) -> Picker {
+        Picker { empty: "loading…", ..Picker::new(kind, Vec::new(), 0) }
     }
 
     pub(crate) fn modes(current: Mode) -> Picker {
@@ -61,7 +83,7 @@ impl Picker {
             preview: None,
         });
         let chosen = Mode::ALL.iter().position(|m| *m == current).unwrap_or(0);
-        Picker::new("Mode", rows.to_vec(), chosen)
+        Picker::new(Kind::Modes, rows.to_vec(), chosen)
     }
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {
@@ -74,7 +96,7 @@ impl Picker {
         let chosen = names.iter().position(|n| n == current).unwrap_or(0);
         Picker {
             on_cancel: Some(Action::Theme(current.to_owned())),
-            ..Picker::new("Theme", names.iter().map(row).collect(), chosen)
+            ..Picker::new(Kind::Themes, names.iter().map(row).collect(), chosen)
         }
     }
 
@@ -103,7 +125,9 @@ impl Picker {
                 preview: None,
             })
             .collect();
-        self.chosen = models.iter().position(|m| m == current).unwrap_or(0);
+        if self.letters.is_empty() {
+            self.chosen = models.iter().position(|m| m == current).unwrap_or(0);
+        }
     }
 
     pub(crate) fn skills(&mut self, skills: &[Skill]) {
@@ -185,7 +209,7 @@ impl Picker {
         let inner = panel(
             frame,
             centred(area, 90, rows + 4),
-            &self.title,
+            self.kind.title(),
             "type to narrow · ↑↓ · Enter choose · Esc close",
             theme,
         );

@@ -1,5 +1,7 @@
 //! One entry of the transcript as lines.
 
+use std::rc::Rc;
+
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Delivery, PlanItem, Severity, StepStatus, ToolResult, TurnStatus};
 use pixir_core::present::human_duration;
@@ -105,7 +107,19 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
 }
 
 /// The answer that is being written: what is settled was laid out before, the rest is laid out now.
-pub(crate) fn draft_lines(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) -> Vec<Line<'static>> {
+pub(crate) fn draft_lines(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Line<'static>>> {
+    let (thought, said) = (draft.thinking.len(), draft.text.len());
+    if let Some((known, t, s, lines)) = &draft.whole
+        && (*known, *t, *s) == (key, thought, said)
+    {
+        return Rc::clone(lines);
+    }
+    let lines = Rc::new(lay_out_draft(draft, look, key));
+    draft.whole = Some((key, thought, said, Rc::clone(&lines)));
+    lines
+}
+
+fn lay_out_draft(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     if !draft.thinking.is_empty() {
         lines.extend(thinking(&draft.thinking, look, true));
@@ -130,7 +144,9 @@ pub(crate) fn draft_lines(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) ->
         kept.extend(newly);
     }
     lines.extend(kept.iter().cloned());
-    let tail = indent(markdown::lines(&draft.text[draft.settled..], &inner));
+    // Code that still grows is shown plain: its colours would be out of date before they are known.
+    let growing = Look { colours: false, ..inner };
+    let tail = indent(markdown::lines(&draft.text[draft.settled..], &growing));
     if !kept.is_empty() && !tail.is_empty() {
         lines.push(Line::default());
     }

@@ -10,12 +10,15 @@ use crate::theme::Theme;
 pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let (mut old, mut new) = (0_u64, 0_u64);
+    let mut in_hunk = false;
     for text in diff.lines() {
-        if text.starts_with("--- ") || text.starts_with("+++ ") {
+        // Inside a hunk such a line is a changed one.
+        if !in_hunk && (text.starts_with("--- ") || text.starts_with("+++ ")) {
             continue;
         }
         if let Some(hunk) = text.strip_prefix("@@ ") {
             (old, new) = starts(hunk).unwrap_or((0, 0));
+            in_hunk = true;
             if !lines.is_empty() {
                 lines.push(Line::styled("     ⋯".to_owned(), theme.dim()));
             }
@@ -38,7 +41,8 @@ pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'stat
                 format!("{:>5} ", *n - 1)
             },
         );
-        let body = if mark == "\\" { text.to_owned() } else { visible(rest) };
+        // `\\ No newline at end of file` is no line of the file.
+        let (mark, body) = if mark == "\\" { (" ", text.to_owned()) } else { (mark, visible(rest)) };
         let first = [Span::styled(gutter, theme.dim()), Span::styled(format!("{mark} "), style)];
         let more = [Span::styled("      ".to_owned(), theme.dim()), Span::styled("  ".to_owned(), style)];
         let wrapped = wrap(&[Span::styled(keep_indent(&body), style)], columns, &first, &more);
@@ -77,8 +81,19 @@ mod tests {
     #[test]
     fn each_line_has_its_number_on_its_own_side() {
         let theme = Theme::load("dark", None, Depth::True).expect("a theme");
-        let diff = "--- a/x\n+++ b/x\n@@ -9,3 +9,3 @@\n same\n-old\u{202e}\n+new\n same\n";
+        let diff = "--- a/x\n+++ b/x\n@@ -9,3 +9,4 @@\n same\n-old\u{202e}\n--- x\n+new\n+++ y\n same\n\\ No newline\n";
         let shown: Vec<String> = lines(diff, 24, &theme).iter().map(|l| l.to_string().trim_end().to_owned()).collect();
-        assert_eq!(shown, ["    9   same", "   10 - old\\u{202e}", "   10 + new", "   11   same"]);
+        assert_eq!(
+            shown,
+            [
+                "    9   same",
+                "   10 - old\\u{202e}",
+                "   11 - -- x",
+                "   10 + new",
+                "   11 + ++ y",
+                "   12   same",
+                "        \\ No newline"
+            ]
+        );
     }
 }

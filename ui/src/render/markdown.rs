@@ -13,6 +13,8 @@ pub(crate) struct Look<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) highlighter: &'a Highlighter,
     pub(crate) columns: usize,
+    /// Code gets its colours.
+    pub(crate) colours: bool,
     /// Tool cards in full.
     pub(crate) details: bool,
     /// Thinking in full.
@@ -340,7 +342,7 @@ impl<'a> Page<'a> {
         let Some((language, code)) = self.code.take() else { return };
         let theme = self.look.theme;
         let room = self.room().saturating_sub(2).max(1);
-        let coloured = self.look.highlighter.colours(&language, &code);
+        let coloured = if self.look.colours { self.look.highlighter.colours(&language, &code) } else { None };
         for (number, text) in code.lines().enumerate() {
             let spans: Vec<Span<'static>> = match coloured.as_ref().and_then(|lines| lines.get(number)) {
                 Some(pieces) => pieces
@@ -484,7 +486,8 @@ mod tests {
     fn shown(source: &str, columns: usize) -> Vec<String> {
         let theme = Theme::load("dark", None, Depth::True).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look = Look { theme: &theme, highlighter: &highlighter, columns, details: false, thinking: false };
+        let look =
+            Look { theme: &theme, highlighter: &highlighter, columns, colours: true, details: false, thinking: false };
         lines(source, &look).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
     }
 
