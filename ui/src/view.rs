@@ -37,9 +37,9 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
         return;
     }
     let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1) + 2;
-    // The question may take what the header, the composer and the status line leave, and on a large screen half of it.
+    // The question may take what the header, the composer and the status line leave, on a large screen the greater part.
     let room = usize::from(area.height.saturating_sub(composer_rows + 2));
-    let (dock, all_in_sight) = dock_lines(state, area.width, room.min(usize::from(area.height / 2).max(9)));
+    let (dock, all_in_sight) = dock_lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
     let dock_rows = u16::try_from(dock.len()).unwrap_or(u16::MAX);
     let [header, body, dock_area, composer, status] = Layout::vertical([
         Constraint::Length(1),
@@ -258,11 +258,10 @@ fn question_lines(
         Span::styled(count, theme.dim()),
     ]);
     let answers = answer_lines(question, columns, theme);
-    // Where there is little room, what would be done is worth more than why it is asked.
-    let tight = most < 12;
-    let taken = 1 + answers.len() + if tight { 0 } else { 2 };
-    let room = most.saturating_sub(taken).max(1);
     let mut body = plan_lines(&it.plan, columns.saturating_sub(3), theme);
+    let room = most.saturating_sub(1 + answers.len()).max(1);
+    // Where there is little room, what would be done is worth more than why it is asked.
+    let tight = body.len() + 2 > room;
     let all = body.len() <= room;
     if !all {
         let more = body.len() - (room - 1);
@@ -301,6 +300,7 @@ fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<
         answers.push(Span::styled("say what to do instead, then Enter · Esc back", theme.fg(theme.accent)));
     } else {
         let always = it.rule.as_ref().map(|rule| match rule {
+            _ if columns < 62 => "always",
             Rule::FileChanges => "always: file changes",
             Rule::Command(_) => "always: this command",
         });
@@ -308,7 +308,7 @@ fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<
             ("Alt+Y", "y", Some("once")),
             ("Alt+A", "a", always),
             ("Alt+N", "n", Some("no")),
-            ("Alt+F", "f", Some("no, because…")),
+            ("Alt+F", "f", Some(if columns < 62 { "no…" } else { "no, because…" })),
         ] {
             if let Some(label) = label {
                 answers.push(Span::styled(if question.focused { short } else { keys }, theme.fg(theme.accent)));
