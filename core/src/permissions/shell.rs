@@ -216,7 +216,6 @@ const KNOWN: &[Known] = &[
     Known { program: "uname", short: "asrmno", long: &["all"], tests: &[], operands: Operands::None },
     Known { program: "true", short: "", long: &[], tests: &[], operands: Operands::None },
     Known { program: "false", short: "", long: &[], tests: &[], operands: Operands::None },
-    Known { program: "which", short: "a", long: &[], tests: &[], operands: Operands::Text },
     Known { program: "basename", short: "", long: &[], tests: &[], operands: Operands::Text },
     Known { program: "dirname", short: "", long: &[], tests: &[], operands: Operands::Text },
 ];
