@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind as IoKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -362,7 +364,14 @@ fn parse_hex(text: &str) -> Option<Chain> {
     Some(chain)
 }
 
+/// A writer that was killed while it started a command has left a child that holds the lock until it runs its program.
+const LOCK_WAIT: Duration = Duration::from_millis(150);
+
 fn lock(file: &File, path: &Path) -> Result<()> {
+    let until = Instant::now() + LOCK_WAIT;
+    while matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) && Instant::now() < until {
+        thread::park_timeout(Duration::from_millis(5));
+    }
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(fs::TryLockError::WouldBlock) => {

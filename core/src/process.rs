@@ -1,10 +1,11 @@
 //! Processes that a command started: stopped together, whatever becomes of the call.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid};
 use tokio::process::{Child, Command};
 
 /// How long a process may take to end by itself after it was asked to.
@@ -14,44 +15,63 @@ const GRACE: Duration = Duration::from_millis(150);
 #[derive(Debug)]
 pub(crate) struct Group {
     leader: Option<Pid>,
+    /// The leader was reaped; its number may belong to another process once the group is empty.
+    reaped: AtomicBool,
 }
 
 impl Group {
-    /// The group that this child leads.
+    /// The group that this child leads, or will lead in a moment: it makes the group itself.
     pub(crate) fn of(child: &Child) -> Group {
-        Group { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) }
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Group { leader, reaped: AtomicBool::new(false) }
+    }
+
+    /// The leader has ended, and whoever waited for it knows.
+    pub(crate) fn leader_ended(&self) {
+        self.reaped.store(true, Ordering::Relaxed);
     }
 
     /// Whether any process of the group is still there.
     pub(crate) fn is_alive(&self) -> bool {
-        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok())
+        self.leader
+            .is_some_and(|leader| !self.reaped.load(Ordering::Relaxed) || test_kill_process_group(leader).is_ok())
     }
 
     /// Asks them to end, and makes them if they do not within the grace.
     pub(crate) fn stop(&self) {
         let Some(leader) = self.leader else { return };
-        if kill_process_group(leader, Signal::TERM).is_err() || is_gone(leader, GRACE) {
-            return;
+        self.signal(leader, Signal::TERM);
+        if !self.ends(leader, GRACE) {
+            self.signal(leader, Signal::KILL);
+            // Nobody survives that, but dying takes a moment too.
+            self.ends(leader, GRACE);
         }
-        let _ = kill_process_group(leader, Signal::KILL);
-        // Nobody survives that, but dying takes a moment too.
-        is_gone(leader, GRACE);
     }
-}
 
-/// Whether every process of the group ends within this time.
-fn is_gone(leader: Pid, within: Duration) -> bool {
-    let until = Instant::now() + within;
-    loop {
-        // Until it is reaped, a process that has ended still counts as one of its group.
-        let _ = waitpid(Some(leader), WaitOptions::NOHANG);
-        if test_kill_process_group(leader).is_err() {
-            return true;
+    /// To the group, and to the leader itself, which may not have made the group yet.
+    fn signal(&self, leader: Pid, signal: Signal) {
+        if !self.reaped.load(Ordering::Relaxed) {
+            let _ = kill_process(leader, signal);
         }
-        if Instant::now() >= until {
-            return false;
+        let _ = kill_process_group(leader, signal);
+    }
+
+    /// Whether every process of the group ends within this time.
+    fn ends(&self, leader: Pid, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            // Until it is reaped, a process that has ended still counts as one of its group.
+            if !self.reaped.load(Ordering::Relaxed) && !matches!(waitpid(Some(leader), WaitOptions::NOHANG), Ok(None)) {
+                self.leader_ended();
+            }
+            if !self.is_alive() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -278,6 +278,23 @@ fn an_interrupt_in_mid_command_leaves_no_process_and_a_log_that_goes_on() {
     }
 }
 
+#[test]
+fn an_interrupt_while_a_command_is_being_started_leaves_no_process_either() {
+    let shell = Shell::new(&[]);
+    let mark = format!("89{:04}", std::process::id() % 10_000);
+    for round in 0..40 {
+        let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2");
+        let server = Server::start(vec![call("c1", "bash", json!({"command": command}))]);
+        let child = started(&shell, &server, Dialect::Responses, &["--headless", "--json", "--write", "x"]);
+        server.wait_for(1);
+        // From before the command is started to well after.
+        std::thread::park_timeout(std::time::Duration::from_micros(300 * round));
+        let ran = signalled(child, Signal::INT);
+        assert_eq!(ran.code, 130, "{}", ran.stderr);
+        wait_until("no process of the command is left", || !is_running(&mark));
+    }
+}
+
 /// Waits for a state of the machine, without holding a core.
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);

@@ -161,6 +161,7 @@ async fn run(
             },
             // The call is over when the command itself is, not when whoever it left behind closes the pipes.
             ended = child.wait(), if status.is_none() => {
+                group.leader_ended();
                 status = Some(ended);
                 deadline.as_mut().reset(tokio::time::Instant::now() + DRAIN);
             }
