@@ -381,3 +381,31 @@ fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
         "a key never goes out in the clear"
     );
 }
+
+#[test]
+fn a_conversation_that_is_too_long_is_compacted_and_the_same_request_is_sent_again() {
+    for dialect in BOTH {
+        let shell = Shell::new(&[]);
+        let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
+        let too_long = Reply::Refuse { status: 400, headers: String::new(), body: refused };
+        let server = Server::start(vec![text(&"word ".repeat(10_000)), text("short"), too_long, text("It fits now.")]);
+        run(&shell, &server, dialect, &["--headless", "--json", "first request"]);
+        let again = |prompt: &str| {
+            let mut args =
+                vec!["resume".to_owned(), "--last".into(), prompt.into(), "--headless".into(), "--json".into()];
+            args.extend(server.flags(dialect));
+            shell.run(args)
+        };
+        again("second request");
+        let ran = again("third request");
+        assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("It fits now.")), "{}", ran.stderr);
+        let log = entries(&shell.logs()[0]);
+        let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted");
+        assert_eq!(compaction["data"]["trigger"], "overflow");
+        let bodies = server.bodies();
+        let sent = bodies[3].to_string();
+        assert!(sent.len() < bodies[2].to_string().len() / 2);
+        assert!(sent.contains("first request") && sent.contains("third request"));
+        assert_balanced(dialect, &bodies[3]);
+    }
+}
