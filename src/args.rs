@@ -137,7 +137,7 @@ pub(crate) enum Command {
     /// Go on with an earlier session
     #[command(after_help = "Examples:\n  pixir resume --last\n  pixir resume 20261121T203012-0a1b2c \"now the tests\"")]
     Resume {
-        /// The session; `pixir sessions list` shows them
+        /// The session: an id, its unique beginning or a name; `pixir sessions list` shows them
         #[arg(required_unless_present = "last")]
         id: Option<String>,
         /// What you want next
@@ -149,11 +149,95 @@ pub(crate) enum Command {
         #[arg(long)]
         read_only: bool,
     },
-    /// List sessions
+    /// List, show, rename, delete, export, verify and repair sessions
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
+    },
+    /// Show a session's turns and branches
+    #[command(
+        after_help = "Examples:\n  pixir tree\n  pixir tree 20261121T203012-0a1b2c --json\n  pixir tree last --all"
+    )]
+    Tree {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        /// Also the sessions that were forked from it, and what it was forked from
+        #[arg(long)]
+        all: bool,
+    },
+    /// Make a new session that goes on from an entry of another
+    #[command(
+        after_help = "Examples:\n  pixir fork last --at 12\n  pixir fork 20261121T203012-0a1b2c --at 12 --dry-run"
+    )]
+    Fork {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        /// The last entry that it shares; pixir tree shows the numbers. Without, all of it
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+    },
+    /// Take back what a turn changed in files
+    #[command(
+        after_help = "Examples:\n  pixir undo --dry-run\n  pixir undo last --turn 3\n  pixir undo --changed-since merge"
+    )]
+    Undo {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        /// The turn; without, the last that changed anything
+        #[arg(long, value_name = "N")]
+        turn: Option<u32>,
+        #[command(flatten)]
+        restore: RestoreOptions,
+    },
+    /// Do again what the last undo took back
+    #[command(after_help = "Examples:\n  pixir redo --dry-run\n  pixir redo")]
+    Redo {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        #[command(flatten)]
+        restore: RestoreOptions,
+    },
+    /// Print the exact request that a session would send, offline, and what each part of it costs
+    #[command(after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request")]
+    Inspect {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        /// As it was when this entry was the newest
+        #[arg(long, value_name = "SEQ")]
+        seq: Option<u64>,
+    },
+    /// Tell a session again from its log: as text, or as the events of --format jsonl
+    #[command(after_help = "Examples:\n  pixir replay\n  pixir replay last --format jsonl --from 10")]
+    Replay {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+        /// Begin at this entry
+        #[arg(long, value_name = "SEQ", default_value_t = 0)]
+        from: u64,
+    },
+    /// Say what is wrong with a session and what to do about it; changes nothing
+    #[command(after_help = "Examples:\n  pixir diagnose\n  pixir diagnose last --json")]
+    Diagnose {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(default_value = "last")]
+        id: String,
+    },
+    /// Remove what no session refers to any more, and what has been in the trash for long enough
+    #[command(after_help = "Examples:\n  pixir gc --dry-run\n  pixir gc --yes --trash-days 7")]
+    Gc {
+        /// Do it
+        #[arg(long)]
+        yes: bool,
+        /// Days that a deleted session stays in the trash
+        #[arg(long, default_value_t = 30, value_name = "N")]
+        trash_days: u32,
     },
     /// List, show and run the tools that models use
     #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -188,10 +272,107 @@ pub(crate) enum SessionsCommand {
         /// Those of every workspace
         #[arg(long)]
         all: bool,
+        /// Those in the trash
+        #[arg(long, conflicts_with = "all")]
+        trash: bool,
         /// Most lines
         #[arg(long, default_value_t = 50, value_name = "N")]
         limit: usize,
+        /// Go on after this session; a cut list says which
+        #[arg(long, value_name = "ID")]
+        cursor: Option<String>,
+        /// Only these fields, like id,usage.input
+        #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+        select: Vec<String>,
     },
+    /// One session: where it lies, what was said, what it cost, what it changed
+    #[command(
+        after_help = "Examples:\n  pixir sessions show last\n  pixir sessions show 20261121T203012-0a1b2c --json"
+    )]
+    Show {
+        /// The session: an id, its unique beginning, a name, or last
+        id: String,
+    },
+    /// Name a session
+    #[command(after_help = "Examples:\n  pixir sessions rename last \"the parser\"")]
+    Rename {
+        /// The session: an id, its unique beginning, a name, or last
+        id: String,
+        /// Its new name; empty takes the name away
+        name: String,
+    },
+    /// Move a session to the trash, or get it back
+    #[command(
+        after_help = "Examples:\n  pixir sessions delete 20261121T203012-0a1b2c --yes\n  pixir sessions delete 20261121T203012-0a1b2c --undo"
+    )]
+    Delete {
+        /// The session's whole id
+        id: String,
+        /// Do it
+        #[arg(long, conflicts_with = "undo")]
+        yes: bool,
+        /// Get it back from the trash
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Write a session as Markdown, as one HTML page, or as JSON that loses nothing
+    #[command(
+        after_help = "Examples:\n  pixir sessions export last > session.md\n  pixir sessions export last --to html --output session.html"
+    )]
+    Export {
+        /// The session: an id, its unique beginning, a name, or last
+        id: String,
+        /// What to write
+        #[arg(long, value_enum, default_value = "md")]
+        to: ExportForm,
+        /// File to write; it must not be there yet. Without, stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// JSON without the versions of files and the long outputs
+        #[arg(long)]
+        no_files: bool,
+    },
+    /// Make a session of an exported JSON file, here
+    #[command(after_help = "Examples:\n  pixir sessions import session.json")]
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+    /// Check every line of a session's log against its chain
+    #[command(after_help = "Examples:\n  pixir sessions verify last\n  pixir sessions verify --all --json")]
+    Verify {
+        /// The session: an id, its unique beginning, a name, or last
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// Those of every workspace
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
+    /// Make a damaged log whole: what can be read stays, the damaged log is kept beside it
+    #[command(after_help = "Examples:\n  pixir sessions repair last --dry-run\n  pixir sessions repair last")]
+    Repair {
+        /// The session: an id, its unique beginning, a name, or last
+        id: String,
+    },
+}
+
+/// What a session can be exported as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportForm {
+    /// Markdown
+    Md,
+    /// One page that needs nothing else
+    Html,
+    /// Everything, to be imported again
+    Json,
+}
+
+/// How files are set back.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RestoreOptions {
+    /// For files that somebody changed since: keep, merge or overwrite
+    #[arg(long, value_name = "CHOICE", default_value = "keep")]
+    pub(crate) changed_since: String,
 }
 
 #[derive(Debug, Subcommand)]

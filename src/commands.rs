@@ -1,6 +1,8 @@
 //! One file per command.
 
 pub(crate) mod doctor; // check this machine
+pub(crate) mod look; // inspect, replay, diagnose, clean up
 pub(crate) mod schema; // the machine-readable contract
-pub(crate) mod sessions; // list them
+pub(crate) mod sessions; // Sessions at rest
 pub(crate) mod tools; // list, show, run
+pub(crate) mod travel; // tree, fork, undo, redo

@@ -7,19 +7,22 @@ use std::time::Duration;
 use clap::error::{ContextKind, ErrorKind as ClapKind};
 use clap::{CommandFactory as _, Parser as _};
 use pixir_core::error::nearest;
-use pixir_core::event::{Mode, SessionId};
-use pixir_core::{Code, Error, Result};
+use pixir_core::event::Mode;
+use pixir_core::provider::choose::Providers;
+use pixir_core::store::Store;
+use pixir_core::{Code, Error, Input, Result};
 
 mod args; // every command and flag
 mod commands; // one file per command
 mod demo; // the embedded task in a temporary workspace
+mod export; // a Session as a document
 mod headless; // the Presenter without a screen
 mod narrate; // events as lines of text
 mod output; // the one writer to stdout
 mod screen; // the terminal Presenter, launched
 mod setup; // arguments and environment → Harness
 
-use args::{Cli, Command, Format, OutputOptions, SessionsCommand, ToolsCommand};
+use args::{Cli, Command, Format, OutputOptions, ToolsCommand};
 use headless::{Job, Story};
 use output::Output;
 use setup::Asker;
@@ -70,16 +73,52 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             let providers = match setup::config(&around) {
                 Ok(config) => {
                     let wishes = setup::wishes(&run);
-                    pixir_core::provider::choose::Providers::find(&wishes, &config, &around).await
+                    Providers::find(&wishes, &config, &around).await
                 }
                 Err(e) => Err(e),
             };
             Ok(commands::doctor::run(&around, providers, online, output).await)
         }),
-        Some(Command::Sessions { command: SessionsCommand::List { all, limit } }) => {
+        Some(Command::Sessions { command }) => {
+            commands::sessions::run(command, &setup::offline(&run, &around)?, run.dry_run, output)
+        }
+        Some(Command::Tree { id, all }) => {
+            let (harness, place) = setup::visit(&run, &around, &id)?;
+            commands::travel::show_tree(&harness, &place, all, output).map(|()| 0)
+        }
+        Some(Command::Fork { id, at }) => {
+            let (harness, place) = setup::visit(&run, &around, &id)?;
+            block_on(commands::travel::fork(&harness, &place, at, run.dry_run, output)).map(|()| 0)
+        }
+        Some(Command::Undo { id, turn, restore }) => {
+            let (harness, place) = setup::visit(&run, &around, &id)?;
+            let make = |wish| Input::Undo { turn, wish };
+            let since = &restore.changed_since;
+            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+        }
+        Some(Command::Redo { id, restore }) => {
+            let (harness, place) = setup::visit(&run, &around, &id)?;
+            let make = |wish| Input::Redo { wish };
+            let since = &restore.changed_since;
+            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+        }
+        Some(Command::Inspect { id, seq }) => {
             let harness = setup::offline(&run, &around)?;
-            commands::sessions::list(&harness, &around.home, all, limit, output);
-            Ok(0)
+            let providers = Providers::configured(&setup::config(&around)?, &around)?;
+            commands::look::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
+        }
+        Some(Command::Replay { id, from }) => {
+            let place = setup::offline(&run, &around)?.find(&id)?;
+            commands::look::replay(&place, from, output).map(|()| 0)
+        }
+        Some(Command::Diagnose { id }) => {
+            let harness = setup::offline(&run, &around)?;
+            let providers = Providers::configured(&setup::config(&around)?, &around)?;
+            commands::look::show_diagnosis(harness.store(), &providers, &harness.find(&id)?, output)
+        }
+        Some(Command::Gc { yes, trash_days }) => {
+            let store = Store::new(&around.home);
+            commands::look::gc(&store, trash_days, yes, run.dry_run, output).map(|()| 0)
         }
         Some(Command::Tools { command }) => {
             let harness = setup::offline(&run, &around)?;
@@ -108,7 +147,7 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
                 (false, id) => (id, prompt),
             };
             let open = match id {
-                Some(id) => screen::Open::Resume(SessionId::parse(&id)?),
+                Some(id) => screen::Open::Resume(setup::here(&run, &around, &id)?),
                 None => screen::Open::Latest,
             };
             let open = if read_only { open.read_only() } else { open };
@@ -197,7 +236,8 @@ fn check_command(prompt: Option<&str>) -> Result<()> {
     if std::env::args().any(|arg| arg == "--") {
         return Ok(());
     }
-    let known = ["demo", "resume", "sessions", "tools", "schema", "doctor", "help"];
+    let command = Cli::command();
+    let known = command.get_subcommands().map(clap::Command::get_name).chain(["help"]);
     match nearest(word, known) {
         Some(near) => Err(Error::new(
             Code::UnknownCommand,

@@ -34,6 +34,12 @@ impl Narrator {
                 Some(format!("• compacted: {} → {} tokens\n", it.tokens_before, it.tokens_after))
             }
             Fact::SkillActivation(it) => Some(format!("• skill {}\n", it.name)),
+            Fact::BranchSummary(_) => Some("• the branch that was left is summed up here\n".into()),
+            Fact::FilesRestored(it) => {
+                let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+                Some(format!("• files set back: {}\n", paths.join(", ")))
+            }
+            Fact::LogRepaired(it) => Some(format!("• a damaged line stood here: {}\n", it.reason)),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::Reasoning(_)

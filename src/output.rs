@@ -41,6 +41,11 @@ impl Output {
         }
     }
 
+    /// One document where JSON was asked for, else text.
+    pub(crate) fn either(&self, document: &Value, text: &str) {
+        if self.is_json() { self.document(document) } else { self.line(&safe(text)) }
+    }
+
     /// The one result line of a run that failed before its Turn began.
     pub(crate) fn failed_result(&self, error: &Error) {
         let mut result = error.envelope();

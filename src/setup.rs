@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pixir_core::config::{Config, Surroundings};
-use pixir_core::event::{Mode, SettingsChanged};
+use pixir_core::event::{Mode, SessionId, SettingsChanged};
 use pixir_core::harness::{Beginning, Harness};
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::provider::demo;
 use pixir_core::session::{Limits, Options};
+use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
 use tracing_appender::rolling::{self, RollingFileAppender, RollingWriter};
 use tracing_subscriber::fmt::MakeWriter;
@@ -94,6 +95,34 @@ pub(crate) fn wishes(run: &RunOptions) -> Wishes {
 pub(crate) fn offline(run: &RunOptions, around: &Surroundings) -> Result<Harness> {
     let providers = Providers::only("demo", demo::MODEL, Arc::new(demo::Unconnected));
     assemble(run, around, &workspace(run)?, Asker::Nobody, &Config::default(), Arc::new(providers))
+}
+
+/// A Session of this workspace.
+pub(crate) fn here(run: &RunOptions, around: &Surroundings, id: &str) -> Result<SessionId> {
+    let harness = offline(run, around)?;
+    let place = harness.find(id)?;
+    if place == harness.place(&place.id) {
+        return Ok(place.id);
+    }
+    let folder = place.summary().map_or(String::new(), |it| it.workspace);
+    Err(Error::new(
+        Code::SessionNotFound,
+        format!("that session works in another folder: {folder}"),
+        format!("pixir resume {} --workspace {folder}", place.id),
+    )
+    .with("workspace", folder))
+}
+
+/// A Session, and the workspace that it works in, which may be another than the one we are in.
+pub(crate) fn visit(run: &RunOptions, around: &Surroundings, id: &str) -> Result<(Harness, Place)> {
+    let harness = offline(run, around)?;
+    let place = harness.find(id)?;
+    if place == harness.place(&place.id) {
+        return Ok((harness, place));
+    }
+    let folder = place.summary().map(|it| PathBuf::from(it.workspace));
+    let there = RunOptions { workspace: folder, ..run.clone() };
+    Ok((offline(&there, around)?, place))
 }
 
 /// The same with given Providers.

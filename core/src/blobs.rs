@@ -31,7 +31,8 @@ impl Blobs {
         }
         let name = name_of(bytes);
         let path = self.path(&name);
-        if !path.exists() {
+        // Touching it keeps it from whoever cleans up; if that has taken it already, it is made again.
+        if !touch(&path)? {
             let folder = path.parent().expect("a blob lies in a folder");
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let temporary = folder.join(format!("{name}.{:x}", uuid::Uuid::now_v7().as_u128()));
@@ -46,14 +47,40 @@ impl Blobs {
     /// # Errors
     /// What the file system says; a name that is not one is `InvalidInput`.
     pub fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-        if name.len() != 32 || !name.bytes().all(|b| b.is_ascii_hexdigit()) {
+        if !is_name(name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a blob"));
         }
         zstd::decode_all(fs::File::open(self.path(name))?)
     }
 
+    /// A file beside the blobs that nobody else can open, and that is gone when it is closed.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn nameless_file(&self) -> io::Result<fs::File> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        tempfile::tempfile_in(&self.root)
+    }
+
+    /// Whether the bytes under this name are kept.
+    pub fn has(&self, name: &str) -> bool {
+        is_name(name) && self.path(name).is_file()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         Path::new(&self.root).join(&name[..2]).join(format!("{name}.zst"))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn touch(path: &Path) -> io::Result<bool> {
+    match fs::File::open(path).and_then(|file| file.set_modified(std::time::SystemTime::now())) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
     }
 }
 

@@ -55,32 +55,51 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (Stri
     (text, added, removed)
 }
 
+/// One side of a change: bytes and permission bits.
+pub type Side<'a> = Option<(&'a [u8], u32)>;
+
 /// Keeps both sides of a change and counts its lines.
 ///
 /// # Errors
 /// What the file system says of the blob store.
-pub fn record(blobs: &Blobs, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> std::io::Result<FileChange> {
-    let (_, added, removed) = unified(path, before, after);
+pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> std::io::Result<FileChange> {
+    let (_, added, removed) = unified(path, before.map(|(bytes, _)| bytes), after.map(|(bytes, _)| bytes));
     let kind = match (before, after) {
         (None, _) => ChangeKind::Created,
         (Some(_), None) => ChangeKind::Deleted,
         (Some(_), Some(_)) => ChangeKind::Modified,
     };
-    let keep = |side: Option<&[u8]>| side.map_or(Ok(None), |bytes| blobs.put(bytes));
-    Ok(FileChange { path: path.to_owned(), kind, before_blob: keep(before)?, after_blob: keep(after)?, added, removed })
+    let keep = |side: Side<'_>| side.map_or(Ok(None), |(bytes, _)| blobs.put(bytes));
+    Ok(FileChange {
+        path: path.to_owned(),
+        kind,
+        before_blob: keep(before)?,
+        after_blob: keep(after)?,
+        before_mode: before.map(|(_, mode)| mode),
+        after_mode: after.map(|(_, mode)| mode),
+        added,
+        removed,
+    })
 }
 
 /// The files that these entries changed, each from its first state to its last; what ended as it began is left out.
 pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs) -> Vec<FileDiff> {
     let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
     for entry in entries {
-        if let Fact::ToolResult(result) = &entry.fact {
-            for change in &result.changes {
-                files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
-            }
+        for change in of_entry(&entry.fact) {
+            files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
         }
     }
     files.into_iter().filter_map(|(path, (first, last))| diff_of(path, first, last, blobs)).collect()
+}
+
+/// The files that an entry says were changed, by a tool or by a restore.
+pub fn of_entry(fact: &Fact) -> &[FileChange] {
+    match fact {
+        Fact::ToolResult(it) => &it.changes,
+        Fact::FilesRestored(it) => &it.changes,
+        _ => &[],
+    }
 }
 
 fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> Option<FileDiff> {
@@ -101,9 +120,14 @@ fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> 
     };
     let both = load(was_there, &first.before_blob).and_then(|b| Ok((b, load(is_there, &last.after_blob)?)));
     match both {
-        Ok((before, after)) if before == after => None,
+        Ok((before, after)) if before == after && first.before_mode == last.after_mode => None,
         Ok((before, after)) => {
-            let (text, added, removed) = unified(path, before.as_deref(), after.as_deref());
+            let (mut text, added, removed) = unified(path, before.as_deref(), after.as_deref());
+            if let (Some(old), Some(new)) = (first.before_mode, last.after_mode)
+                && old != new
+            {
+                text.insert_str(0, &format!("mode {old:o} → {new:o}\n"));
+            }
             Some(FileDiff { path: path.to_owned(), kind, added, removed, text })
         }
         Err(why) => Some(FileDiff { path: path.to_owned(), kind, added: last.added, removed: last.removed, text: why }),
@@ -114,15 +138,19 @@ fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> 
 mod tests {
     use super::*;
 
+    fn side(bytes: &[u8]) -> Side<'_> {
+        Some((bytes, 0o644))
+    }
+
     #[test]
     fn a_change_is_told_from_its_first_state_to_its_last() {
         let folder = tempfile::tempdir().expect("a folder");
         let blobs = Blobs::new(folder.path().to_owned());
-        let first = record(&blobs, "a.txt", Some(b"one\n"), Some(b"two\n")).expect("record");
-        let last = record(&blobs, "a.txt", Some(b"two\n"), Some(b"three\n")).expect("record");
+        let first = record(&blobs, "a.txt", side(b"one\n"), side(b"two\n")).expect("record");
+        let last = record(&blobs, "a.txt", side(b"two\n"), side(b"three\n")).expect("record");
         let diff = diff_of("a.txt", &first, &last, &blobs).expect("it changed");
         assert_eq!(diff.text, "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+three\n");
-        let back = record(&blobs, "a.txt", Some(b"two\n"), Some(b"one\n")).expect("record");
+        let back = record(&blobs, "a.txt", side(b"two\n"), side(b"one\n")).expect("record");
         assert_eq!(diff_of("a.txt", &first, &back, &blobs), None);
     }
 }

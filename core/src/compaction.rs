@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
-use crate::event::{Entry, Fact, HistoryCompaction, StepStatus, Trigger};
+use crate::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 use crate::history::{History, starts_turn};
 
 /// Tokens of the newest history that stay verbatim.
@@ -40,6 +40,8 @@ pub fn plan(history: &History, trigger: Trigger, instructions: Option<&str>) -> 
     for entry in dropped.iter().filter(|e| e.seq >= from) {
         it.gather(&entry.fact);
     }
+    let pinned: Vec<u64> = dropped.iter().map(|e| e.seq).filter(|seq| history.mark(*seq).pinned.is_some()).collect();
+    it.pinned = dropped.iter().filter(|e| pinned.contains(&e.seq)).filter_map(|e| spoken(&e.fact)).collect();
     let summary = it.summary(history, path[cut..].iter().any(|e| starts_turn(&e.fact)), instructions);
     let tokens_before = history.estimated_tokens();
     let kept: u64 = path[cut..].iter().map(|e| tokens(&e.fact)).sum();
@@ -53,7 +55,58 @@ pub fn plan(history: &History, trigger: Trigger, instructions: Option<&str>) -> 
         files_read: it.read.into_iter().collect(),
         files_modified: it.modified.into_iter().collect(),
         summary,
+        pinned,
     })
+}
+
+/// The entries that the head leaves behind when it moves there, and the last entry that both ways share.
+pub fn left_behind(history: &History, to_seq: Option<u64>) -> (Vec<Arc<Entry>>, Option<u64>) {
+    let there: Vec<u64> = to_seq.map_or_else(Vec::new, |seq| history.path_of(seq).iter().map(|e| e.seq).collect());
+    let shared = history.path().zip(&there).take_while(|(entry, seq)| entry.seq == **seq).count();
+    (history.path().skip(shared).cloned().collect(), shared.checked_sub(1).map(|at| there[at]))
+}
+
+/// What was done on the branch that the head leaves when it moves there, without a model. `None` when that is nothing.
+pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
+    let (left, common_seq) = left_behind(history, to_seq);
+    let from_seq = left.last()?.seq;
+    let mut it = Gathered::default();
+    left.iter().for_each(|entry| it.gather(&entry.fact));
+    let mut text = String::from(
+        "The person went back to before this and takes another way. Made without a model from the session log.\n",
+    );
+    let shortened = |texts: &[String]| texts.iter().map(|r| format!("- {}", shorten(r, MAX_REQUEST))).collect();
+    section(&mut text, "Tried there", shortened(&it.requests));
+    section(&mut text, "Files changed there", it.modified.iter().map(|p| format!("- {p}")).collect());
+    let recent = it.commands.len().saturating_sub(20);
+    section(&mut text, "Commands run there", it.commands[recent..].iter().map(|c| format!("- {c}")).collect());
+    section(&mut text, "Your last words there", it.last_words.iter().map(|s| shorten(s, 2_000)).collect());
+    Some(BranchSummary {
+        strategy: "deterministic".into(),
+        from_seq,
+        common_seq,
+        summary: text,
+        files_modified: it.modified.into_iter().collect(),
+        model: None,
+    })
+}
+
+fn section(text: &mut String, title: &str, lines: Vec<String>) {
+    if !lines.is_empty() {
+        text.push_str(&format!("\n## {title}\n{}\n", lines.join("\n")));
+    }
+}
+
+/// What an entry says, to be repeated word for word.
+fn spoken(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::UserMessage(it) => Some(format!("The person: {}", it.text)),
+        Fact::AssistantMessage(it) => Some(format!("You: {}", it.text)),
+        Fact::ToolResult(it) => Some(format!("A tool: {}", it.output)),
+        Fact::BranchSummary(it) => Some(it.summary.clone()),
+        Fact::SkillActivation(it) => Some(it.body.clone()),
+        _ => None,
+    }
 }
 
 /// The earliest place with at most [`KEEP_TOKENS`] after it: where a Turn begins, else between two steps of one.
@@ -95,6 +148,7 @@ fn tokens(fact: &Fact) -> u64 {
         Fact::ToolCall(it) => it.args.to_string().len(),
         Fact::ToolResult(it) => it.output.len(),
         Fact::SkillActivation(it) => it.body.len(),
+        Fact::BranchSummary(it) => it.summary.len(),
         _ => 0,
     };
     bytes as u64 / 4
@@ -110,6 +164,7 @@ struct Gathered {
     commands: Vec<String>,
     pending: Option<(String, String)>,
     skills: Vec<String>,
+    pinned: Vec<String>,
     last_words: Option<String>,
 }
 
@@ -149,11 +204,7 @@ impl Gathered {
         let mut text = String::from(
             "This summary was made without a model from the session log; older messages are not in your context any more.\n",
         );
-        let mut section = |title: &str, lines: Vec<String>| {
-            if !lines.is_empty() {
-                text.push_str(&format!("\n## {title}\n{}\n", lines.join("\n")));
-            }
-        };
+        let mut section = |title: &str, lines: Vec<String>| section(&mut text, title, lines);
         section("The person asked to keep in mind", instructions.map(str::to_owned).into_iter().collect());
         section("Before that", self.earlier.iter().map(|s| shorten(s, MAX_EARLIER)).collect());
         let (last, older) = match self.requests.split_last() {
@@ -182,6 +233,7 @@ impl Gathered {
             format!("- [{mark}] {}", item.step)
         });
         section("Plan", steps.collect());
+        section("Pinned by the person, word for word", self.pinned.clone());
         section("Active skills", self.skills.clone());
         section("You said last", self.last_words.iter().map(|s| shorten(s, 2_000)).collect());
         text

@@ -126,6 +126,7 @@ codes! {
     PermissionDenied = "PERMISSION_DENIED", PermissionDenied, 6;
     MutationBlocked = "MUTATION_BLOCKED", PermissionDenied, 12;
     InputRequired = "INPUT_REQUIRED", PermissionDenied, 13;
+    ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied, 12;
     Detached = "DETACHED", Detached, 1;
     IterationCap = "ITERATION_CAP", IterationCap, 14;
     DeadlineReached = "DEADLINE_REACHED", IterationCap, 14;

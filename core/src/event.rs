@@ -139,6 +139,8 @@ pub enum Live {
     },
     /// What a compaction would do; nothing was written.
     CompactionPlanned(HistoryCompaction),
+    /// What restoring files would do; nothing was touched.
+    RestorePlanned(RestorePlan),
     /// A fork was made; it is a Session of its own.
     SessionForked {
         /// Its id.
@@ -168,6 +170,7 @@ impl Live {
         "queue_changed",
         "retry_scheduled",
         "compaction_planned",
+        "restore_planned",
         "session_forked",
         "refused",
         "notice",
@@ -211,6 +214,63 @@ pub struct Approval {
     pub reason: String,
     /// What "always" would allow; absent where always is not to be had.
     pub rule: Option<Rule>,
+}
+
+/// How a file stands to what pixir left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is as pixir left it, and can be restored.
+    Ready,
+    /// It is as it should be.
+    AlreadyThere,
+    /// Somebody changed it since.
+    ChangedSince,
+    /// It cannot be restored: its bytes were not captured, or something else is in its place.
+    Impossible,
+}
+
+/// One file of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedFile {
+    /// Relative to the workspace.
+    pub path: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// What restoring does to it.
+    pub kind: ChangeKind,
+    /// From how it is to how it will be.
+    pub diff: String,
+    /// Lines that restoring adds and removes.
+    pub added: u64,
+    /// See `added`.
+    pub removed: u64,
+    /// What was changed since, from how pixir left it to how it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// From how it is to restored around what was changed since; absent where that does not work out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<String>,
+    /// Why it cannot be restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What a restore would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestorePlan {
+    /// Why.
+    pub reason: RestoreReason,
+    /// The Turn whose changes are taken back or done again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_turn: Option<u32>,
+    /// The entry whose files they will be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_seq: Option<u64>,
+    /// The files that are not yet as they should be.
+    pub files: Vec<PlannedFile>,
+    /// Stands for exactly this plan.
+    pub token: String,
 }
 
 #[derive(Serialize)]
@@ -273,10 +333,19 @@ impl Entry {
     /// # Errors
     /// What serde says of a line that is not an entry.
     pub fn decode(line: &str) -> serde_json::Result<Entry> {
+        Entry::decode_next(line, None)
+    }
+
+    /// Reads a line that follows others; entries of one Session share its id.
+    pub(crate) fn decode_next(line: &str, session: Option<&SessionId>) -> serde_json::Result<Entry> {
         let it: LineRead<'_> = serde_json::from_str(line)?;
+        let session_id = match session {
+            Some(known) if known.as_str() == it.session_id => known.clone(),
+            Some(_) | None => SessionId(it.session_id.into()),
+        };
         Ok(Entry {
             id: it.id,
-            session_id: SessionId(it.session_id.into()),
+            session_id,
             seq: it.seq,
             ts: it.ts,
             turn: it.turn,

@@ -1,14 +1,12 @@
 //! One workspace's Sessions: start, resume, list.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
-
-use crate::blobs::{self, Blobs};
+use crate::blobs::Blobs;
 use crate::config::Surroundings;
 use crate::error::{Code, Error, Result};
-use crate::event::{Fact, Mode, SessionId, SessionStarted, SettingsChanged};
+use crate::event::{Mode, SessionId, SessionStarted, SettingsChanged};
 use crate::history::History;
 use crate::log::{self, Log};
 use crate::process;
@@ -16,15 +14,14 @@ use crate::prompt;
 use crate::provider::choose::Providers;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::skills::Skill;
+use crate::store::{Place, Store, Summary};
 use crate::tools::Registry;
 use crate::workspace::Workspace;
-
-/// How much of a Log a list reads, bytes.
-const SUMMARY: u64 = 64 << 10;
 
 /// Everything that the Sessions of one workspace share.
 #[derive(Clone)]
 pub struct Harness {
+    store: Store,
     surface: Surface,
     beginning: Beginning,
 }
@@ -49,26 +46,6 @@ impl std::fmt::Debug for Harness {
     }
 }
 
-/// One line of a list of Sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Summary {
-    /// Its id.
-    pub id: String,
-    /// Where it works.
-    pub workspace: String,
-    /// Its first prompt, one line.
-    pub first_prompt: String,
-    /// The model that it began with.
-    pub model: String,
-    /// When something was last recorded, RFC 3339.
-    pub last_activity: String,
-    /// The size of its Log, bytes.
-    pub bytes: u64,
-    /// The Session that it was forked from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<String>,
-}
-
 impl Harness {
     /// A workspace, with the Providers that were found for it.
     ///
@@ -82,18 +59,20 @@ impl Harness {
         beginning: Beginning,
     ) -> Result<Harness> {
         let workspace = Workspace::open(workspace)?;
-        let logs = around.home.join("sessions").join(slug(workspace.root()));
+        let store = Store::new(&around.home);
+        let logs = store.folder_of(workspace.root());
         let surface = Surface {
             workspace: Arc::new(workspace),
             providers,
             registry: Registry::typed(),
-            blobs: Blobs::new(around.home.join("blobs")),
+            blobs: store.blobs(),
             environment: process::environment(around.environment.iter().cloned()).into(),
             user_folder: around.user_folder.clone(),
             logs,
             options,
+            shadow: Arc::default(),
         };
-        Ok(Harness { surface, beginning })
+        Ok(Harness { store, surface, beginning })
     }
 
     /// Starts a new Session.
@@ -102,7 +81,7 @@ impl Harness {
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
     pub fn start(&self) -> Result<Handle> {
         let id = SessionId::now();
-        let mut log = Log::create(&self.surface.log_path(&id), id.clone())?;
+        let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
         let providers = &self.surface.providers;
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
@@ -115,7 +94,7 @@ impl Harness {
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
-        log.sync()?;
+        log.establish()?;
         Ok(Session::spawn(id.clone(), Pen::Writes(log), History::fold([first]), self.surface_of(&id)?))
     }
 
@@ -124,7 +103,7 @@ impl Harness {
     /// # Errors
     /// `SESSION_NOT_FOUND`, `SESSION_LOCKED` when another process writes it, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`.
     pub fn resume(&self, id: &SessionId) -> Result<Handle> {
-        let path = self.surface.log_path(id);
+        let path = self.surface.place(id).log();
         let (pen, contents) = match Log::open(&path, id.clone()) {
             Ok((log, contents)) => (Pen::Writes(log), contents),
             Err(e) if e.code == Code::CorruptLogLine => (Pen::ReadsOnly(e), log::read(&path)?),
@@ -133,12 +112,24 @@ impl Harness {
         self.open(id, pen, contents.entries)
     }
 
+    /// Opens a Session to do something with it that asks no model: nothing of who answers in it is changed.
+    ///
+    /// # Errors
+    /// As [`Harness::resume`]; `CORRUPT_LOG_LINE` when it is damaged.
+    pub fn tend(&self, id: &SessionId) -> Result<Handle> {
+        let (mut log, contents) = Log::open(&self.surface.place(id).log(), id.clone())?;
+        let mut history = History::fold(contents.entries);
+        close_what_is_open(&mut log, &mut history)?;
+        log.sync()?;
+        Ok(Session::spawn(id.clone(), Pen::Writes(log), history, self.surface_of(id)?))
+    }
+
     /// Opens a Session to look at it, even while another process writes it.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
     pub fn look(&self, id: &SessionId) -> Result<Handle> {
-        let contents = log::read(&self.surface.log_path(id))?;
+        let contents = log::read(&self.surface.place(id).log())?;
         let why =
             Error::new(Code::SessionReadOnly, "this session was opened for reading only", format!("pixir resume {id}"));
         self.open(id, Pen::ReadsOnly(why), contents.entries)
@@ -147,9 +138,7 @@ impl Harness {
     fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::event::Entry>>) -> Result<Handle> {
         let mut history = History::fold(entries);
         if let Pen::Writes(log) = &mut pen {
-            for fact in history.repairs() {
-                history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
-            }
+            close_what_is_open(log, &mut history)?;
             if let Some(change) = self.change_for(&history) {
                 history.append(log.append(None, change.into())?);
             }
@@ -177,8 +166,8 @@ impl Harness {
 
     fn surface_of(&self, id: &SessionId) -> Result<Surface> {
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(self.surface.outputs(id));
-        Ok(Surface { workspace: Arc::new(workspace), ..self.surface.clone() })
+        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(self.surface.place(id).outputs());
+        Ok(Surface { workspace: Arc::new(workspace), shadow: Arc::default(), ..self.surface.clone() })
     }
 
     /// The canonical root of the workspace.
@@ -215,13 +204,14 @@ impl Harness {
             overflow: None,
             progress: None,
             cancel: crate::tools::Cancel::default(),
+            shadow: Arc::default(),
             environment: Arc::clone(&self.surface.environment),
         }
     }
 
     /// Sessions with at least one prompt, the latest first.
     pub fn sessions(&self) -> Vec<Summary> {
-        sessions_in(&self.surface.logs)
+        self.store.list(&self.surface.logs)
     }
 
     /// The Session that something was last recorded in.
@@ -229,62 +219,32 @@ impl Harness {
     /// # Errors
     /// `SESSION_NOT_FOUND` when there is none yet.
     pub fn latest(&self) -> Result<SessionId> {
-        match self.sessions().first() {
-            Some(summary) => SessionId::parse(&summary.id),
-            None => Err(Error::new(
-                Code::SessionNotFound,
-                "there is no session in this workspace yet",
-                "pixir \"your first prompt\"",
-            )),
-        }
+        self.find("last").map(|place| place.id)
+    }
+
+    /// The Session that a person means: an id, its unique beginning, a name, or `last`.
+    ///
+    /// # Errors
+    /// As [`Store::find`].
+    pub fn find(&self, text: &str) -> Result<Place> {
+        self.store.find(text, &self.surface.logs)
+    }
+
+    /// Where a Session of this workspace lies.
+    pub fn place(&self, id: &SessionId) -> Place {
+        self.surface.place(id)
+    }
+
+    /// Everything that is kept under the home.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 }
 
-/// Sessions of every workspace, the latest first.
-pub fn all_sessions(home: &Path) -> Vec<Summary> {
-    let folders = std::fs::read_dir(home.join("sessions")).into_iter().flatten().flatten();
-    let mut all: Vec<Summary> = folders.flat_map(|folder| sessions_in(&folder.path())).collect();
-    all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity));
-    all
-}
-
-fn sessions_in(folder: &Path) -> Vec<Summary> {
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut all: Vec<Summary> = files.filter_map(|file| summary(&file.path())).collect();
-    all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
-    all
-}
-
-fn summary(path: &Path) -> Option<Summary> {
-    let id = SessionId::parse(path.file_name()?.to_str()?.strip_suffix(".ndjson")?).ok()?;
-    let metadata = std::fs::metadata(path).ok()?;
-    let entries = log::read_start(path, SUMMARY).ok()?;
-    let started = entries.iter().find_map(|e| if let Fact::SessionStarted(it) = &e.fact { Some(it) } else { None })?;
-    let prompt =
-        entries.iter().find_map(|e| if let Fact::UserMessage(it) = &e.fact { Some(it.text.as_str()) } else { None })?;
-    let forked_from = entries
-        .iter()
-        .find_map(|e| if let Fact::SessionFork(it) = &e.fact { Some(it.parent_session_id.clone()) } else { None });
-    let modified = jiff::Timestamp::try_from(metadata.modified().ok()?).ok()?;
-    Some(Summary {
-        id: id.to_string(),
-        workspace: started.workspace.clone(),
-        first_prompt: prompt.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect(),
-        model: format!("{}/{}", started.provider, started.model),
-        last_activity: jiff::Timestamp::from_millisecond(modified.as_millisecond()).ok()?.to_string(),
-        bytes: metadata.len(),
-        forked_from,
-    })
-}
-
-/// A readable, unique folder name for a workspace: its last part and a hash of the whole path.
-fn slug(root: &Path) -> PathBuf {
-    let name: String = root.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|| "root".into());
-    let safe: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
-        .take(40)
-        .collect();
-    let hash = blobs::name_of(root.as_os_str().as_encoded_bytes());
-    PathBuf::from(format!("{safe}-{}", &hash[..8]))
+/// A crash may have left calls without a result and a Turn without an end.
+fn close_what_is_open(log: &mut Log, history: &mut History) -> Result<()> {
+    for fact in history.repairs() {
+        history.append(log.append(Some(history.turns).filter(|n| *n > 0), fact)?);
+    }
+    Ok(())
 }

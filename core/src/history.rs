@@ -1,10 +1,11 @@
 //! Entries folded into what the model should see: the path from the root to the head, always balanced.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::{
-    Delivery, Entry, Fact, HistoryCompaction, Mode, PlanItem, Rule, SessionStarted, SettingsChanged, ToolResult,
-    TurnEnded, TurnStatus, Usage,
+    BranchSummary, Delivery, Entry, Fact, FilesRestored, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule,
+    SessionStarted, SettingsChanged, ToolResult, TurnEnded, TurnStatus, Usage,
 };
 
 /// One piece of what a model is sent.
@@ -41,7 +42,7 @@ pub enum Item {
 
 impl Item {
     /// Bytes of text, for estimates.
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Item::User(text) | Item::Assistant(text) => text.len(),
             Item::Reasoning { item, .. } => item.to_string().len(),
@@ -81,10 +82,21 @@ impl Settings {
         if let Some(mode) = mode {
             self.mode = mode;
         }
-        if name.is_some() {
-            self.name = name;
+        if let Some(name) = name {
+            self.name = Some(name).filter(|n| !n.is_empty());
         }
     }
+}
+
+/// A move of the head: from where, and where to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Jump {
+    /// The entry that recorded it.
+    pub seq: u64,
+    /// The head before.
+    pub from: Option<u64>,
+    /// The head after.
+    pub to: Option<u64>,
 }
 
 /// Everything that a Log says, folded once and then kept up to date entry by entry.
@@ -99,6 +111,9 @@ pub struct History {
     item_bytes: usize,
     /// Calls on the path that have no result yet.
     open_calls: Vec<String>,
+    /// Names and pins, by the entry that they are on.
+    marks: HashMap<u64, Label>,
+    jumps: Vec<Jump>,
     /// What the Session began with.
     pub started: SessionStarted,
     /// What it was last told to be.
@@ -159,6 +174,7 @@ impl History {
             }
             Fact::TurnEnded(_) => self.turn_open = false,
             Fact::HeadMoved(it) => {
+                self.jumps.push(Jump { seq: entry.seq, from: self.head(), to: it.to_seq });
                 self.path =
                     it.to_seq.and_then(|seq| self.index_of(seq)).map_or_else(Vec::new, |index| self.path_to(index));
                 self.last_input = None;
@@ -174,11 +190,25 @@ impl History {
             | Fact::Reasoning(_)
             | Fact::ToolCall(_)
             | Fact::ToolResult(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
             | Fact::SkillActivation(_) => {
                 self.path.push(index);
                 self.fold_item(&entry.fact);
             }
-            Fact::SessionFork(_) | Fact::Label(_) | Fact::Unknown { .. } => {}
+            Fact::Label(it) => self.take_mark(it),
+            Fact::SessionFork(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
+        }
+    }
+
+    fn take_mark(&mut self, new: &Label) {
+        let mark = self.marks.entry(new.seq).or_default();
+        mark.seq = new.seq;
+        if let Some(text) = &new.text {
+            mark.text = Some(text.clone()).filter(|t| !t.is_empty());
+        }
+        if let Some(pinned) = new.pinned {
+            mark.pinned = Some(true).filter(|_| pinned);
         }
     }
 
@@ -214,6 +244,17 @@ impl History {
                     "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
                     it.name, it.path, it.body
                 )));
+            }
+            Fact::BranchSummary(it) => {
+                self.close_open_calls();
+                self.push_item(Item::User(branch_text(it)));
+            }
+            Fact::FilesRestored(it) => {
+                // A rewind brings the files to where the conversation is; there is nothing to tell.
+                if let Some(text) = restored_text(it) {
+                    self.close_open_calls();
+                    self.push_item(Item::User(text));
+                }
             }
             Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
                 self.close_open_calls();
@@ -288,6 +329,16 @@ impl History {
     /// The entry with this number.
     pub fn entry(&self, seq: u64) -> Option<&Arc<Entry>> {
         self.index_of(seq).map(|index| &self.entries[index])
+    }
+
+    /// The name and the pin of an entry.
+    pub fn mark(&self, seq: u64) -> Label {
+        self.marks.get(&seq).cloned().unwrap_or(Label { seq, ..Label::default() })
+    }
+
+    /// Every move of the head, oldest first.
+    pub fn jumps(&self) -> &[Jump] {
+        &self.jumps
     }
 
     /// The conversation entry before this one.
@@ -367,6 +418,20 @@ const NOT_RUN: &str =
 
 fn summary_text(it: &HistoryCompaction) -> String {
     format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
+}
+
+fn branch_text(it: &BranchSummary) -> String {
+    format!("<summary of=\"a branch of this conversation that was left\">\n{}\n</summary>", it.summary)
+}
+
+fn restored_text(it: &FilesRestored) -> Option<String> {
+    let what = match it.reason {
+        RestoreReason::Undo => "took back the changes that you made to these files",
+        RestoreReason::Redo => "brought back the changes to these files that had been taken back",
+        RestoreReason::Rewind => return None,
+    };
+    let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+    Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
 }
 
 /// Whether this entry is where a Turn begins.

@@ -1,7 +1,10 @@
 //! What a Presenter may ask of a Session: every action of a person, as data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Code, Error, Result};
 use crate::event::SettingsChanged;
 
 /// One request to a Session. What it leads to comes back as Events.
@@ -43,10 +46,31 @@ pub enum Input {
         #[serde(default)]
         dry_run: bool,
     },
-    /// Continue from an earlier entry; null is the empty conversation.
+    /// Continue from another entry; null is the empty conversation.
     MoveHead {
         /// The new head.
         to_seq: Option<u64>,
+        /// Whether the model is told what was done on the branch that is left.
+        #[serde(default)]
+        summarize: Summarize,
+        /// Whether the files go along, and how; without, they stay as they are.
+        #[serde(default)]
+        files: Option<Wish>,
+    },
+    /// Take back what a Turn changed in files.
+    Undo {
+        /// The Turn; without, the last that changed anything.
+        #[serde(default)]
+        turn: Option<u32>,
+        /// How.
+        #[serde(flatten)]
+        wish: Wish,
+    },
+    /// Do again what the last undo took back.
+    Redo {
+        /// How.
+        #[serde(flatten)]
+        wish: Wish,
     },
     /// Make a new Session that continues from this entry.
     Fork {
@@ -60,6 +84,13 @@ pub enum Input {
         /// Its name; empty takes the name away.
         text: String,
     },
+    /// Keep an entry through every compaction, word for word.
+    Pin {
+        /// The entry.
+        seq: u64,
+        /// Whether it is pinned from now on.
+        pinned: bool,
+    },
     /// Change model, effort, mode or name.
     Set(SettingsChanged),
     /// Put a skill's text into the conversation.
@@ -70,6 +101,19 @@ pub enum Input {
         #[serde(default)]
         args: String,
     },
+}
+
+/// Whether and how a branch that is left is summed up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Summarize {
+    /// It is not.
+    #[default]
+    No,
+    /// From what was recorded.
+    Deterministic,
+    /// By the model; from what was recorded, when it cannot.
+    Model,
 }
 
 /// A person's answer to an approval.
@@ -86,4 +130,53 @@ pub enum Decision {
         #[serde(default)]
         feedback: Option<String>,
     },
+}
+
+/// What a person wants done with a file that changed since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Leave it as it is.
+    #[default]
+    Keep,
+    /// Keep what was changed since, and restore around it.
+    Merge,
+    /// Restore it; what was changed since is lost from the file, and kept in the blob store.
+    Overwrite,
+}
+
+impl Choice {
+    /// The choice with this name.
+    ///
+    /// # Errors
+    /// `INVALID_ARGS`, with the names that exist.
+    pub fn parse(name: &str) -> Result<Choice> {
+        match name {
+            "keep" => Ok(Choice::Keep),
+            "merge" => Ok(Choice::Merge),
+            "overwrite" => Ok(Choice::Overwrite),
+            _ => Err(Error::new(
+                Code::InvalidArgs,
+                format!("there is no choice `{}`", name.escape_debug()),
+                "keep, merge or overwrite",
+            )),
+        }
+    }
+}
+
+/// How a restore is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Only say what it would do.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// For files that changed since, unless they are named below.
+    #[serde(default)]
+    pub changed_since: Choice,
+    /// For single files that changed since, by path.
+    #[serde(default)]
+    pub choices: BTreeMap<String, Choice>,
+    /// The plan that the person saw: when it is not what would be done now, nothing is.
+    #[serde(default)]
+    pub seen: Option<String>,
 }

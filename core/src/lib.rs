@@ -10,11 +10,15 @@ pub mod event; // what a Session says: entries and live news
 pub mod input; // what a Presenter may ask
 
 // The conversation.
+pub mod archive; // a Session as one document, and back
 pub mod changes; // files before and after, as diffs
 pub mod compaction; // where to cut a long history, and what to keep
+pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, list
 pub mod history; // entries folded into what the model should see
+pub mod inspect; // the exact request at any entry
 pub mod prompt; // instructions, context, tools and History as one request
+pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
 pub mod skills;
 pub mod tree; // branches, read from a History
@@ -33,6 +37,7 @@ pub mod log; // append, chain, lock, repair
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together
 mod scan; // what a command changed
+pub mod store; // Sessions at rest: index, trash, cleaning up
 pub mod workspace; // the root that no path may leave // settings, read once and passed in
 
 pub use error::{Code, Error, ErrorKind, Result};

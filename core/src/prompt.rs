@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::event::{ContextDocument, SessionStarted};
-use crate::history::History;
+use crate::event::{ContextDocument, Entry, SessionStarted};
+use crate::history::{History, Item};
 use crate::provider::Request;
 use crate::tools::ToolSpec;
 use crate::workspace::Workspace;
@@ -44,6 +44,20 @@ pub fn request(history: &History, tools: Arc<[ToolSpec]>, cache_key: &str) -> Re
         items: history.items(),
         cache_key: cache_key.to_owned(),
     }
+}
+
+/// What a model is asked when a branch is to be summed up. Tools are named, because some servers want them named where
+/// the conversation has calls, and none is run.
+const SUMMARIZE: &str = "\
+The person leaves this part of the conversation and goes on from before it. Write what is worth knowing of it there: \
+what was tried, what worked and what did not and why, which files were changed, and what was decided. \
+At most 200 words of plain Markdown. Do not call tools.";
+
+/// Builds the request that sums up what is left behind.
+pub fn summary(history: &History, left: Vec<Arc<Entry>>, tools: Arc<[ToolSpec]>, cache_key: &str) -> Request {
+    let mut items = History::fold(left).items();
+    items.push(Arc::new(Item::User(SUMMARIZE.to_owned())));
+    Request { items, ..request(history, tools, cache_key) }
 }
 
 fn context_text(started: &SessionStarted) -> String {

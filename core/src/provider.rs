@@ -91,6 +91,15 @@ impl From<Error> for Failure {
 
 /// Someone who answers. Implementors are the dialects, and whatever a test needs.
 pub trait Provider: Send + Sync {
+    /// What is sent, as JSON. A Provider that sends nothing says what it was given.
+    fn body(&self, request: &Request) -> Value {
+        let items: Vec<String> = request.items.iter().map(|item| format!("{item:?}")).collect();
+        serde_json::json!({
+            "model": request.model, "instructions": request.instructions, "context": request.context,
+            "tools": request.tools.iter().map(|tool| tool.name).collect::<Vec<_>>(), "items": items,
+        })
+    }
+
     /// Sends the request; calls `on_chunk` with each piece as it comes. Dropping the future cancels it.
     fn answer<'a>(
         &'a self,

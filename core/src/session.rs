@@ -11,20 +11,22 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, HeadMoved, Label, Live, PlanUpdated, SessionFork,
-    SessionId, SettingsChanged, Severity, Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity,
+    Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
-use crate::history::{History, Settings};
+use crate::history::History;
 use crate::input::{Decision, Input};
 use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
-use crate::skills::{self};
+use crate::skills;
+use crate::store::Indexed;
 use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch};
 
 mod handle; // a running Session, from outside
-mod surface; // what it leans on, and how it is run
+mod surface;
+mod travel; // going elsewhere in the conversation // what it leans on, and how it is run
 
 use handle::Command;
 pub use handle::Handle;
@@ -52,10 +54,15 @@ pub(crate) struct Session {
     status: Status,
     /// What the model has said of an answer that is not recorded yet.
     draft: String,
+    /// What a list says of this Session.
+    indexed: Indexed,
+    /// Entries when it was opened.
+    opened_with: u64,
 }
 
-/// A running Turn. Dropping its reports is the end of what it can record.
+/// A running Turn, or a summary that a move of the head waits for. Dropping its reports is the end of what it can record.
 struct Work {
+    job: Job,
     task: JoinHandle<()>,
     reports: mpsc::UnboundedReceiver<Report>,
     steered: Arc<AtomicBool>,
@@ -64,6 +71,11 @@ struct Work {
     usage: Usage,
     tool_calls: u64,
     asking: Option<Asking>,
+}
+
+enum Job {
+    Turn,
+    Move(Box<travel::Move>),
 }
 
 struct Asking {
@@ -84,6 +96,8 @@ impl Session {
     /// Runs a Session on a task of its own.
     pub(crate) fn spawn(id: SessionId, pen: Pen, history: History, surface: Surface) -> Handle {
         let (commands, inbox) = mpsc::channel(64);
+        let mut indexed = Indexed::default();
+        history.entries().iter().for_each(|entry| indexed.summary.take(entry));
         let session = Session {
             id: id.clone(),
             pen,
@@ -95,6 +109,8 @@ impl Session {
             follow_up: VecDeque::new(),
             status: Status::Idle,
             draft: String::new(),
+            opened_with: indexed.summary.entries,
+            indexed,
         };
         tokio::spawn(session.run(inbox));
         Handle { id, commands }
@@ -114,7 +130,9 @@ impl Session {
             }
         };
         self.interrupt().await;
-        self.discard_if_empty();
+        if !self.discard_if_empty() && self.indexed.summary.entries > self.opened_with {
+            self.index();
+        }
         // The lock is free, and those who watch are told, before whoever asked.
         drop(self);
         if let Some(done) = done {
@@ -128,11 +146,8 @@ impl Session {
         self.watchers.push(Arc::clone(&outbox));
         let watch = Watch::new(self.history.entries().to_vec(), outbox);
         if let Pen::ReadsOnly(why) = &self.pen {
-            self.publish(Event::Live(Live::Notice {
-                severity: Severity::Warning,
-                code: why.code.name().into(),
-                message: why.message.clone(),
-            }));
+            let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
+            self.notice(Severity::Warning, code, message);
         }
         let _ = reply.send(watch);
     }
@@ -164,16 +179,22 @@ impl Session {
                 Ok(())
             }
             Input::Set(change) => self.set(change),
-            Input::Label { seq, text } => {
-                self.on_entry(seq).and_then(|()| self.record(None, Label { seq, text }.into()))
-            }
-            Input::Compact { .. } | Input::MoveHead { .. } | Input::Fork { .. } | Input::ActivateSkill { .. }
+            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }),
+            Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }),
+            Input::Compact { .. }
+            | Input::MoveHead { .. }
+            | Input::Undo { .. }
+            | Input::Redo { .. }
+            | Input::Fork { .. }
+            | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
             }
             Input::Compact { instructions, dry_run } => self.compact(Trigger::Manual, instructions.as_deref(), dry_run),
-            Input::MoveHead { to_seq } => self.move_head(to_seq),
+            Input::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
+            Input::Undo { turn, wish } => self.undo(turn, &wish).await,
+            Input::Redo { wish } => self.redo(&wish).await,
             Input::Fork { seq } => self.fork(seq),
             Input::ActivateSkill { name, args } => self.activate_skill(&name, args),
         };
@@ -187,6 +208,11 @@ impl Session {
             self.surface.providers.connect(provider)?;
         }
         self.record(None, change.into())
+    }
+
+    fn mark(&mut self, mark: Label) -> Result<()> {
+        self.on_entry(mark.seq)?;
+        self.record(None, mark.into())
     }
 
     fn on_entry(&self, seq: u64) -> Result<()> {
@@ -206,57 +232,6 @@ impl Session {
             return Ok(());
         }
         self.record(None, plan.into())
-    }
-
-    fn move_head(&mut self, to_seq: Option<u64>) -> Result<()> {
-        if let Some(seq) = to_seq {
-            self.on_entry(seq)?;
-        }
-        self.record(None, HeadMoved { to_seq, reason: "rewind".into() }.into())
-    }
-
-    fn fork(&mut self, seq: u64) -> Result<()> {
-        self.on_entry(seq)?;
-        let path = self.history.path_of(seq);
-        let root = self.history.entries().iter().find_map(|e| {
-            if let Fact::SessionFork(it) = &e.fact { Some(it.fork_root_session_id.clone()) } else { None }
-        });
-        let id = SessionId::now();
-        let mut log = Log::create(&self.surface.log_path(&id), id.clone())?;
-        let Settings { provider, model, effort, mode, name } = self.history.settings.clone();
-        let started = crate::event::SessionStarted { provider, model, effort, mode, ..self.history.started.clone() };
-        log.append(None, started.into())?;
-        let fork = SessionFork {
-            parent_session_id: self.id.to_string(),
-            fork_root_session_id: root.unwrap_or_else(|| self.id.to_string()),
-            forked_to_seq: seq,
-            strategy: "replay_v1".into(),
-        };
-        log.append(None, fork.into())?;
-        if name.is_some() {
-            log.append(None, SettingsChanged { name, ..SettingsChanged::default() }.into())?;
-        }
-        self.copy_path(&mut log, &path)?;
-        log.sync()?;
-        self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
-        Ok(())
-    }
-
-    /// Numbers are given anew, so what names one is told the new.
-    fn copy_path(&self, log: &mut Log, path: &[Arc<Entry>]) -> Result<()> {
-        let first = log.next_seq();
-        for entry in path {
-            let mut fact = entry.fact.clone();
-            if let Fact::HistoryCompaction(it) = &mut fact {
-                let kept = path.partition_point(|e| e.seq < it.kept_from_seq);
-                it.kept_from_seq = first + kept as u64;
-            }
-            log.append(None, fact)?;
-        }
-        if !self.history.plan.is_empty() {
-            log.append(None, PlanUpdated { items: self.history.plan.clone() }.into())?;
-        }
-        Ok(())
     }
 
     fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
@@ -291,6 +266,7 @@ impl Session {
         let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
         self.draft.clear();
         self.work = Some(Work {
+            job: Job::Turn,
             task: tokio::spawn(turn.run()),
             reports,
             steered,
@@ -339,6 +315,7 @@ impl Session {
                 let _ = reply.send(self.compact(Trigger::Overflow, None, false));
             }
             Some(Report::Done(outcome)) => self.end_turn(outcome),
+            Some(Report::Summarized(text)) => self.summarized(text).await,
             // A panic closed the channel before the Turn could say how it ended.
             None => self.end_turn(Outcome::failed(Error::new(
                 Code::CommandFailed,
@@ -415,6 +392,11 @@ impl Session {
         work.reports.close();
         work.task.abort();
         let _ = (&mut work.task).await;
+        if let Job::Move(_) = work.job {
+            self.notice(Severity::Info, "NOT_MOVED", "the conversation stays where it was".into());
+            self.set_status(Status::Idle);
+            return;
+        }
         let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
         self.record_end(
             &work,
@@ -425,9 +407,17 @@ impl Session {
 
     fn end_turn(&mut self, outcome: Outcome) {
         let Some(work) = self.work.take() else { return };
-        self.record_end(&work, outcome);
+        if let Job::Turn = work.job {
+            self.record_end(&work, outcome);
+        } else if let Some(error) = outcome.error {
+            self.publish(Event::Live(Live::Refused(error.body())));
+        }
         self.set_status(Status::Idle);
-        // What came too late to join this Turn starts the next.
+        self.begin_next();
+    }
+
+    /// What came too late to join the work that has ended starts the next Turn.
+    fn begin_next(&mut self) {
         let next = self.steer.pop_front().or_else(|| self.follow_up.pop_front());
         if let Some(text) = next {
             self.publish_queue();
@@ -479,6 +469,13 @@ impl Session {
 
     // ─── What is recorded, and who hears of it ───
 
+    fn writable(&self) -> Result<()> {
+        match &self.pen {
+            Pen::Writes(_) => Ok(()),
+            Pen::ReadsOnly(why) => Err(why.clone()),
+        }
+    }
+
     fn record(&mut self, turn: Option<u32>, fact: Fact) -> Result<()> {
         let log = match &mut self.pen {
             Pen::Writes(log) => log,
@@ -491,9 +488,30 @@ impl Session {
             log.take_back();
             return Err(e);
         }
+        self.indexed.summary.take(&entry);
         self.history.append(Arc::clone(&entry));
+        // The index is behind while a Turn runs, and is read on from the Log by whoever lists then.
+        if matches!(entry.fact, Fact::TurnEnded(_)) {
+            self.index();
+        }
         self.publish(Event::Recorded(entry));
         Ok(())
+    }
+
+    fn index(&mut self) {
+        if let Pen::Writes(log) = &self.pen {
+            self.indexed.position = log.position();
+            self.indexed.summary.bytes = self.indexed.position.bytes;
+            self.indexed.keep(&self.surface.logs);
+        }
+    }
+
+    fn notice(&mut self, severity: Severity, code: &str, message: String) {
+        self.publish(Event::Live(Live::Notice { severity, code: code.to_owned(), message }));
+    }
+
+    fn publish_all(&mut self, news: impl IntoIterator<Item = Live>) {
+        news.into_iter().for_each(|live| self.publish(Event::Live(live)));
     }
 
     fn publish(&mut self, event: Event) {
@@ -535,12 +553,15 @@ impl Session {
     }
 
     /// Opening pixir and closing it again leaves nothing behind.
-    fn discard_if_empty(&self) {
+    fn discard_if_empty(&self) -> bool {
         if let Pen::Writes(log) = &self.pen
             && !self.history.entries().iter().any(|e| e.fact.is_conversation())
         {
             let _ = std::fs::remove_file(log.path());
+            let _ = std::fs::remove_dir_all(self.surface.place(&self.id).own_folder());
+            return true;
         }
+        false
     }
 }
 
@@ -562,6 +583,8 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::SessionFork(_)
         | Fact::ToolResult(_)
         | Fact::HeadMoved(_)
+        | Fact::BranchSummary(_)
+        | Fact::FilesRestored(_)
         | Fact::TurnEnded(_) => true,
         Fact::SettingsChanged(_)
         | Fact::Reasoning(_)
@@ -570,6 +593,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::Label(_)
+        | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => false,
     }
 }

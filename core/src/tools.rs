@@ -15,6 +15,7 @@ use crate::error::{Code, Error, Result, nearest};
 use crate::event::{FileChange, Plan, PlanItem};
 use crate::permissions::Action;
 use crate::present::{Capture, Overflow};
+use crate::scan::Shadow;
 use crate::workspace::Workspace;
 
 mod bash; // run a command line
@@ -101,6 +102,8 @@ pub struct Context {
     pub progress: Option<mpsc::Sender<String>>,
     /// Nobody waits for it any more.
     pub cancel: Cancel,
+    /// The workspace as it was last seen.
+    pub(crate) shadow: Arc<Shadow>,
     /// What the child process may see of the environment.
     pub environment: Arc<[(String, String)]>,
 }

@@ -1,10 +1,10 @@
 //! Branches of one conversation, read from its History and never stored.
 
-use crate::event::Fact;
+use crate::event::{Fact, FilesRestored, RestoreReason};
 use crate::history::{History, starts_turn};
 
 /// One Turn in the tree: a request and where its answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Node {
     /// The entry of the request.
     pub seq: u64,
@@ -22,8 +22,14 @@ pub struct Node {
     pub on_path: bool,
     /// The head is in it.
     pub is_head: bool,
-    /// The name that a person gave it.
+    /// The name that a person gave it, or an entry of it.
     pub label: Option<String>,
+    /// It, or an entry of it, is pinned.
+    pub pinned: bool,
+    /// Files that tools changed in it.
+    pub files: u32,
+    /// The entry before its request.
+    pub before: Option<u64>,
 }
 
 /// The Turns in reading order: the branch with the head first, a line of single children kept flat.
@@ -35,7 +41,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
         let parent = history.parent(entry.seq);
         let parent_turn = parent.and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1);
         let own = match parent_turn {
-            Some(turn) if !starts_turn(&entry.fact) => turn,
+            Some(turn) if !starts_turn(&entry.fact) && !stands_alone(&entry.fact) => turn,
             _ => {
                 turns.push(Turn { parent: parent_turn, node: blank(entry.seq), children: Vec::new() });
                 let new = turns.len() - 1;
@@ -51,6 +57,12 @@ pub fn nodes(history: &History) -> Vec<Node> {
         match &entry.fact {
             Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
             Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("/skill {} {}", it.name, it.args),
+            Fact::BranchSummary(it) => {
+                node.text = "[summary of the branch that was left]".into();
+                node.answer.clone_from(&it.summary);
+            }
+            Fact::FilesRestored(it) => node.text = restored(it),
+            Fact::ToolResult(it) => node.files += u32::try_from(it.changes.len()).unwrap_or(u32::MAX),
             Fact::HistoryCompaction(_) if node.text.is_empty() => node.text = "[compaction]".into(),
             Fact::AssistantMessage(it) => node.answer.clone_from(&it.text),
             Fact::ToolCall(_) => node.tool_calls += 1,
@@ -58,14 +70,31 @@ pub fn nodes(history: &History) -> Vec<Node> {
         }
     }
     mark_path(history, &mut turns, &owner);
-    for entry in history.entries() {
-        if let Fact::Label(it) = &entry.fact
-            && let Ok(at) = owner.binary_search_by_key(&it.seq, |(s, _)| *s)
-        {
-            turns[owner[at].1].node.label = Some(it.text.clone()).filter(|t| !t.is_empty());
+    for (seq, own) in &owner {
+        let (mark, node) = (history.mark(*seq), &mut turns[*own].node);
+        node.pinned |= mark.pinned.is_some();
+        if mark.text.is_some() {
+            node.label = mark.text;
         }
     }
+    for turn in &mut turns {
+        turn.node.before = history.parent(turn.node.seq);
+    }
     in_reading_order(turns)
+}
+
+/// It is no Turn, and belongs to none: it was done between two.
+fn stands_alone(fact: &Fact) -> bool {
+    matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
+}
+
+fn restored(it: &FilesRestored) -> String {
+    let files = if it.changes.len() == 1 { "1 file".to_owned() } else { format!("{} files", it.changes.len()) };
+    match (it.reason, it.of_turn) {
+        (RestoreReason::Undo, Some(turn)) => format!("[undo of turn {turn}: {files}]"),
+        (RestoreReason::Redo, Some(turn)) => format!("[redo of turn {turn}: {files}]"),
+        _ => format!("[{files} set back]"),
+    }
 }
 
 struct Turn {
@@ -85,6 +114,9 @@ fn blank(seq: u64) -> Node {
         on_path: false,
         is_head: false,
         label: None,
+        pinned: false,
+        files: 0,
+        before: None,
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) enum Report {
     Ask { approval: Approval, reply: oneshot::Sender<Decision> },
     /// The Provider refused the request as too long.
     Compact { reply: oneshot::Sender<Result<(), Error>> },
+    /// What was asked to be summed up is, with the model that did it; or why not.
+    Summarized(Result<(String, String), Error>),
     /// It is over.
     Done(Outcome),
 }
@@ -98,7 +100,7 @@ impl Turn {
         Turn {
             reports,
             steered,
-            outputs: surface.outputs(id),
+            outputs: surface.place(id).outputs(),
             surface: surface.clone(),
             next_output: AtomicU64::new(entries as u64),
             began: Instant::now(),
@@ -288,6 +290,7 @@ impl Turn {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             progress: None,
             cancel: Cancel::default(),
+            shadow: Arc::clone(&self.surface.shadow),
             environment: Arc::clone(&self.surface.environment),
         }
     }

@@ -206,10 +206,11 @@ impl Workspace {
     }
 
     /// Replaces or makes a file in one step: it holds the old bytes or the new, never anything between.
+    /// Returns its permission bits.
     ///
     /// # Errors
     /// `WRITE_FAILED` when the target is a symlink or no regular file or the disk refuses, `OUTSIDE_WORKSPACE`.
-    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<()> {
+    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<u32> {
         self.check_writable(at)?;
         let failed = |e: &io::Error| self.io("write", at, e);
         let parent = at.path.parent().unwrap_or(Path::new(""));
@@ -220,7 +221,7 @@ impl Workspace {
             .map_err(|e| failed(&e))?;
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
         let temporary = format!(".pixir-{:x}.tmp", uuid::Uuid::now_v7().as_u128());
-        let write = || -> io::Result<()> {
+        let write = || -> io::Result<u32> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = folder.open_with(&temporary, &options)?;
@@ -229,12 +230,30 @@ impl Workspace {
                 file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
             }
             file.sync_all()?;
-            folder.rename(&temporary, &folder, name)
+            let mode = file.metadata()?.mode() & 0o777;
+            folder.rename(&temporary, &folder, name)?;
+            Ok(mode)
         };
         write().map_err(|e| {
             let _ = folder.remove_file(&temporary);
             failed(&e)
         })
+    }
+
+    /// Removes a regular file, and the folders above it that are empty then.
+    ///
+    /// # Errors
+    /// As [`Workspace::replace`].
+    pub fn remove(&self, at: &Inside) -> Result<()> {
+        self.check_writable(at)?;
+        self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
+        for folder in at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            // A folder with something in it is not removed.
+            if self.dir.remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Fails for what [`Workspace::replace`] would refuse, before a person is asked about it.

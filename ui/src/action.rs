@@ -1,7 +1,10 @@
 //! Every verb of the interface, once: its default keys, its words for the help.
 
-use pixir_core::event::Mode;
+use pixir_core::event::{Mode, RestorePlan};
+use pixir_core::input::Wish;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::update::travel::Going;
 
 /// What a person can do.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,11 +42,21 @@ pub(crate) enum Action {
     Theme(String),
     PreviewTheme(String),
     Skill(String),
-    MoveHead(Option<u64>),
-    /// Goes back to before this prompt, which returns to the composer.
-    EditPrompt {
-        before: Option<u64>,
+    /// Somewhere else in the conversation.
+    Go(Going),
+    GoWithoutFiles,
+    /// Sets files back as this plan says.
+    Restore {
+        plan: Box<RestorePlan>,
+        wish: Wish,
+    },
+    Label {
+        seq: u64,
         text: String,
+    },
+    Pin {
+        seqs: Vec<u64>,
+        pinned: bool,
     },
     Fork(u64),
     ApplyCompaction,

@@ -17,6 +17,7 @@ use crate::view;
 
 pub(crate) mod diff; // what was changed
 pub(crate) mod picker; // one of many
+pub(crate) mod restore; // files that are to be set back
 pub(crate) mod tree; // turns and branches
 
 /// A layer.
@@ -27,6 +28,7 @@ pub(crate) enum Overlay {
     Approval(Box<Approval>, Page),
     Compaction(Box<HistoryCompaction>, Page),
     Tree(tree::TreeView),
+    Restore(restore::RestoreView),
     Diff(diff::DiffView),
     Picker(picker::Picker),
 }
@@ -118,6 +120,7 @@ impl Overlay {
                 }
             },
             Overlay::Tree(tree) => tree.key(key),
+            Overlay::Restore(restore) => restore.key(key),
             Overlay::Diff(diff) => diff.key(key),
             Overlay::Picker(picker) => picker.key(key),
         }
@@ -128,6 +131,7 @@ impl Overlay {
         match self {
             Overlay::Help(page) | Overlay::Approval(_, page) | Overlay::Compaction(_, page) => page.scroll(by),
             Overlay::Tree(tree) => tree.select(by.signum()),
+            Overlay::Restore(restore) => restore.select(by.signum()),
             Overlay::Diff(diff) => diff.scroll(by),
             Overlay::Picker(picker) => picker.select(by.signum()),
         }
@@ -163,6 +167,7 @@ impl Overlay {
                 page.draw(frame, inner, &lines);
             }
             Overlay::Tree(tree) => tree.draw(frame, area, theme),
+            Overlay::Restore(restore) => restore.draw(frame, area, theme),
             Overlay::Diff(diff) => diff.draw(frame, area, theme),
             Overlay::Picker(picker) => picker.draw(frame, area, theme),
         }

@@ -23,7 +23,7 @@ pub(crate) struct Slash {
     pub(crate) when: When,
 }
 
-pub(crate) const COMMANDS: [Slash; 14] = [
+pub(crate) const COMMANDS: [Slash; 16] = [
     Slash {
         name: "compact",
         args: "[keep in mind]",
@@ -75,6 +75,13 @@ pub(crate) const COMMANDS: [Slash; 14] = [
         does: "closes the session",
         when: When::Always,
     },
+    Slash {
+        name: "redo",
+        args: "",
+        about: "Bring back what the last undo took away; shown before it is done",
+        does: "Redo{dry_run}, then Redo{}",
+        when: When::Idle,
+    },
     Slash { name: "rename", args: "<name>", about: "Name this session", does: "Set{name}", when: When::Always },
     Slash {
         name: "resume",
@@ -95,8 +102,15 @@ pub(crate) const COMMANDS: [Slash; 14] = [
         name: "tree",
         args: "",
         about: "Turns and branches: go back, edit, fork",
-        does: "MoveHead{to_seq} or Fork{seq}",
+        does: "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}",
         when: When::Always,
+    },
+    Slash {
+        name: "undo",
+        args: "[turn]",
+        about: "Take back what a turn changed in files; shown before it is done",
+        does: "Undo{dry_run}, then Undo{}",
+        when: When::Idle,
     },
 ];
 

@@ -14,6 +14,7 @@ use crate::render::highlight::Highlighter;
 use crate::render::markdown::Look;
 use crate::theme::{Depth, Theme};
 use crate::transcript::{LayoutKey, Transcript};
+use crate::update::travel::Going;
 use crate::viewport::Viewport;
 
 /// How long a question must have been on the screen before a key can answer it.
@@ -114,6 +115,8 @@ pub(crate) struct State {
     /// Tokens of the model's window.
     pub(crate) window: Option<u64>,
     pub(crate) repaint: bool,
+    /// Where the person wants to go in the conversation, until it is known what becomes of the files.
+    pub(crate) going: Option<Going>,
     /// What `/compact` was told to keep in mind, until it is applied.
     pub(crate) instructions: Option<String>,
 }
@@ -151,6 +154,7 @@ impl State {
             waiting: Vec::new(),
             window: None,
             repaint: false,
+            going: None,
             instructions: None,
         }
     }
@@ -195,6 +199,7 @@ impl State {
         self.transcript = Transcript::default();
         self.viewport.reset();
         self.overlays.clear();
+        self.going = None;
         self.questions.clear();
         self.queue = Queue::default();
         self.status = Status::Idle;

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{
-    Delivery, Fact, HistoryCompaction, PlanItem, Severity, ToolResult, TurnEnded, TurnStatus, Verdict,
+    BranchSummary, Delivery, Fact, FilesRestored, HistoryCompaction, PlanItem, Severity, ToolResult, TurnEnded,
+    TurnStatus, Verdict,
 };
 use ratatui::text::Line;
 
@@ -15,16 +16,32 @@ use crate::render::markdown::settled;
 /// One thing that happened.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
-    User { text: String, delivery: Delivery },
-    Assistant { text: String, partial: bool },
-    Thinking { text: String },
+    User {
+        text: String,
+        delivery: Delivery,
+    },
+    Assistant {
+        text: String,
+        partial: bool,
+    },
+    Thinking {
+        text: String,
+    },
     Tool(Box<ToolCell>),
     Plan(Vec<PlanItem>),
-    Skill { name: String },
+    Skill {
+        name: String,
+    },
     Compaction(Box<HistoryCompaction>),
+    /// What was done on a branch that was left.
+    Branch(Box<BranchSummary>),
+    Restored(Box<FilesRestored>),
     Ended(Box<TurnEnded>),
     Error(Box<ErrorBody>),
-    Notice { severity: Severity, text: String },
+    Notice {
+        severity: Severity,
+        text: String,
+    },
 }
 
 /// A tool call and what came of it.
@@ -136,6 +153,13 @@ impl Transcript {
             Fact::PlanUpdated(it) => self.push(Cell::Plan(it.items.clone())),
             Fact::SkillActivation(it) => self.push(Cell::Skill { name: it.name.clone() }),
             Fact::HistoryCompaction(it) => self.push(Cell::Compaction(Box::new(it.clone()))),
+            Fact::BranchSummary(it) => self.push(Cell::Branch(Box::new(it.clone()))),
+            Fact::FilesRestored(it) => self.push(Cell::Restored(Box::new(it.clone()))),
+            Fact::LogRepaired(it) => {
+                let text =
+                    format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
+                self.push(Cell::Notice { severity: Severity::Warning, text });
+            }
             Fact::TurnEnded(it) => {
                 self.draft = Draft::default();
                 if it.status != TurnStatus::Completed {

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{Entry, Fact, Live, Mode, SettingsChanged, Severity, Status, TurnStatus};
-use pixir_core::harness::Summary;
 use pixir_core::history::History;
 use pixir_core::skills::Skill;
+use pixir_core::store::Summary;
 use pixir_core::{Decision, Event, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use std::sync::Arc;
 use crate::action::{Action, Context, of_key};
 use crate::overlay::diff::DiffView;
 use crate::overlay::picker::{Kind, Picker};
-use crate::overlay::tree::TreeView;
 use crate::overlay::{Overlay, Page, Reply};
 use crate::slash::{self, When};
 use crate::state::{Connection, Effect, Primed, Question, Queue, State};
 use crate::theme::Theme;
 use crate::transcript::{Cell, Transcript};
+
+pub(crate) mod travel; // going elsewhere in the conversation; undo and redo
 
 // ─── The person did ───
 
@@ -32,7 +33,10 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     state.toast = None;
     // A plan that has just come up is not applied by an Enter that was meant for something else.
     let fresh = state.layer_since.is_none_or(|(_, since)| since.elapsed() < state.arming);
-    if fresh && key.code == KeyCode::Enter && matches!(state.overlays.last(), Some(Overlay::Compaction(..))) {
+    if fresh
+        && key.code == KeyCode::Enter
+        && matches!(state.overlays.last(), Some(Overlay::Compaction(..) | Overlay::Restore(_)))
+    {
         return Vec::new();
     }
     if let Some(overlay) = state.overlays.last_mut() {
@@ -158,7 +162,7 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::Repaint => state.repaint = true,
         Action::Help => state.overlays.push(Overlay::help()),
-        Action::Tree => return open_tree(state),
+        Action::Tree => return travel::open_tree(state),
         Action::Diff => {
             state.overlays.push(Overlay::Diff(DiffView::default()));
             return vec![Effect::LoadDiffs];
@@ -206,12 +210,12 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
             state.composer.set(&format!("/skill {name} "));
             state.say("add a task, or press Enter to activate it alone");
         }
-        Action::MoveHead(to_seq) => return vec![Effect::Send(Input::MoveHead { to_seq })],
-        Action::EditPrompt { before, text } => {
-            // A draft that is replaced can be brought back with Up.
-            state.composer.take();
-            state.composer.set(&text);
-            return vec![Effect::Send(Input::MoveHead { to_seq: before })];
+        Action::Go(going) => return travel::go(state, going),
+        Action::GoWithoutFiles => return travel::arrive(state, None),
+        Action::Restore { plan, wish } => return travel::restore(state, &plan, wish),
+        Action::Label { seq, text } => return vec![Effect::Send(Input::Label { seq, text })],
+        Action::Pin { seqs, pinned } => {
+            return seqs.into_iter().map(|seq| Effect::Send(Input::Pin { seq, pinned })).collect();
         }
         Action::Fork(seq) => return vec![Effect::Send(Input::Fork { seq })],
         Action::ApplyCompaction => {
@@ -288,7 +292,7 @@ fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
         return Vec::new();
     }
     if primed == Primed::Tree {
-        return open_tree(state);
+        return travel::open_tree(state);
     }
     state.primed = Primed::Tree;
     Vec::new()
@@ -335,11 +339,6 @@ fn allow_always(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     allow(state, Decision::AllowAlways)
-}
-
-fn open_tree(state: &mut State) -> Vec<Effect> {
-    state.overlays.push(Overlay::Tree(TreeView::new(&state.history)));
-    vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
 }
 
 fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
@@ -431,7 +430,9 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
             state.instructions = Some(rest.to_owned()).filter(|r| !r.is_empty());
             vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
         }
-        "tree" => open_tree(state),
+        "tree" => travel::open_tree(state),
+        "undo" => travel::undo(state, rest),
+        "redo" => travel::redo(),
         "fork" => match state.history.head() {
             Some(seq) => vec![Effect::Send(Input::Fork { seq })],
             None => {
@@ -512,6 +513,11 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             }
         }
         Fact::SettingsChanged(it) => state.say(settings_told(it)),
+        Fact::Label(_) => {
+            if let Some(Overlay::Tree(tree)) = state.overlays.last_mut() {
+                tree.refresh(&state.history);
+            }
+        }
         _ => {}
     }
     let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
@@ -565,6 +571,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
         }
+        Live::RestorePlanned(plan) => return travel::planned(state, plan),
         Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);
@@ -597,7 +604,7 @@ pub(crate) fn on_diffs(state: &mut State, turn: Vec<FileDiff>, session: Vec<File
 pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Option<&str>) {
     match (state.overlays.last_mut(), forks_of) {
         (Some(Overlay::Tree(tree)), Some(parent)) => {
-            tree.set_forks(sessions.iter().filter(|s| s.forked_from.as_deref() == Some(parent)))
+            tree.set_family(sessions, parent);
         }
         (Some(Overlay::Picker(picker)), None) if picker.kind == Kind::Sessions => {
             picker.sessions(sessions, state.session.as_ref().map(|id| id.as_str()))

@@ -101,10 +101,16 @@ facts! {
     SessionFork = "session_fork", false;
     /// The conversation continues from an earlier entry.
     HeadMoved = "head_moved", false;
+    /// What was done on a branch that the conversation has left, told to the model where it goes on.
+    BranchSummary = "branch_summary", true;
+    /// Files that were set to how they had been.
+    FilesRestored = "files_restored", true;
     /// A name or a pin that a person put on an entry.
     Label = "label", false;
     /// The one end of a Turn.
     TurnEnded = "turn_ended", false;
+    /// It stands where a damaged line was, which a repair has put aside.
+    LogRepaired = "log_repaired", false;
 }
 
 /// The first line of every Log: what the Session began with.
@@ -321,6 +327,12 @@ pub struct FileChange {
     /// The blob of the bytes after; absent for a deleted file, and where they could not be captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_blob: Option<String>,
+    /// Permission bits before, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_mode: Option<u32>,
+    /// Permission bits after, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_mode: Option<u32>,
     /// Lines added, where both sides are known text.
     #[serde(default)]
     pub added: u64,
@@ -523,6 +535,9 @@ pub struct HistoryCompaction {
     pub tokens_after: u64,
     /// Entries of the path that the model no longer reads.
     pub entries_dropped: u64,
+    /// Pinned entries of the dropped part, which stand in the summary word for word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<u64>,
 }
 
 /// Where this Session came from.
@@ -547,13 +562,84 @@ pub struct HeadMoved {
     pub reason: String,
 }
 
-/// A name or a pin that a person put on an entry.
+/// What was done on a branch that the conversation has left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchSummary {
+    /// How it was made: `deterministic`, or `model`.
+    pub strategy: String,
+    /// The head that was left.
+    pub from_seq: u64,
+    /// The last entry that both branches share; null when they share none.
+    pub common_seq: Option<u64>,
+    /// What the model reads.
+    pub summary: String,
+    /// Files that were changed on the branch.
+    #[serde(default)]
+    pub files_modified: Vec<String>,
+    /// The model that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Why files were set to how they had been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreReason {
+    /// A Turn's changes were taken back.
+    Undo,
+    /// What an undo took back was done again.
+    Redo,
+    /// The conversation goes on from an earlier entry, and the files with it.
+    Rewind,
+}
+
+/// Files that were set to how they had been.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesRestored {
+    /// Why.
+    pub reason: RestoreReason,
+    /// The Turn whose changes were taken back or done again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_turn: Option<u32>,
+    /// The entry whose files they are now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_seq: Option<u64>,
+    /// What was done to each.
+    pub changes: Vec<FileChange>,
+    /// Files that were left as they are, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftFile>,
+}
+
+/// A file that a restore did not touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftFile {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+/// It stands where a damaged line was, which a repair has put aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogRepaired {
+    /// What was wrong with the line.
+    pub reason: String,
+    /// The file beside the Log that holds it as it was before the repair.
+    pub quarantine: String,
+}
+
+/// A name or a pin that a person put on an entry; only what changed is present.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// The entry.
     pub seq: u64,
     /// Its name; empty takes the name away.
-    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether it is pinned: a pinned entry survives every compaction word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 /// How a Turn ended.

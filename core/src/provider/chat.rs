@@ -25,6 +25,10 @@ impl Chat {
 }
 
 impl Provider for Chat {
+    fn body(&self, request: &Request) -> Value {
+        body(request)
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a Request,

@@ -119,11 +119,11 @@ impl Providers {
         }
     }
 
-    /// Finds what is configured and chooses. Only when nothing is, the usual local ports are tried.
+    /// What is configured, without choosing and without asking anybody.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`, `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`: what was wished cannot be had, and what can.
-    pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
+    /// `CONFIG_INVALID`.
+    pub fn configured(config: &Config, around: &Surroundings) -> Result<Providers> {
         let mut it = Providers {
             known: BTreeMap::from([("demo".to_owned(), Definition::Given(Arc::new(Unconnected)))]),
             windows: config.models.iter().filter_map(|(name, model)| Some((name.clone(), model.window?))).collect(),
@@ -143,6 +143,15 @@ impl Providers {
             let endpoint = Endpoint::new(&server.base_url, key, server.api_key_env.clone())?;
             it.known.insert(name.clone(), Definition::Server { dialect: Dialect::parse(&server.dialect)?, endpoint });
         }
+        Ok(it)
+    }
+
+    /// Finds what is configured and chooses. Only when nothing is, the usual local ports are tried.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID`, `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`: what was wished cannot be had, and what can.
+    pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
+        let mut it = Providers::configured(config, around)?;
         it.choose(wishes, config, around).await?;
         Ok(it)
     }

@@ -23,6 +23,10 @@ impl Responses {
 }
 
 impl Provider for Responses {
+    fn body(&self, request: &Request) -> Value {
+        body(request)
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a Request,
@@ -41,7 +45,7 @@ impl Provider for Responses {
     }
 }
 
-fn body(request: &Request) -> Value {
+pub(crate) fn body(request: &Request) -> Value {
     let mut input = Vec::with_capacity(request.items.len() + 1);
     if !request.context.is_empty() {
         input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));

@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::blobs::Blobs;
 use crate::event::SessionId;
 use crate::provider::choose::Providers;
+use crate::scan::Shadow;
 use crate::skills::{self, Skill};
+use crate::store::Place;
 use crate::tools::Registry;
 use crate::workspace::Workspace;
 
@@ -43,6 +45,8 @@ pub(crate) struct Surface {
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     pub(crate) options: Options,
+    /// The workspace as its commands last saw it; each Session has its own.
+    pub(crate) shadow: Arc<Shadow>,
 }
 
 impl Surface {
@@ -50,12 +54,8 @@ impl Surface {
         skills::find(self.workspace.root(), self.user_folder.as_deref())
     }
 
-    /// The folder for outputs of a Session that were too long to show.
-    pub(crate) fn outputs(&self, id: &SessionId) -> PathBuf {
-        self.logs.join(id.as_str()).join("out")
-    }
-
-    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
-        self.logs.join(format!("{id}.ndjson"))
+    /// Where a Session of this workspace lies.
+    pub(crate) fn place(&self, id: &SessionId) -> Place {
+        Place::new(&self.logs, id.clone())
     }
 }

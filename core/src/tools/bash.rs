@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,7 +15,6 @@ use crate::event::Plan;
 use crate::permissions::{Action, shell};
 use crate::present::Capture;
 use crate::process::{self, Group};
-use crate::scan::Scan;
 
 /// Seconds that a command may take, unless asked otherwise.
 const TIMEOUT: u64 = 120;
@@ -80,11 +80,16 @@ impl Tool for Bash {
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
         Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
             let safety = if reads_only { unasked(ctx.workspace.root()) } else { Vec::new() };
-            let before = if reads_only { None } else { Some(Scan::take(ctx.workspace.root()).await) };
+            if !reads_only {
+                let (shadow, ctx) = (Arc::clone(&ctx.shadow), ctx.clone());
+                let _ = tokio::task::spawn_blocking(move || shadow.look(&ctx)).await;
+            }
             let mut output = run(&command, &folder, limit, safety, &ctx).await?;
-            if let Some(before) = before {
-                output.changes = before.changes_since(&ctx).await;
-                if before.is_cut() {
+            if !reads_only {
+                let (shadow, looking) = (Arc::clone(&ctx.shadow), ctx.clone());
+                let changes = tokio::task::spawn_blocking(move || shadow.changes(&looking)).await;
+                output.changes = changes.unwrap_or_default();
+                if ctx.shadow.is_cut() {
                     output.stdout.push(b"note: this workspace has too many files to watch; not every change of this command is known\n");
                 }
             }

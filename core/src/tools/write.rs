@@ -68,15 +68,17 @@ pub(super) fn replacing(would: &str, ctx: &Context, at: &Inside, after: Vec<u8>)
                 )
                 .with("input", shown));
             }
-            ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
-            let change = changes::record(&ctx.blobs, &shown, before.as_ref().map(|b| b.bytes.as_slice()), Some(&after))
-                .map_err(|e| {
-                    Error::new(
-                        Code::WriteFailed,
-                        format!("{shown} was written, but its earlier version could not be kept: {e}"),
-                        "check the state folder (pixir doctor)",
-                    )
-                })?;
+            // The earlier version is safe before it is replaced.
+            let unkept = |e: std::io::Error| {
+                Error::new(
+                    Code::WriteFailed,
+                    format!("{shown} was left as it is, because its earlier version cannot be kept: {e}"),
+                    "check the state folder (pixir doctor)",
+                )
+            };
+            let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
+            let mut change = changes::record(&ctx.blobs, &shown, old, Some((&after, 0))).map_err(unkept)?;
+            change.after_mode = Some(ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?);
             let verb = if before.is_some() { "Replaced" } else { "Created" };
             let mut output = Output::text(
                 &ctx,

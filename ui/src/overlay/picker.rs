@@ -3,8 +3,8 @@
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::event::Mode;
-use pixir_core::harness::Summary;
 use pixir_core::skills::Skill;
+use pixir_core::store::Summary;
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -106,7 +106,7 @@ impl Picker {
             .iter()
             .filter(|s| Some(s.id.as_str()) != current)
             .map(|s| Row {
-                label: s.first_prompt.clone(),
+                label: s.title().to_owned(),
                 detail: format!("{}  {}", s.last_activity.get(..16).unwrap_or_default().replace('T', " "), s.id),
                 action: Action::Resume(s.id.clone()),
                 preview: None,

@@ -1,10 +1,11 @@
 //! Turns and branches: go back, edit a prompt again, fork.
 
-use pixir_core::harness::Summary;
-use pixir_core::history::History;
+use pixir_core::history::{History, Jump};
+use pixir_core::input::Summarize;
+use pixir_core::store::Summary;
 use pixir_core::tree::{self, Node};
 use ratatui::Frame;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
@@ -13,6 +14,7 @@ use crate::action::Action;
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, wrap};
 use crate::theme::Theme;
+use crate::update::travel::Going;
 
 /// Columns from which there is room for a preview.
 const WIDE: u16 = 90;
@@ -21,26 +23,62 @@ const WIDE: u16 = 90;
 #[derive(Debug)]
 pub(crate) struct TreeView {
     nodes: Vec<Node>,
-    /// The entry before each node's request: where editing it again goes back to.
-    before: Vec<Option<u64>>,
-    forks: Vec<(String, String)>,
+    /// Where the head was before it was moved last.
+    back: Option<Jump>,
+    family: Vec<Relative>,
     chosen: usize,
+    summarize: Summarize,
+    /// The name that is being typed for the chosen node.
+    naming: Option<String>,
+}
+
+/// Another Session that shares a part of this conversation.
+#[derive(Debug)]
+struct Relative {
+    id: String,
+    text: String,
 }
 
 impl TreeView {
     pub(crate) fn new(history: &History) -> TreeView {
         let nodes = tree::nodes(history);
-        let before = nodes.iter().map(|node| history.parent(node.seq)).collect();
         let chosen = nodes.iter().position(|node| node.is_head).unwrap_or(0);
-        TreeView { nodes, before, forks: Vec::new(), chosen }
+        TreeView {
+            nodes,
+            back: history.jumps().last().copied(),
+            family: Vec::new(),
+            chosen,
+            summarize: Summarize::No,
+            naming: None,
+        }
     }
 
-    pub(crate) fn set_forks<'a>(&mut self, forks: impl Iterator<Item = &'a Summary>) {
-        self.forks = forks.map(|it| (it.id.clone(), it.first_prompt.clone())).collect();
+    /// Names and pins have changed.
+    pub(crate) fn refresh(&mut self, history: &History) {
+        self.nodes = tree::nodes(history);
+    }
+
+    /// Forks of this Session, and what it was forked from.
+    pub(crate) fn set_family(&mut self, sessions: &[Summary], own: &str) {
+        let me = sessions.iter().find(|it| it.id == own);
+        let parent = me.and_then(|it| it.forked_from.as_deref());
+        self.family = sessions
+            .iter()
+            .filter_map(|it| {
+                let how = if Some(it.id.as_str()) == parent {
+                    "forked from".to_owned()
+                } else if it.forked_from.as_deref() == Some(own) {
+                    it.forked_at.map_or("fork".to_owned(), |seq| format!("fork at {seq}"))
+                } else {
+                    return None;
+                };
+                Some(Relative { id: it.id.clone(), text: format!("{how}  {}  {}", it.id, it.title()) })
+            })
+            .collect();
     }
 
     fn count(&self) -> usize {
-        self.nodes.len() + self.forks.len()
+        self.nodes.len() + self.family.len()
     }
 
     pub(crate) fn select(&mut self, by: isize) {
@@ -48,26 +86,37 @@ impl TreeView {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Reply::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.select(1),
-            KeyCode::PageUp => self.select(-10),
-            KeyCode::PageDown => self.select(10),
-            KeyCode::Home | KeyCode::Char('g') => self.chosen = 0,
-            KeyCode::End | KeyCode::Char('G') => self.chosen = self.count().saturating_sub(1),
-            KeyCode::Enter => return self.go(),
-            KeyCode::Char('e') => {
-                if let Some(node) = self.nodes.get(self.chosen) {
-                    return Reply::CloseAndAct(Action::EditPrompt {
-                        before: self.before[self.chosen],
-                        text: node.text.clone(),
-                    });
+        if self.naming.is_some() {
+            return self.name_key(key);
+        }
+        let node = self.nodes.get(self.chosen);
+        match (key.code, node) {
+            (KeyCode::Esc | KeyCode::Char('q'), _) => return Reply::Close,
+            (KeyCode::Up | KeyCode::Char('k'), _) => self.select(-1),
+            (KeyCode::Down | KeyCode::Char('j'), _) => self.select(1),
+            (KeyCode::PageUp, _) => self.select(-10),
+            (KeyCode::PageDown, _) => self.select(10),
+            (KeyCode::Home | KeyCode::Char('g'), _) => self.chosen = 0,
+            (KeyCode::End | KeyCode::Char('G'), _) => self.chosen = self.count().saturating_sub(1),
+            (KeyCode::Enter, _) => return self.enter(),
+            (KeyCode::Char('e'), Some(node)) => return self.go(node.before, Some(node.text.clone())),
+            (KeyCode::Char('b'), _) => {
+                if let Some(jump) = self.back {
+                    return self.go(jump.from, None);
                 }
             }
-            KeyCode::Char('f') => {
-                if let Some(node) = self.nodes.get(self.chosen) {
-                    return Reply::CloseAndAct(Action::Fork(node.end_seq));
+            (KeyCode::Char('f'), Some(node)) => return Reply::CloseAndAct(Action::Fork(node.end_seq)),
+            (KeyCode::Char('l'), Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
+            (KeyCode::Char('p'), Some(node)) => {
+                let mut seqs = vec![node.seq, node.end_seq];
+                seqs.dedup();
+                return Reply::Act(Action::Pin { seqs, pinned: !node.pinned });
+            }
+            (KeyCode::Char('s'), _) => {
+                self.summarize = match self.summarize {
+                    Summarize::No => Summarize::Deterministic,
+                    Summarize::Deterministic => Summarize::Model,
+                    Summarize::Model => Summarize::No,
                 }
             }
             _ => {}
@@ -75,21 +124,53 @@ impl TreeView {
         Reply::Stay
     }
 
-    fn go(&self) -> Reply {
+    fn name_key(&mut self, key: KeyEvent) -> Reply {
+        let Some(name) = &mut self.naming else { return Reply::Stay };
+        match key.code {
+            KeyCode::Esc => self.naming = None,
+            KeyCode::Backspace => drop(name.pop()),
+            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => name.push(c),
+            KeyCode::Enter => {
+                let text = self.naming.take().unwrap_or_default().trim().to_owned();
+                if let Some(node) = self.nodes.get(self.chosen) {
+                    return Reply::Act(Action::Label { seq: node.seq, text });
+                }
+            }
+            _ => {}
+        }
+        Reply::Stay
+    }
+
+    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Reply {
+        Reply::CloseAndAct(Action::Go(Going { to_seq, summarize: self.summarize, edit }))
+    }
+
+    fn enter(&self) -> Reply {
         match self.nodes.get(self.chosen) {
             // The head is there already.
             Some(node) if node.is_head => Reply::Close,
-            Some(node) => Reply::CloseAndAct(Action::MoveHead(Some(node.end_seq))),
-            None => match self.forks.get(self.chosen - self.nodes.len().min(self.chosen)) {
-                Some((id, _)) => Reply::CloseAndAct(Action::Resume(id.clone())),
+            Some(node) => self.go(Some(node.end_seq), None),
+            None => match self.family.get(self.chosen - self.nodes.len().min(self.chosen)) {
+                Some(relative) => Reply::CloseAndAct(Action::Resume(relative.id.clone())),
                 None => Reply::Stay,
             },
         }
     }
 
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
-        let inner =
-            panel(frame, area, "Tree", "Enter go on from there · e edit its prompt · f fork · Esc close", theme);
+        let keys = match (&self.naming, self.summarize) {
+            (Some(name), _) => format!("name: {}▏ Enter keep · Esc leave", plain(name)),
+            (None, summarize) => {
+                let summary = match summarize {
+                    Summarize::No => "s no summary",
+                    Summarize::Deterministic => "s summary from the log",
+                    Summarize::Model => "s summary by the model",
+                };
+                let back = if self.back.is_some() { " · b back" } else { "" };
+                format!("Enter go · e edit · f fork · l name · p pin · {summary}{back} · Esc close")
+            }
+        };
+        let inner = panel(frame, area, "Tree", &keys, theme);
         if self.count() == 0 {
             frame.render_widget(
                 Line::styled("no turns yet", theme.dim()),
@@ -117,13 +198,13 @@ impl TreeView {
         for (row, at) in (list.y..list.bottom()).zip(top..self.count()) {
             let line = match self.nodes.get(at) {
                 Some(node) => node_line(node, columns, theme),
-                None => {
-                    let (id, prompt) = &self.forks[at - self.nodes.len()];
-                    Line::from(vec![
-                        Span::styled("⑂ fork ", theme.fg(theme.tool)),
-                        Span::styled(fit(&format!("{id}  {prompt}"), columns.saturating_sub(7)), theme.fg(theme.text)),
-                    ])
-                }
+                None => Line::from(vec![
+                    Span::styled("⑂ ", theme.fg(theme.tool)),
+                    Span::styled(
+                        fit(&plain(&self.family[at - self.nodes.len()].text), columns.saturating_sub(2)),
+                        theme.fg(theme.text),
+                    ),
+                ]),
             };
             let area = Rect { y: row, height: 1, ..list };
             if at == self.chosen {
@@ -142,7 +223,13 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
         (false, false) => ("○ ", theme.dim()),
     };
     let label = node.label.as_ref().map_or(String::new(), |label| format!("[{label}] "));
-    let tools = if node.tool_calls > 0 { format!("  {} calls", node.tool_calls) } else { String::new() };
+    let count = |n: u32, one: &str| match n {
+        0 => String::new(),
+        1 => format!("  1 {one}"),
+        n => format!("  {n} {one}s"),
+    };
+    let pin = if node.pinned { "  pinned" } else { "" };
+    let tools = format!("{}{}{pin}", count(node.tool_calls, "call"), count(node.files, "change"));
     let room = columns.saturating_sub(indent.len() + 2 + tools.len());
     let text_style = if node.on_path { theme.fg(theme.text) } else { theme.dim() };
     Line::from(vec![

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Delivery, PlanItem, Severity, StepStatus, ToolResult, TurnStatus};
+use pixir_core::event::{
+    ChangeKind, Delivery, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult, TurnStatus,
+};
 use pixir_core::present::human_duration;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -62,6 +64,16 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
             }
             lines
         }
+        Cell::Branch(it) => {
+            let how = if it.strategy == "model" { "by the model" } else { "from the log" };
+            let head = format!("the branch that was left is summed up here, {how}");
+            let mut lines = vec![marked("◆ ", &head, theme.fg(theme.tool), look)];
+            if look.details {
+                lines.extend(indent(markdown::lines(&it.summary, &look.inset(INDENT))));
+            }
+            lines
+        }
+        Cell::Restored(it) => restored(it, look),
         Cell::Ended(it) => {
             let (text, style) = match it.status {
                 TurnStatus::Interrupted => ("interrupted".to_owned(), theme.fg(theme.warning)),
@@ -104,6 +116,29 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
             wrap(&[Span::styled(visible(text), style)], look.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
         }
     }
+}
+
+fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    let what = match (it.reason, it.of_turn) {
+        (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
+        (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
+        _ => "set files back".to_owned(),
+    };
+    let mut lines = vec![marked("↺ ", &what, theme.fg(theme.warning), look)];
+    for change in &it.changes {
+        let (mark, style) = match change.kind {
+            ChangeKind::Created => ("  + ", theme.fg(theme.added)),
+            ChangeKind::Deleted => ("  − ", theme.fg(theme.removed)),
+            ChangeKind::Modified => ("  ~ ", theme.fg(theme.text)),
+        };
+        let text = format!("{}  +{} −{}", plain(&change.path), change.added, change.removed);
+        lines.push(marked(mark, &text, style, look));
+    }
+    for left in &it.left {
+        lines.push(marked("  · ", &format!("{} stays: {}", plain(&left.path), plain(&left.why)), theme.dim(), look));
+    }
+    lines
 }
 
 /// The answer that is being written: what is settled was laid out before, the rest is laid out now.

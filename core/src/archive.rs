@@ -1,0 +1,190 @@
+//! A Session as one JSON document that loses nothing, and back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::blobs::Blobs;
+use crate::changes::of_entry;
+use crate::error::{Code, Error, Result};
+use crate::event::SessionId;
+use crate::log::{self, Damage};
+use crate::store::{Place, Store, Summary};
+
+const KIND: &str = "pixir-session";
+
+/// A whole Session. Lines stand as they are in the Log, chains included; files are base64.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    schema_version: u32,
+    kind: String,
+    session_id: String,
+    summary: Summary,
+    /// What could not be read of the Log, and so is not in here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", skip_deserializing)]
+    damage: Vec<Damage>,
+    log: Vec<Box<RawValue>>,
+    /// File versions by name.
+    #[serde(default)]
+    blobs: BTreeMap<String, String>,
+    /// Long outputs by file name.
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
+    /// Versions and outputs were left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    without_files: bool,
+}
+
+/// What an import has made, or would make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// The Session's id, the same as before.
+    pub session_id: String,
+    /// Entries of its Log.
+    pub entries: usize,
+    /// File versions that came with it.
+    pub blobs: usize,
+    /// Long outputs that came with it.
+    pub outputs: usize,
+    /// It was there already, with the same Log; nothing was changed.
+    pub already_there: bool,
+}
+
+/// Writes a Session as one document.
+///
+/// # Errors
+/// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
+pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> {
+    let contents = log::read(&place.log())?;
+    let text = fs::read(place.log()).map_err(|e| {
+        Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
+    })?;
+    let whole = text.split_inclusive(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    let lines = whole.filter_map(|line| RawValue::from_string(String::from_utf8(line.to_vec()).ok()?).ok());
+    let mut document = Document {
+        schema_version: 1,
+        kind: KIND.into(),
+        session_id: place.id.to_string(),
+        summary: place.summary().unwrap_or_default(),
+        damage: contents.damage,
+        log: lines.collect(),
+        blobs: BTreeMap::new(),
+        outputs: BTreeMap::new(),
+        without_files: !with_files,
+    };
+    if with_files {
+        let changes = contents.entries.iter().flat_map(|entry| of_entry(&entry.fact));
+        for name in changes.flat_map(|c| [&c.before_blob, &c.after_blob]).flatten() {
+            // What is lost already cannot be exported; diagnose says so.
+            if !document.blobs.contains_key(name)
+                && let Ok(bytes) = blobs.get(name)
+            {
+                document.blobs.insert(name.clone(), STANDARD.encode(bytes));
+            }
+        }
+        for file in fs::read_dir(place.outputs()).into_iter().flatten().flatten() {
+            if let (Ok(name), Ok(bytes)) = (file.file_name().into_string(), fs::read(file.path())) {
+                document.outputs.insert(name, STANDARD.encode(bytes));
+            }
+        }
+    }
+    Ok(serde_json::to_string_pretty(&document).expect("a document is JSON"))
+}
+
+/// Makes a Session of such a document, in the folder of this workspace. Everything is checked before anything is made.
+///
+/// # Errors
+/// `INVALID_ARGS` when it is no such document or was changed, `WRITE_FAILED` when another Session has its id.
+pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
+    let bad = |why: String| Error::new(Code::InvalidArgs, why, "a file that pixir sessions export --to json has made");
+    let document: Document =
+        serde_json::from_str(text).map_err(|e| bad(format!("this is no exported session: {e}")))?;
+    if document.kind != KIND || document.schema_version != 1 {
+        return Err(bad("this is no exported session, or one of another version".into()));
+    }
+    let id = SessionId::parse(&document.session_id)?;
+    let place = Place::new(&store.folder_of(workspace), id);
+    let bytes: Vec<u8> = document.log.iter().flat_map(|line| [line.get().as_bytes(), b"\n"].concat()).collect();
+    let decode = |(name, text): (&String, &String)| match STANDARD.decode(text) {
+        Ok(bytes) => Ok((name.clone(), bytes)),
+        Err(e) => Err(bad(format!("{name} is not base64: {e}"))),
+    };
+    let blobs: Vec<(String, Vec<u8>)> = document.blobs.iter().map(decode).collect::<Result<_>>()?;
+    if let Some((name, _)) = blobs.iter().find(|(name, bytes)| crate::blobs::name_of(bytes) != **name) {
+        return Err(bad(format!("the file version {name} was changed")));
+    }
+    let outputs: Vec<(String, Vec<u8>)> = document.outputs.iter().map(decode).collect::<Result<_>>()?;
+    if let Some((name, _)) = outputs.iter().find(|(name, _)| name.contains('/') || name.starts_with('.')) {
+        return Err(bad(format!("`{}` is not the name of an output", name.escape_debug())));
+    }
+    let mut it = Imported {
+        session_id: document.session_id,
+        entries: document.log.len(),
+        blobs: blobs.len(),
+        outputs: outputs.len(),
+        already_there: false,
+    };
+    match fs::read(place.log()) {
+        Ok(there) if there == bytes => it.already_there = true,
+        Ok(_) => {
+            return Err(Error::new(
+                Code::WriteFailed,
+                format!("another session has the id {}", place.id),
+                format!("pixir sessions delete {} --yes puts that one into the trash", place.id),
+            ));
+        }
+        Err(_) => {}
+    }
+    check(&bytes, &place.id, &bad)?;
+    if dry_run || it.already_there {
+        return Ok(it);
+    }
+    let write = || -> std::io::Result<()> {
+        blobs.iter().try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop))?;
+        let private = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let new = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        if !outputs.is_empty() {
+            private(&place.outputs())?;
+        }
+        for (name, bytes) in &outputs {
+            let path = place.outputs().join(name);
+            if !path.exists() {
+                new(&path, bytes)?;
+            }
+        }
+        let path = place.log();
+        private(path.parent().expect("a log lies in a folder"))?;
+        let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
+        new(&temporary, &bytes)?;
+        fs::rename(temporary, path)
+    };
+    write().map_err(|e| {
+        Error::new(Code::WriteFailed, format!("write the session: {e}"), "check the state folder (pixir doctor)")
+    })?;
+    Ok(it)
+}
+
+/// The lines must be a whole Log of this Session, each proven by its chain.
+fn check(bytes: &[u8], id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
+    let folder = tempfile::tempdir().map_err(|e| bad(format!("no temporary folder: {e}")))?;
+    let path = folder.path().join(format!("{id}.ndjson"));
+    fs::write(&path, bytes).map_err(|e| bad(format!("no temporary file: {e}")))?;
+    let contents = log::read(&path)?;
+    match contents.damage.first() {
+        Some(damage) => Err(bad(format!("line {} of its log was changed ({})", damage.line, damage.reason))),
+        None if contents.entries.is_empty() => Err(bad("its log is empty".into())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,199 @@
+//! What is wrong with a Session, and what to do about it; nothing is changed.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::blobs::Blobs;
+use crate::changes::of_entry;
+use crate::error::{Code, Result};
+use crate::event::{Fact, TurnStatus};
+use crate::history::History;
+use crate::log::{self, Log};
+use crate::provider::choose::Providers;
+use crate::store::Place;
+
+/// How grave a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Warn,
+    /// In the way.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How grave.
+    pub level: Level,
+    /// What was looked at.
+    pub about: &'static str,
+    /// What was found.
+    pub what: String,
+    /// What to do; empty where there is nothing to do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fix: String,
+}
+
+/// Everything that was found, and the next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// The Session.
+    pub session_id: String,
+    /// What was looked at.
+    pub findings: Vec<Finding>,
+    /// The fix of the gravest, or how to go on.
+    pub next_action: String,
+}
+
+/// Looks at a Session's Log, its lock, its last Turn, its files and its Provider.
+///
+/// # Errors
+/// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
+pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<Diagnosis> {
+    let id = place.id.as_str();
+    let contents = log::read(&place.log())?;
+    let mut it = Findings(Vec::new());
+    match contents.damage.as_slice() {
+        [] => it.ok("log", format!("{} entries, every line proven by its chain", contents.entries.len())),
+        damage => it.fail(
+            "log",
+            format!("{} damaged: line {} ({})", lines(damage.len()), damage[0].line, damage[0].reason),
+            format!("pixir sessions repair {id} --dry-run"),
+        ),
+    }
+    if contents.torn > 0 {
+        let what = format!("the last write was cut off ({} bytes)", contents.torn);
+        it.warn("log end", what, "it is put aside when the session is opened".into());
+    }
+    let left = place.left_by_repairs();
+    if !left.is_empty() {
+        let names: Vec<String> =
+            left.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+        it.warn("repairs", format!("earlier repairs have kept: {}", names.join(", ")), String::new());
+    }
+    look_at_lock(place, &contents, &mut it);
+    let history = History::fold(contents.entries);
+    look_at_turn(&history, id, &mut it);
+    look_at_files(&history, place, blobs, &mut it);
+    look_at_provider(&history, providers, id, &mut it);
+    let unknown = history.entries().iter().filter(|e| matches!(e.fact, Fact::Unknown { .. })).count();
+    if unknown > 0 {
+        let what = format!("{unknown} entries are of kinds that this pixir does not know; they are kept");
+        it.warn("version", what, "a newer pixir wrote them; update to see them".into());
+    }
+    let gravest = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).max_by_key(|f| f.level);
+    let next_action = gravest.map_or_else(|| format!("pixir resume {id}"), |finding| finding.fix.clone());
+    Ok(Diagnosis { session_id: id.to_owned(), findings: it.0, next_action })
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn ok(&mut self, about: &'static str, what: String) {
+        self.0.push(Finding { level: Level::Ok, about, what, fix: String::new() });
+    }
+
+    fn warn(&mut self, about: &'static str, what: String, fix: String) {
+        self.0.push(Finding { level: Level::Warn, about, what, fix });
+    }
+
+    fn fail(&mut self, about: &'static str, what: String, fix: String) {
+        self.0.push(Finding { level: Level::Fail, about, what, fix });
+    }
+}
+
+fn lines(n: usize) -> String {
+    if n == 1 { "1 line is".into() } else { format!("{n} lines are") }
+}
+
+fn look_at_lock(place: &Place, contents: &log::Contents, it: &mut Findings) {
+    // Opening mends a torn end, so what is torn is only looked at.
+    if contents.torn > 0 || !contents.damage.is_empty() {
+        return;
+    }
+    match Log::open(&place.log(), place.id.clone()) {
+        Err(e) if e.code == Code::SessionLocked => it.warn("lock", e.message, e.remediation),
+        Err(e) => it.fail("lock", e.message, e.remediation),
+        Ok(_) => it.ok("lock", "nobody has it open".into()),
+    }
+}
+
+fn look_at_turn(history: &History, id: &str, it: &mut Findings) {
+    let last =
+        history.entries().iter().rev().find_map(|e| if let Fact::TurnEnded(it) = &e.fact { Some(it) } else { None });
+    if history.turn_open {
+        let what = format!("turn {} has no end: pixir was stopped in it, or it is still running", history.turns);
+        return it.warn("last turn", what, format!("pixir resume {id} closes it and goes on"));
+    }
+    match last {
+        None => it.ok("last turn", "there was none yet".into()),
+        Some(end) if end.status == TurnStatus::Completed => it.ok("last turn", "completed".into()),
+        Some(end) => {
+            let why = end.error.as_ref().map_or(String::new(), |e| format!(": {}", e.message));
+            let fix = end.error.as_ref().map(|e| e.remediation.clone()).filter(|fix| !fix.is_empty());
+            let fix = fix.unwrap_or_else(|| format!("pixir resume {id}"));
+            it.warn("last turn", format!("{}{why}", end.status.name()), fix);
+        }
+    }
+}
+
+fn look_at_files(history: &History, place: &Place, blobs: &Blobs, it: &mut Findings) {
+    let workspace = Path::new(&history.started.workspace);
+    if !workspace.is_dir() {
+        let what = format!("its workspace {} is gone", workspace.display());
+        it.fail(
+            "workspace",
+            what,
+            format!("pixir resume --read-only {} shows it; put the folder back to go on", place.id),
+        );
+    }
+    let (mut changes, mut lost, mut unknown) = (0, 0, 0);
+    for change in history.entries().iter().flat_map(|e| of_entry(&e.fact)) {
+        changes += 1;
+        let names = [&change.before_blob, &change.after_blob].into_iter().flatten();
+        lost += usize::from(names.into_iter().any(|name| !blobs.has(name)));
+        let before_is_known = change.kind == crate::event::ChangeKind::Created || change.before_blob.is_some();
+        unknown += usize::from(!before_is_known);
+    }
+    match lost {
+        0 => it.ok("files", format!("{changes} changes of files, their versions are stored")),
+        n => it.fail("files", format!("{n} changes name a version that is not stored any more"), String::new()),
+    }
+    if unknown > 0 {
+        let what = format!("{unknown} changes cannot be undone: the bytes before were not captured");
+        it.warn("undo", what, String::new());
+    }
+    let overflow = history.entries().iter().filter_map(|e| match &e.fact {
+        Fact::ToolResult(result) => result.overflow_path.as_deref(),
+        _ => None,
+    });
+    let gone = overflow.filter(|path| !Path::new(path).is_file()).count();
+    if gone > 0 {
+        it.warn("outputs", format!("{gone} long outputs are not stored any more"), String::new());
+    }
+}
+
+fn look_at_provider(history: &History, providers: &Providers, id: &str, it: &mut Findings) {
+    let settings = &history.settings;
+    let (provider, model) = (&settings.provider, &settings.model);
+    match providers.connect(provider) {
+        Ok(_) => it.ok("provider", format!("{provider}/{model}, {}", providers.describe(provider))),
+        Err(_) => it.warn(
+            "provider",
+            format!("{provider}, which answered last, is not set up here"),
+            format!("pixir doctor, or pixir resume {id} --model PROVIDER/NAME"),
+        ),
+    }
+    let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
+    if let Some(window) = providers.window(provider, model)
+        && used * 100 > window * 85
+    {
+        let what = format!("{used} of {window} tokens are used");
+        it.warn("context", what, "/compact, or it is done by itself at the next prompt".into());
+    }
+}

@@ -1,0 +1,149 @@
+//! The exact request that a Provider would be sent at any entry, offline, and what each part of it costs.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::event::Entry;
+use crate::history::{History, Item};
+use crate::prompt;
+use crate::provider::choose::Providers;
+use crate::tools::ToolSpec;
+
+/// Items that are named one by one, the largest first.
+const LARGEST: usize = 8;
+/// The most of an item's text that is shown, characters.
+const MAX_SHOWN: usize = 80;
+
+/// A request and its parts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// The newest entry that it takes in.
+    pub seq: Option<u64>,
+    /// Who would get it.
+    pub provider: String,
+    /// See `provider`.
+    pub model: String,
+    /// Where that is, and how it is spoken to.
+    pub server: String,
+    /// Something to know about this request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The body, exactly as it is sent.
+    pub request: Value,
+    /// Its size, bytes.
+    pub bytes: usize,
+    /// The same in tokens, estimated at four bytes each.
+    pub tokens_estimated: usize,
+    /// Tokens of the last request, as its Provider counted them.
+    pub tokens_last_reported: Option<u64>,
+    /// Tokens of the model's window, where they are known.
+    pub window: Option<u64>,
+    /// What makes it up, in the order in which it is sent.
+    pub parts: Vec<Part>,
+    /// The largest pieces of the conversation.
+    pub largest: Vec<Piece>,
+}
+
+/// One kind of content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// What it is.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Bytes of their text.
+    pub bytes: usize,
+    /// The same in tokens, estimated.
+    pub tokens: usize,
+}
+
+/// One piece of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// Its place in the conversation, from 0.
+    pub index: usize,
+    /// What it is.
+    pub kind: &'static str,
+    /// Bytes of its text.
+    pub bytes: usize,
+    /// How it begins.
+    pub begins: String,
+}
+
+/// Builds the request that the next call would send if the Log ended there.
+pub fn inspect(entries: &[Arc<Entry>], session: &str, tools: Arc<[ToolSpec]>, providers: &Providers) -> Inspection {
+    let history = History::fold(entries.iter().cloned());
+    let request = prompt::request(&history, tools, session);
+    let settings = &history.settings;
+    let (body, note) = match providers.connect(&settings.provider) {
+        Ok(provider) => (provider.body(&request), None),
+        Err(_) => (
+            crate::provider::responses::body(&request),
+            Some(format!("{} is not set up here; this is how the responses dialect would say it", settings.provider)),
+        ),
+    };
+    let bytes = body.to_string().len();
+    let mut parts = vec![
+        part("instructions", 1, request.instructions.len()),
+        part("tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),
+        part("context files", history.started.context.len(), request.context.len()),
+    ];
+    for kind in ["the person", "answers", "thinking", "tool calls", "tool results"] {
+        let of_kind = request.items.iter().filter(|item| kind_of(item) == kind);
+        let (count, bytes) = of_kind.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.len()));
+        parts.push(part(kind, count, bytes));
+    }
+    let known: usize = parts.iter().map(|part| part.bytes).sum();
+    parts.push(part("JSON around it", 1, bytes.saturating_sub(known)));
+    let mut largest: Vec<Piece> = request
+        .items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| Piece { index, kind: kind_of(item), bytes: item.len(), begins: begins(item) })
+        .collect();
+    largest.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.index.cmp(&b.index)));
+    largest.truncate(LARGEST);
+    Inspection {
+        seq: entries.last().map(|entry| entry.seq),
+        provider: settings.provider.clone(),
+        model: settings.model.clone(),
+        server: providers.describe(&settings.provider),
+        note,
+        bytes,
+        tokens_estimated: bytes / 4,
+        tokens_last_reported: history.last_input,
+        window: providers.window(&settings.provider, &settings.model),
+        request: body,
+        parts,
+        largest,
+    }
+}
+
+fn part(name: &str, count: usize, bytes: usize) -> Part {
+    Part { name: name.to_owned(), count, bytes, tokens: bytes / 4 }
+}
+
+fn spec_bytes(spec: &ToolSpec) -> usize {
+    spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
+}
+
+fn kind_of(item: &Item) -> &'static str {
+    match item {
+        Item::User(_) => "the person",
+        Item::Assistant(_) => "answers",
+        Item::Reasoning { .. } => "thinking",
+        Item::Call { .. } => "tool calls",
+        Item::Result { .. } => "tool results",
+    }
+}
+
+fn begins(item: &Item) -> String {
+    let text = match item {
+        Item::User(text) | Item::Assistant(text) | Item::Result { output: text, .. } => text.clone(),
+        Item::Reasoning { .. } => "(kept for the model that thought it)".to_owned(),
+        Item::Call { name, args, .. } => format!("{name} {args}"),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect()
+}

@@ -1,0 +1,150 @@
+//! The few things that a Log asks of a disk, so that a test can stand in for one that fails, tears or forgets.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::holder;
+
+/// Where Logs are.
+pub(super) trait Disk: fmt::Debug + Send + Sync {
+    /// Makes a folder and those above it, for their owner alone.
+    fn make_folder(&self, folder: &Path) -> io::Result<()>;
+    /// How long a lock is waited for.
+    fn patience(&self) -> Duration;
+    /// Makes a file that must not be there yet.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file to read and to append.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Writes over what a file holds from there on.
+    fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Gives a file a name that must not be taken.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name that must not be taken.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file the name of another, which loses it.
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a folder survive a power cut.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// One open file.
+pub(super) trait DiskFile: fmt::Debug + Send + Sync {
+    /// Writes at the end; it may be less than was given.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    fn len(&self) -> io::Result<u64>;
+    fn truncate(&self, len: u64) -> io::Result<()>;
+    /// Makes the bytes survive a power cut.
+    fn sync(&self) -> io::Result<()>;
+    /// Takes the lock; false when another has it.
+    fn try_lock(&self) -> io::Result<bool>;
+    fn unlock(&self) -> io::Result<()>;
+    /// The process that has the lock, where that can be known.
+    fn holder(&self) -> Option<u32>;
+}
+
+/// All of it, in as many writes as it takes.
+pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// The real one.
+#[derive(Debug)]
+pub(super) struct RealDisk;
+
+impl Disk for RealDisk {
+    /// A writer that was killed while it started a command has left a child that holds the lock until it runs its program.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(80)
+    }
+
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(OpenOptions::new().read(true).append(true).open(path)?))
+    }
+
+    fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        OpenOptions::new().write(true).open(path)?.write_all_at(bytes, offset)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl DiskFile for File {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file: &File = self;
+        file.write(bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match File::try_lock(self) {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        File::unlock(self)
+    }
+
+    fn holder(&self) -> Option<u32> {
+        holder::of(self)
+    }
+}

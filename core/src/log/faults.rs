@@ -1,0 +1,801 @@
+//! A disk that fails, tears and forgets, and what a Log must keep on it whatever happens.
+//!
+//! Every run prints its seed when it fails; `PIXIR_SEED` replays it, `PIXIR_STEPS` and `PIXIR_MUTATIONS` make it long.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uuid::Uuid;
+
+use super::disk::{Disk, DiskFile};
+use super::*;
+use crate::event::{Delivery, UserMessage};
+
+/// The unit in which a disk writes.
+const BLOCK: usize = 512;
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() >> 11).expect("53 bits") % n.max(1)
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+fn from_env(name: &str, default: u64) -> u64 {
+    // The core reads no environment; its tests may.
+    std::env::vars().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
+}
+
+/// What a file is: in memory, where every process sees it, and on the platter.
+#[derive(Debug, Default, Clone)]
+struct Inode {
+    cache: Vec<u8>,
+    platter: Vec<u8>,
+    dirty: Vec<bool>,
+    locked: Option<u64>,
+}
+
+impl Inode {
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        if self.cache.len() < end {
+            self.cache.resize(end, 0);
+            self.dirty.resize(end, true);
+        }
+        self.cache[at..end].copy_from_slice(bytes);
+        self.dirty[at..end].fill(true);
+    }
+
+    /// The dirty bytes of a block reach the platter.
+    fn flush(&mut self, from: usize, to: usize) {
+        if self.platter.len() < to {
+            self.platter.resize(to, 0);
+        }
+        for at in from..to {
+            if self.dirty[at] {
+                self.platter[at] = self.cache[at];
+                self.dirty[at] = false;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Set(PathBuf, usize),
+    Remove(PathBuf),
+}
+
+#[derive(Debug)]
+struct Sim {
+    inodes: Vec<Inode>,
+    names: BTreeMap<PathBuf, usize>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    /// Changes of names that no sync has made durable; a journal keeps their order.
+    journal: Vec<NameChange>,
+    rng: u64,
+    boot: u64,
+    next_handle: u64,
+    operations: u64,
+    /// Fail the n-th operation, or from the n-th on, with this error.
+    fail_at: Option<(u64, bool, i32)>,
+}
+
+#[derive(Debug, Clone)]
+struct SimDisk(Arc<Mutex<Sim>>);
+
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    inode: usize,
+    handle: u64,
+    boot: u64,
+}
+
+impl SimDisk {
+    fn new(seed: u64) -> SimDisk {
+        SimDisk(Arc::new(Mutex::new(Sim {
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            journal: Vec::new(),
+            rng: seed | 1,
+            boot: 0,
+            next_handle: 0,
+            operations: 0,
+            fail_at: None,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sim> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every process dies; the machine goes on.
+    fn kill(&self) {
+        let mut sim = self.lock();
+        sim.boot += 1;
+        sim.inodes.iter_mut().for_each(|inode| inode.locked = None);
+    }
+
+    /// The machine dies: of what was not synchronised, any part may be there, torn at blocks, and names are a prefix of the journal.
+    fn lose_power(&self) {
+        self.kill();
+        let mut sim = self.lock();
+        let mut rng = Rng(sim.rng);
+        let kept = rng.below(sim.journal.len() + 1);
+        let journal = std::mem::take(&mut sim.journal);
+        for change in journal.into_iter().take(kept) {
+            match change {
+                NameChange::Set(path, inode) => drop(sim.durable_names.insert(path, inode)),
+                NameChange::Remove(path) => drop(sim.durable_names.remove(&path)),
+            }
+        }
+        sim.names = sim.durable_names.clone();
+        for inode in &mut sim.inodes {
+            let blocks = inode.cache.len().div_ceil(BLOCK);
+            // The size may be known before the data is there.
+            let size_first = rng.one_in(3);
+            let cut_first = rng.one_in(2);
+            for block in 0..blocks {
+                let (from, to) = (block * BLOCK, ((block + 1) * BLOCK).min(inode.cache.len()));
+                if rng.one_in(2) {
+                    inode.flush(from, to);
+                }
+            }
+            if size_first && inode.platter.len() < inode.cache.len() {
+                inode.platter.resize(inode.cache.len(), 0);
+            }
+            if cut_first && inode.platter.len() > inode.cache.len() {
+                inode.platter.truncate(inode.cache.len());
+            }
+            inode.cache = inode.platter.clone();
+            inode.dirty = vec![false; inode.cache.len()];
+        }
+        sim.rng = rng.next() | 1;
+    }
+
+    fn handle(&self, inode: usize) -> Arc<dyn DiskFile> {
+        let mut sim = self.lock();
+        sim.next_handle += 1;
+        Arc::new(SimFile { disk: self.clone(), inode, handle: sim.next_handle, boot: sim.boot })
+    }
+}
+
+impl Sim {
+    fn tick(&mut self) -> io::Result<()> {
+        self.operations += 1;
+        match self.fail_at {
+            Some((at, sticky, errno)) if self.operations == at || (sticky && self.operations > at) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn change(&mut self, change: NameChange) {
+        match change.clone() {
+            NameChange::Set(path, inode) => drop(self.names.insert(path, inode)),
+            NameChange::Remove(path) => drop(self.names.remove(&path)),
+        }
+        self.journal.push(change);
+    }
+}
+
+impl Disk for SimDisk {
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn make_folder(&self, _: &Path) -> io::Result<()> {
+        self.lock().tick()
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        if sim.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        sim.inodes.push(Inode::default());
+        let inode = sim.inodes.len() - 1;
+        sim.change(NameChange::Set(path.to_owned(), inode));
+        drop(sim);
+        Ok(self.handle(inode))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        let inode = sim.find(path)?;
+        drop(sim);
+        Ok(self.handle(inode))
+    }
+
+    fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        let inode = sim.find(path)?;
+        sim.inodes[inode].put(usize::try_from(offset).expect("small"), bytes);
+        Ok(())
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        if sim.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = sim.find(from)?;
+        sim.change(NameChange::Set(to.to_owned(), inode));
+        sim.change(NameChange::Remove(from.to_owned()));
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        if sim.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = sim.find(from)?;
+        sim.change(NameChange::Set(to.to_owned(), inode));
+        Ok(())
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        let inode = sim.find(from)?;
+        sim.change(NameChange::Set(to.to_owned(), inode));
+        sim.change(NameChange::Remove(from.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        sim.find(path)?;
+        sim.change(NameChange::Remove(path.to_owned()));
+        Ok(())
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        let mut sim = self.lock();
+        sim.tick()?;
+        sim.journal.clear();
+        sim.durable_names = sim.names.clone();
+        Ok(())
+    }
+}
+
+impl SimFile {
+    fn with<T>(&self, work: impl FnOnce(&mut Sim) -> io::Result<T>) -> io::Result<T> {
+        let mut sim = self.disk.lock();
+        if sim.boot != self.boot {
+            return Err(io::Error::other("the process that opened it is dead"));
+        }
+        work(&mut sim)
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        let mut sim = self.disk.lock();
+        if sim.boot == self.boot && sim.inodes[self.inode].locked == Some(self.handle) {
+            sim.inodes[self.inode].locked = None;
+        }
+    }
+}
+
+impl DiskFile for SimFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.with(|sim| {
+            let mut rng = Rng(sim.rng);
+            let failed = sim.tick();
+            // A write may stop short, and what fails may have written a part.
+            let n = if failed.is_err() || rng.one_in(20) { rng.below(bytes.len() + 1) } else { bytes.len() };
+            sim.rng = rng.0 | 1;
+            let inode = &mut sim.inodes[self.inode];
+            let end = inode.cache.len();
+            inode.put(end, &bytes[..n]);
+            failed?;
+            if n == 0 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(n) }
+        })
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.with(|sim| {
+            let cache = &sim.inodes[self.inode].cache;
+            let from = usize::try_from(offset).expect("small").min(cache.len());
+            let n = buffer.len().min(cache.len() - from);
+            buffer[..n].copy_from_slice(&cache[from..from + n]);
+            Ok(n)
+        })
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.with(|sim| Ok(sim.inodes[self.inode].cache.len() as u64))
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.with(|sim| {
+            sim.tick()?;
+            let inode = &mut sim.inodes[self.inode];
+            inode.cache.truncate(usize::try_from(len).expect("small"));
+            inode.dirty.truncate(inode.cache.len());
+            Ok(())
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.with(|sim| {
+            let failed = sim.tick();
+            let mut rng = Rng(sim.rng);
+            let inode = &mut sim.inodes[self.inode];
+            let len = inode.cache.len();
+            for from in (0..len).step_by(BLOCK) {
+                let to = (from + BLOCK).min(len);
+                if failed.is_ok() || rng.one_in(2) {
+                    inode.flush(from, to);
+                }
+                // After a failed sync the kernel takes the page for clean, whatever became of it.
+                inode.dirty[from..to].fill(false);
+            }
+            if failed.is_ok() {
+                inode.platter.truncate(len);
+            }
+            sim.rng = rng.0 | 1;
+            failed
+        })
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.with(|sim| {
+            sim.tick()?;
+            let inode = &mut sim.inodes[self.inode];
+            let free = inode.locked.is_none_or(|handle| handle == self.handle);
+            if free {
+                inode.locked = Some(self.handle);
+            }
+            Ok(free)
+        })
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.with(|sim| {
+            if sim.inodes[self.inode].locked == Some(self.handle) {
+                sim.inodes[self.inode].locked = None;
+            }
+            Ok(())
+        })
+    }
+
+    fn holder(&self) -> Option<u32> {
+        None
+    }
+}
+
+fn said(text: &str) -> Fact {
+    UserMessage { text: text.into(), delivery: Delivery::Prompt }.into()
+}
+
+/// What was promised, to hold the disk against.
+#[derive(Default)]
+struct Promise {
+    acknowledged: Vec<Uuid>,
+    /// How many of them were synchronised.
+    synced: usize,
+    /// Appends that failed; they may have left something, and nobody was told.
+    failed: Vec<Uuid>,
+    established: bool,
+    /// The last sync failed.
+    poisoned: bool,
+    /// And the process that knew it is dead: nothing new can be promised before the disk has shown what it has.
+    frozen: bool,
+}
+
+impl Promise {
+    fn sync(&mut self) {
+        if !self.frozen {
+            self.synced = self.acknowledged.len();
+        }
+    }
+
+    /// What is there now must be what was promised, and may be nothing that never was.
+    fn check(&mut self, contents: &[Arc<Entry>], power_lost: bool, seed: u64) {
+        let must = if power_lost { self.synced } else { self.acknowledged.len() };
+        let ids: Vec<Uuid> =
+            contents.iter().filter(|e| !matches!(e.fact, Fact::LogRepaired(_))).map(|e| e.id).collect();
+        assert!(ids.len() >= must, "seed {seed}: {} of {must} promised entries are there", ids.len());
+        assert_eq!(ids[..must], self.acknowledged[..must], "seed {seed}: promised entries");
+        for id in &ids[must..] {
+            assert!(self.acknowledged.contains(id) || self.failed.contains(id), "seed {seed}: an entry from nowhere");
+        }
+        self.acknowledged = ids;
+        self.frozen = !power_lost && (self.frozen || self.poisoned);
+        self.poisoned = false;
+        self.sync();
+    }
+}
+
+/// One machine's life: appends, syncs, faults, kills and power cuts in any order.
+fn live(seed: u64, steps: u64) -> u64 {
+    let disk = SimDisk::new(seed);
+    let mut rng = Rng(seed | 1);
+    let path = PathBuf::from("/state/s.ndjson");
+    let id = SessionId::now();
+    let mut log: Option<Log> = None;
+    let mut promise = Promise::default();
+    let mut power_lost = false;
+    let mut appended = false;
+    for step in 0..steps {
+        let Some(open) = &mut log else {
+            disk.lock().fail_at = None;
+            if !promise.established {
+                let Ok(mut new) = Log::create_on(Arc::new(disk.clone()), &path, id.clone()) else {
+                    let unnamed = unnamed(&path);
+                    disk.remove(&unnamed).expect("a name that a dead process left");
+                    continue;
+                };
+                let entry = new.append(None, said("first")).expect("no fault");
+                new.establish().expect("no fault");
+                promise = Promise { acknowledged: vec![entry.id], synced: 1, established: true, ..Promise::default() };
+                log = Some(new);
+                continue;
+            }
+            let opened = Log::open_on(Arc::new(disk.clone()), &path, id.clone());
+            let (again, contents) = match opened {
+                Ok(opened) => opened,
+                Err(e) if e.code == Code::CorruptLogLine => {
+                    repair::repair_on(Arc::new(disk.clone()), &path, &id, false)
+                        .unwrap_or_else(|e| panic!("seed {seed}, step {step}: repair: {e:?}"));
+                    Log::open_on(Arc::new(disk.clone()), &path, id.clone())
+                        .unwrap_or_else(|e| panic!("seed {seed}, step {step}: after repair: {e:?}"))
+                }
+                Err(e) => panic!("seed {seed}, step {step}: {e:?}"),
+            };
+            promise.check(&contents.entries, power_lost, seed);
+            log = Some(again);
+            continue;
+        };
+        let just_appended = std::mem::take(&mut appended);
+        match rng.below(12) {
+            0..6 => {
+                let text = "x".repeat(rng.below(900));
+                let before = open.next_seq();
+                match open.append(None, said(&text)) {
+                    Ok(entry) => {
+                        assert_eq!(entry.seq, before, "seed {seed}");
+                        promise.acknowledged.push(entry.id);
+                        appended = true;
+                    }
+                    Err(e) => assert_eq!(e.code, Code::LogWriteFailed, "seed {seed}: {e:?}"),
+                }
+            }
+            6 | 7 => match open.sync() {
+                Ok(()) => {
+                    promise.poisoned = false;
+                    promise.sync();
+                }
+                Err(_) => {
+                    promise.poisoned = true;
+                    // As the Session does: what is not safe was not said.
+                    if just_appended && rng.one_in(2) {
+                        open.take_back();
+                        promise.failed.extend(promise.acknowledged.pop());
+                    }
+                }
+            },
+            8 => {
+                let errno = [28, 5, 122, 13, 24][rng.below(5)];
+                let mut sim = disk.lock();
+                sim.fail_at = Some((sim.operations + 1 + rng.next() % 4, rng.one_in(3), errno));
+            }
+            9 => disk.lock().fail_at = None,
+            10 => {
+                let second = Log::open_on(Arc::new(disk.clone()), &path, id.clone());
+                assert!(second.is_err(), "seed {seed}: two writers");
+            }
+            _ => {
+                power_lost = rng.one_in(2);
+                if power_lost {
+                    disk.lose_power()
+                } else {
+                    disk.kill()
+                }
+                log = None;
+            }
+        }
+    }
+    steps
+}
+
+#[test]
+fn a_disk_that_fails_tears_and_forgets_never_loses_what_was_promised() {
+    let steps = from_env("PIXIR_STEPS", 20_000);
+    let replay = from_env("PIXIR_SEED", 0);
+    if replay > 0 {
+        live(replay, 400);
+        return;
+    }
+    let mut done = 0;
+    let mut seed = 1;
+    while done < steps {
+        done += live(seed, 400);
+        seed += 1;
+    }
+    assert!(done >= steps);
+}
+
+/// A Session's beginning, some entries, a crash, a damaged line, a repair and more entries; stops at the first failure.
+fn scenario(disk: &SimDisk, id: &SessionId, promise: &mut Promise) -> Result<()> {
+    let path = PathBuf::from("/state/s.ndjson");
+    let id = id.clone();
+    let mut log = Log::create_on(Arc::new(disk.clone()), &path, id.clone())?;
+    promise.acknowledged.push(log.append(None, said("begin"))?.id);
+    log.establish()?;
+    (promise.established, promise.synced) = (true, 1);
+    for n in 0..4 {
+        promise.acknowledged.push(log.append(Some(n), said("more"))?.id);
+        log.sync()?;
+        promise.synced = promise.acknowledged.len();
+    }
+    drop(log);
+    {
+        let mut sim = disk.lock();
+        let inode = sim.find(&path).expect("it is there");
+        let end = sim.inodes[inode].cache.len();
+        sim.inodes[inode].put(end, b"{\"v\":1,\"torn");
+    }
+    let (mut log, _) = Log::open_on(Arc::new(disk.clone()), &path, id.clone())?;
+    promise.acknowledged.push(log.append(None, said("after a torn end"))?.id);
+    log.sync()?;
+    promise.synced = promise.acknowledged.len();
+    drop(log);
+    {
+        let mut sim = disk.lock();
+        let inode = sim.find(&path).expect("it is there");
+        let end = sim.inodes[inode].cache.len();
+        sim.inodes[inode].put(end, b"what is this?\n");
+    }
+    repair::repair_on(Arc::new(disk.clone()), &path, &id, false)?;
+    let (mut log, _) = Log::open_on(Arc::new(disk.clone()), &path, id)?;
+    promise.acknowledged.push(log.append(None, said("after a repair"))?.id);
+    log.sync()?;
+    promise.synced = promise.acknowledged.len();
+    Ok(())
+}
+
+#[test]
+fn whichever_operation_fails_with_whichever_error_nothing_promised_is_lost_and_it_opens_again() {
+    let clean = SimDisk::new(7);
+    scenario(&clean, &SessionId::now(), &mut Promise::default()).expect("without a fault it runs to its end");
+    let operations = clean.lock().operations;
+    assert!(operations > 40, "{operations} places to fail");
+    // ENOSPC, EIO, EDQUOT, EACCES, EROFS, EMFILE, ENOLCK
+    for errno in [28, 5, 122, 13, 30, 24, 37] {
+        for at in 1..=operations {
+            for sticky in [false, true] {
+                let disk = SimDisk::new(at * 1_000 + errno as u64);
+                disk.lock().fail_at = Some((at, sticky, errno));
+                let mut promise = Promise::default();
+                let id = SessionId::now();
+                let outcome = scenario(&disk, &id, &mut promise);
+                disk.lock().fail_at = None;
+                for power_lost in [false, true] {
+                    if power_lost {
+                        disk.lose_power()
+                    } else {
+                        disk.kill()
+                    }
+                    if !promise.established {
+                        continue;
+                    }
+                    let path = Path::new("/state/s.ndjson");
+                    let opened = Log::open_on(Arc::new(disk.clone()), path, id.clone()).or_else(|_| {
+                        repair::repair_on(Arc::new(disk.clone()), path, &id, false)?;
+                        Log::open_on(Arc::new(disk.clone()), path, id.clone())
+                    });
+                    let (_, contents) = opened.unwrap_or_else(|e| {
+                        panic!("errno {errno} at {at} (sticky {sticky}): {e:?}, after {outcome:?}")
+                    });
+                    let ids: Vec<Uuid> = contents
+                        .entries
+                        .iter()
+                        .filter(|e| !matches!(e.fact, Fact::LogRepaired(_)))
+                        .map(|e| e.id)
+                        .collect();
+                    let must = if power_lost { promise.synced } else { promise.acknowledged.len() };
+                    assert!(
+                        ids.len() >= must && ids[..must] == promise.acknowledged[..must],
+                        "errno {errno} at {at} (sticky {sticky}, power lost {power_lost})"
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn twenty_lines(folder: &Path) -> (PathBuf, SessionId, Vec<u8>) {
+    let id = SessionId::now();
+    let path = folder.join(format!("{id}.ndjson"));
+    let mut log = Log::create(&path, id.clone()).expect("create");
+    for n in 0..20 {
+        let text = ["one", "zwei — ünïcödé", "三🦀", ""][n % 4].repeat(n);
+        log.append(Some(1), said(&text)).expect("append");
+    }
+    log.establish().expect("establish");
+    let bytes = std::fs::read(&path).expect("read");
+    (path, id, bytes)
+}
+
+#[test]
+fn a_log_torn_at_every_byte_keeps_exactly_its_whole_entries_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, id, whole) = twenty_lines(folder.path());
+    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i).collect();
+    for cut in 0..=whole.len() {
+        std::fs::write(&path, &whole[..cut]).expect("write");
+        let survivors = ends.iter().filter(|end| **end <= cut).count();
+        for _ in 0..2 {
+            let (log, contents) = Log::open(&path, id.clone()).expect("a torn end is no damage");
+            assert_eq!(contents.entries.len(), survivors, "cut at {cut}");
+            drop(log);
+        }
+        let (mut log, _) = Log::open(&path, id.clone()).expect("opens again");
+        log.append(None, said("after")).expect("append works");
+        drop(log);
+        let again = read(&path).expect("read");
+        assert_eq!((again.entries.len(), again.torn, again.damage.len()), (survivors + 1, 0, 0), "cut at {cut}");
+        let left = std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|e| e.path());
+        left.filter(|p| *p != path).for_each(|p| std::fs::remove_file(p).expect("remove"));
+    }
+}
+
+/// Changes a Log in one of the ways in which disks, editors and attackers do.
+fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) -> bool {
+    let at = rng.below(bytes.len());
+    let line = |bytes: &[u8], at: usize| {
+        let from = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+        let to = bytes[at..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |i| at + i + 1);
+        from..to
+    };
+    match rng.below(8) {
+        0 => bytes[at] ^= 1 << rng.below(8),
+        1 => bytes[at] = (rng.next() & 0xff) as u8,
+        2 => {
+            let end = (at + rng.below(600)).min(bytes.len());
+            bytes[at..end].fill(0);
+        }
+        3 => {
+            let end = (at + rng.below(600)).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        4 => drop(bytes.drain(line(bytes, at))),
+        5 => {
+            let copy = bytes[line(bytes, at)].to_vec();
+            let to = line(bytes, rng.below(bytes.len())).start;
+            bytes.splice(to..to, copy);
+        }
+        6 => {
+            let noise: Vec<u8> = (0..rng.below(300)).map(|_| (rng.next() & 0xff) as u8).collect();
+            bytes.splice(at..at, noise);
+        }
+        _ => {
+            let to = line(bytes, at).start;
+            bytes.splice(to..to, b"{\"not\":\"an entry\"}\n".iter().copied());
+        }
+    }
+    !bytes.is_empty()
+}
+
+#[test]
+fn a_mutated_log_never_panics_keeps_its_valid_start_and_is_whole_after_a_repair() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, id, whole) = twenty_lines(folder.path());
+    let original = read(&path).expect("read").entries;
+    let mut kept_all = 0_u64;
+    for seed in 1..=from_env("PIXIR_MUTATIONS", 3_000) {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut bytes = whole.clone();
+        for _ in 0..=rng.below(3) {
+            if !mutate(&mut bytes, &mut rng) {
+                break;
+            }
+        }
+        std::fs::write(&path, &bytes).expect("write");
+        let untouched = bytes.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+        let valid_start = whole[..untouched].iter().filter(|b| **b == b'\n').count();
+        let contents = read(&path).expect("read");
+        assert!(contents.entries.len() >= valid_start, "seed {seed}");
+        for (entry, first) in contents.entries[..valid_start].iter().zip(&original) {
+            assert_eq!(entry.id, first.id, "seed {seed}");
+        }
+        let Ok(plan) = repair(&path, &id, false) else {
+            assert_eq!(valid_start, 0, "seed {seed}: nothing could be kept");
+            continue;
+        };
+        let (log, after) = Log::open(&path, id.clone()).unwrap_or_else(|e| panic!("seed {seed}: after repair: {e:?}"));
+        drop(log);
+        // Every line that still stands there as it was written is still there, with its number.
+        let lines: std::collections::HashSet<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+        let standing = whole.split_inclusive(|b| *b == b'\n').zip(&original).filter(|(line, _)| lines.contains(line));
+        let mut lost = 0;
+        for (_, entry) in standing {
+            lost += u64::from(!after.entries.iter().any(|e| e.id == entry.id && e.seq == entry.seq));
+        }
+        kept_all += u64::from(lost == 0);
+        // A run of copied lines can bring its own successor; at most what stood next to damage is put aside.
+        assert!(lost <= 2 * plan.damage.len() as u64, "seed {seed}: {lost} lines lost");
+        assert!(!repair(&path, &id, true).expect("a plan").is_needed(), "seed {seed}: a repair is whole");
+        for left in std::fs::read_dir(folder.path()).expect("a folder").flatten().filter(|e| e.path() != path) {
+            std::fs::remove_file(left.path()).expect("remove");
+        }
+    }
+    assert!(kept_all > 0);
+}
+
+#[test]
+fn a_changed_byte_in_the_middle_is_noticed_and_the_rest_is_still_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, id, whole) = twenty_lines(folder.path());
+    let text = String::from_utf8(whole).expect("text").replacen("zwei", "drei", 1);
+    std::fs::write(&path, text).expect("write");
+    let contents = read(&path).expect("read");
+    assert_eq!(contents.entries.len(), 20);
+    assert_eq!(contents.damage.iter().map(|d| d.line).collect::<Vec<_>>(), [2]);
+    let error = Log::open(&path, id.clone()).expect_err("no writing after damage");
+    assert_eq!(error.code, Code::CorruptLogLine);
+    let plan = repair(&path, &id, false).expect("a repair");
+    assert_eq!((plan.kept, plan.placeholders), (19, 1));
+    assert!(plan.quarantine.exists(), "the damaged log is kept");
+    let (_, after) = Log::open(&path, id).expect("whole again");
+    assert!(matches!(after.entries[1].fact, Fact::LogRepaired(_)), "its place says what stood there");
+}
+
+#[test]
+fn an_append_that_was_not_synchronised_is_taken_back_and_the_log_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s.ndjson");
+    let mut log = Log::create(&path, SessionId::now()).expect("create");
+    log.append(None, said("kept")).expect("append");
+    log.establish().expect("establish");
+    log.append(None, said("not synchronised")).expect("append");
+    log.take_back();
+    let next = log.append(None, said("after")).expect("append works again");
+    assert_eq!(next.seq, 1);
+    let contents = read(&path).expect("read");
+    assert_eq!((contents.entries.len(), contents.damage.len(), contents.torn), (2, 0, 0));
+    Log::open(&path, SessionId::now()).expect_err("the lock is still held");
+}
+
+#[test]
+fn a_second_writer_is_told_who_the_first_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, id, _) = twenty_lines(folder.path());
+    let first = Log::open(&path, id.clone()).expect("open");
+    let error = Log::open(&path, id.clone()).expect_err("locked");
+    assert_eq!(error.code, Code::SessionLocked);
+    assert_eq!(error.details["pid"], std::process::id());
+    drop(first);
+    Log::open(&path, id).expect("free again");
+}

@@ -1,0 +1,422 @@
+//! Reading a Log line by line, and judging each: proven by its chain, readable without proof, damaged, or torn off.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::chain::{self, Chain};
+use super::disk::DiskFile;
+use super::{read_failed, unreadable};
+use crate::error::{Code, Error, Result};
+use crate::event::{Entry, SessionId};
+
+/// The longest line that is read or written, bytes.
+pub(super) const MAX_LINE: usize = 64 << 20;
+/// Bytes that are read at a time.
+const CHUNK: usize = 256 << 10;
+/// No line is shorter, bytes; it bounds how many can have been lost in a stretch of damage.
+const SHORTEST: u64 = 150;
+/// More lines than this are not believed to have been taken out.
+const MAX_GAP: u64 = 100_000;
+
+/// What a Log file holds, read without changing it.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// The entries that could be read, in order.
+    pub entries: Vec<Arc<Entry>>,
+    /// What could not, or could not be trusted.
+    pub damage: Vec<Damage>,
+    /// Bytes after the last whole line: a write that was cut off.
+    pub torn: u64,
+    /// Lines that stood there twice and were read once.
+    pub duplicates: u64,
+    /// Bytes of whole lines.
+    pub(super) valid_len: u64,
+    pub(super) chain: Chain,
+    pub(super) next_seq: u64,
+    /// The last bytes are a whole entry that only lacks its newline.
+    pub(super) missing_newline: bool,
+}
+
+/// A line that could not be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Damage {
+    /// From 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Damage {
+    /// The failure that a person is told.
+    pub fn error(&self, path: &Path) -> Error {
+        let id = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Error::new(
+            Code::CorruptLogLine,
+            format!(
+                "line {} of the session log is damaged ({}); the session is open for reading only",
+                self.line, self.reason
+            ),
+            format!("pixir sessions repair {id} --dry-run shows what a repair would do"),
+        )
+        .with("line", self.line)
+        .with("log", path.display().to_string())
+    }
+}
+
+/// What is known of a line once the next one was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Its chain follows from the line before.
+    Proven,
+    /// It can be read, and nothing speaks against it but that the line before it is damaged.
+    Unproven,
+    /// The same; and lines are missing before it.
+    AfterGap(String),
+    /// It was changed, or is no entry.
+    Damaged(String),
+    /// Its content is proven by the line after it; only its own chain was changed.
+    ChainDamaged,
+    /// The line before, once more.
+    Duplicate,
+    /// It has no end.
+    Torn,
+}
+
+/// A line and what is known of it.
+pub(super) struct Line<'a> {
+    pub(super) number: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) entry: Option<Entry>,
+    pub(super) verdict: Verdict,
+    /// It ends in a newline.
+    pub(super) whole: bool,
+}
+
+/// Reads a Log without a lock and without changing it; what cannot be read is said, never hidden.
+///
+/// # Errors
+/// `LOG_READ_FAILED` when the file cannot be read at all.
+pub fn read(path: &Path) -> Result<Contents> {
+    let file = std::fs::File::open(path).map_err(|e| read_failed(path, &e))?;
+    let named = path.file_stem().and_then(|name| SessionId::parse(name.to_str()?).ok());
+    contents(&file, named.as_ref()).map_err(|e| unreadable(path, &e))
+}
+
+/// What was appended to a Log since it was `from` bytes long and ended in this chain.
+/// `None` when it is not the same Log any more, or its new part is not all whole and proven.
+///
+/// # Errors
+/// What the file system says.
+pub fn read_on(path: &Path, from: Position) -> io::Result<Option<(Vec<Entry>, Position)>> {
+    let file = std::fs::File::open(path)?;
+    if from.bytes > DiskFile::len(&file)? {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    let mut reader = Reader { chain: from.chain, seq: from.next_seq, bytes: from.bytes, ..Reader::default() };
+    let mut proven = true;
+    reader.run(&file, &mut |line| match (line.verdict, line.entry) {
+        (Verdict::Proven, Some(entry)) if line.whole => entries.push(entry),
+        (Verdict::Torn | Verdict::Duplicate, _) | (Verdict::Proven, _) => {}
+        _ => proven = false,
+    })?;
+    Ok(proven.then_some((entries, Position { bytes: reader.bytes, chain: reader.chain, next_seq: reader.seq })))
+}
+
+/// A place in a Log, to read on from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Position {
+    /// Bytes of whole lines before it.
+    pub bytes: u64,
+    chain: Chain,
+    next_seq: u64,
+}
+
+impl Position {
+    pub(super) fn new(bytes: u64, chain: Chain, next_seq: u64) -> Position {
+        Position { bytes, chain, next_seq }
+    }
+
+    pub(super) fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    pub(super) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+}
+
+impl Contents {
+    /// Where the whole lines end.
+    pub fn position(&self) -> Position {
+        Position { bytes: self.valid_len, chain: self.chain, next_seq: self.next_seq }
+    }
+}
+
+pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Result<Contents> {
+    let mut it = Contents::default();
+    let mut reader = Reader::of(named);
+    reader.run(file, &mut |line| {
+        match &line.verdict {
+            Verdict::Proven | Verdict::Unproven => {}
+            Verdict::AfterGap(reason) | Verdict::Damaged(reason) => {
+                it.damage.push(Damage { line: line.number, reason: reason.clone() });
+            }
+            Verdict::ChainDamaged => {
+                it.damage.push(Damage { line: line.number, reason: "its chain was changed".into() });
+            }
+            Verdict::Duplicate => it.duplicates += 1,
+            Verdict::Torn => it.torn = line.bytes.len() as u64,
+        }
+        if line.verdict == Verdict::Proven {
+            it.missing_newline = !line.whole;
+        }
+        // Numbers only grow, whatever was written there.
+        if let Some(entry) = line.entry
+            && it.entries.last().is_none_or(|last| last.seq < entry.seq)
+        {
+            it.entries.push(Arc::new(entry));
+        }
+    })?;
+    (it.valid_len, it.chain, it.next_seq) = (reader.bytes, reader.chain, reader.seq);
+    Ok(it)
+}
+
+/// The state between two lines.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// The chain of the last line that was accepted, and the number after it.
+    chain: Chain,
+    seq: u64,
+    /// Lines and bytes of damage since then.
+    damaged: (u64, u64),
+    /// What the damaged line right before claims as its chain.
+    claimed: Option<Chain>,
+    /// What that should have been.
+    computed: Option<Chain>,
+    /// A line since the last accepted one has no chain that can be read.
+    lost: bool,
+    /// Bytes of whole lines.
+    bytes: u64,
+    session: Option<SessionId>,
+    /// The Session that the file is named after; it counts until a line is proven.
+    named: Option<SessionId>,
+    number: u64,
+    /// The last line that was accepted.
+    last: Vec<u8>,
+    /// A line that the next one may still prove.
+    suspect: Option<Suspect>,
+}
+
+struct Suspect {
+    number: u64,
+    bytes: Vec<u8>,
+    entry: Entry,
+    claimed: Chain,
+    reason: String,
+}
+
+/// What the next line says of the one before it.
+struct Next {
+    follows_claimed: bool,
+    follows_computed: bool,
+    seq: u64,
+}
+
+impl Reader {
+    /// At the start of a Log that is named after this Session.
+    pub(super) fn of(named: Option<&SessionId>) -> Reader {
+        Reader { named: named.cloned(), ..Reader::default() }
+    }
+
+    /// Visits every line, in order; a line whose verdict hangs on the next one is visited before that one.
+    pub(super) fn run(&mut self, file: &dyn DiskFile, visit: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
+        let mut buffer: Vec<u8> = Vec::with_capacity(2 * CHUNK);
+        let (mut offset, mut searched, mut skipping) = (self.bytes, 0, 0_u64);
+        loop {
+            let filled = buffer.len();
+            buffer.resize(filled + CHUNK, 0);
+            let n = loop {
+                match file.read_at(offset, &mut buffer[filled..]) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    other => break other?,
+                }
+            };
+            buffer.truncate(filled + n);
+            offset += n as u64;
+            let mut start = 0;
+            while let Some(end) = memchr::memchr(b'\n', &buffer[searched.max(start)..]) {
+                let end = searched.max(start) + end;
+                if skipping > 0 {
+                    self.too_long(skipping + (end - start) as u64 + 1, visit);
+                    skipping = 0;
+                } else {
+                    self.line(&buffer[start..end], true, visit);
+                }
+                start = end + 1;
+                searched = start;
+            }
+            buffer.drain(..start);
+            searched = buffer.len();
+            if searched > MAX_LINE {
+                skipping += searched as u64;
+                buffer.clear();
+                searched = 0;
+            }
+            if n == 0 {
+                break;
+            }
+        }
+        if skipping > 0 {
+            self.number += 1;
+            visit(Line { number: self.number, bytes: &buffer, entry: None, verdict: Verdict::Torn, whole: false });
+        } else if !buffer.is_empty() {
+            self.line(&buffer, false, visit);
+        }
+        self.settle(None, visit);
+        Ok(())
+    }
+
+    fn too_long(&mut self, bytes: u64, visit: &mut dyn FnMut(Line<'_>)) {
+        self.settle(None, visit);
+        self.number += 1;
+        self.bytes += bytes;
+        self.refuse(b"", bytes, None, "longer than 64 MB".into(), visit);
+    }
+
+    fn line(&mut self, bytes: &[u8], whole: bool, visit: &mut dyn FnMut(Line<'_>)) {
+        let len = bytes.len() as u64 + u64::from(whole);
+        if whole && !self.last.is_empty() && bytes == self.last {
+            self.settle(None, visit);
+            self.number += 1;
+            self.bytes += len;
+            return visit(Line { number: self.number, bytes, entry: None, verdict: Verdict::Duplicate, whole });
+        }
+        let text = std::str::from_utf8(bytes);
+        let split = text.ok().and_then(chain::split);
+        let parsed = match (text, split) {
+            (Err(_), _) => Err("not UTF-8".to_owned()),
+            (Ok(_), None) => Err("it has no chain".to_owned()),
+            (Ok(text), Some((open, claimed))) => match Entry::decode_next(text, self.session.as_ref()) {
+                Ok(entry) => Ok((entry, open, claimed)),
+                Err(e) => Err(format!("not an entry: {e}")),
+            },
+        };
+        let (entry, open, claimed) = match parsed {
+            Ok(parsed) => parsed,
+            Err(_) if !whole => return self.torn(bytes, visit),
+            Err(reason) => {
+                self.settle(None, visit);
+                self.number += 1;
+                self.bytes += len;
+                return self.refuse(bytes, len, split.map(|(_, claimed)| claimed), reason, visit);
+            }
+        };
+        let follows = |chain: Option<Chain>| chain.is_some_and(|c| chain::link(c, open.as_bytes()) == claimed);
+        let follows_chain = follows(Some(self.chain));
+        let (follows_claimed, follows_computed) =
+            if follows_chain { (false, false) } else { (follows(self.claimed), follows(self.computed)) };
+        self.settle(Some(Next { follows_claimed, follows_computed, seq: entry.seq }), visit);
+
+        let known = self.session.as_ref().or(self.named.as_ref().filter(|_| !follows_chain));
+        let own = known.is_none_or(|id| *id == entry.session_id);
+        let missing = entry.seq.checked_sub(self.seq);
+        let room = self.damaged.0.max(self.damaged.1 / SHORTEST);
+        let verdict = match missing {
+            _ if !own => None,
+            Some(0) if follows_chain || follows_computed || (follows_claimed && self.damaged.0 == 0) => {
+                Some(Verdict::Proven)
+            }
+            Some(missing) if (follows_claimed || self.lost) && missing <= room => Some(Verdict::Unproven),
+            Some(_) | None => None,
+        };
+        match verdict {
+            Some(verdict) if whole || verdict == Verdict::Proven => {
+                self.number += 1;
+                self.bytes += len;
+                self.accept(&entry, claimed);
+                self.last.clear();
+                self.last.extend_from_slice(bytes);
+                visit(Line { number: self.number, bytes, entry: Some(entry), verdict, whole });
+            }
+            _ if !whole => self.torn(bytes, visit),
+            _ => {
+                self.number += 1;
+                self.bytes += len;
+                let reason = match missing {
+                    _ if !own => "it belongs to another session".to_owned(),
+                    Some(0) => "its chain does not follow from the line before".to_owned(),
+                    Some(_) | None => format!("seq {} where {} belongs", entry.seq, self.seq + self.damaged.0),
+                };
+                if own {
+                    self.computed = Some(chain::link(self.chain, open.as_bytes())).filter(|_| !self.lost);
+                    self.claimed = Some(claimed);
+                    self.suspect = Some(Suspect { number: self.number, bytes: bytes.to_vec(), entry, claimed, reason });
+                } else {
+                    self.refuse(bytes, len, Some(claimed), reason, visit);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, entry: &Entry, chain: Chain) {
+        self.chain = chain;
+        self.seq = entry.seq + 1;
+        self.damaged = (0, 0);
+        (self.claimed, self.computed, self.lost) = (None, None, false);
+        if self.session.is_none() {
+            self.session = Some(entry.session_id.clone());
+        }
+    }
+
+    /// The line is no entry; what follows it cannot be proven by it, unless at least its chain can be read.
+    fn refuse(
+        &mut self,
+        bytes: &[u8],
+        len: u64,
+        claimed: Option<Chain>,
+        reason: String,
+        visit: &mut dyn FnMut(Line<'_>),
+    ) {
+        self.damaged = (self.damaged.0 + 1, self.damaged.1 + len);
+        self.lost |= claimed.is_none();
+        (self.claimed, self.computed) = (claimed, None);
+        visit(Line { number: self.number, bytes, entry: None, verdict: Verdict::Damaged(reason), whole: true });
+    }
+
+    fn torn(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Line<'_>)) {
+        self.settle(None, visit);
+        self.number += 1;
+        visit(Line { number: self.number, bytes, entry: None, verdict: Verdict::Torn, whole: false });
+    }
+
+    /// Judges the line that waited for the next one.
+    fn settle(&mut self, next: Option<Next>, visit: &mut dyn FnMut(Line<'_>)) {
+        let Some(Suspect { number, bytes, entry, claimed, reason }) = self.suspect.take() else { return };
+        let gap = entry.seq.checked_sub(self.seq + self.damaged.0).filter(|gap| (1..=MAX_GAP).contains(gap));
+        let verdict = match (next, gap) {
+            // The next line was made after this one as it is, but for its chain.
+            (Some(Next { follows_computed: true, .. }), None) if entry.seq == self.seq => Verdict::ChainDamaged,
+            // Lines were taken out before it; it and the next belong together.
+            (Some(Next { follows_claimed: true, seq, .. }), Some(gap)) if seq == entry.seq + 1 => {
+                Verdict::AfterGap(missing_before(gap))
+            }
+            (None, Some(gap)) => Verdict::AfterGap(missing_before(gap)),
+            _ => Verdict::Damaged(reason),
+        };
+        match &verdict {
+            Verdict::ChainDamaged => {
+                let chain = self.computed.unwrap_or(claimed);
+                self.accept(&entry, chain);
+            }
+            Verdict::AfterGap(_) => self.accept(&entry, claimed),
+            _ => self.damaged = (self.damaged.0 + 1, self.damaged.1 + bytes.len() as u64 + 1),
+        }
+        visit(Line { number, bytes: &bytes, entry: Some(entry), verdict, whole: true });
+    }
+}
+
+fn missing_before(lines: u64) -> String {
+    if lines == 1 { "the line before it is missing".into() } else { format!("{lines} lines before it are missing") }
+}

@@ -1,0 +1,170 @@
+//! A damaged Log made whole: what can be read is kept in its place, what cannot is put aside, and that is recorded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::chain::{self, Chain};
+use super::disk::{Disk, RealDisk, append_all};
+use super::read::{Damage, Reader, Verdict};
+use super::{lock, read_failed, unreadable, write_failed};
+use crate::error::{Code, Error, Result};
+use crate::event::{Entry, Fact, LogRepaired, SessionId, now};
+
+/// What a repair does, or would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Entries that stay, with their numbers.
+    pub kept: u64,
+    /// Lines that leave the Log, and those whose chain is made anew.
+    pub damage: Vec<Damage>,
+    /// Lines that stood there twice.
+    pub duplicates: u64,
+    /// Bytes after the last whole line.
+    pub torn: u64,
+    /// Places that are filled, so that every other entry keeps its number.
+    pub placeholders: u64,
+    /// The file that keeps the Log as it was.
+    pub quarantine: PathBuf,
+}
+
+impl Repair {
+    /// There is something to repair.
+    pub fn is_needed(&self) -> bool {
+        !self.damage.is_empty() || self.torn > 0 || self.duplicates > 0
+    }
+}
+
+/// Repairs a Log under its lock. The damaged one is kept beside it; at every moment one of the two has the Log's name.
+///
+/// # Errors
+/// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `SESSION_NOT_FOUND` when nothing of it can be read.
+pub fn repair(path: &Path, session_id: &SessionId, dry_run: bool) -> Result<Repair> {
+    repair_on(Arc::new(RealDisk), path, session_id, dry_run)
+}
+
+pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_run: bool) -> Result<Repair> {
+    let file = disk.open(path).map_err(|e| read_failed(path, &e))?;
+    lock(&*disk, &*file, path, id)?;
+    let quarantine = free_name(&*disk, path);
+    let name = quarantine.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut whole = Rewritten { id: id.clone(), quarantine: name, ..Rewritten::new() };
+    Reader::of(Some(id))
+        .run(&*file, &mut |line| {
+            let it = &mut whole;
+            let number = line.number;
+            match (line.verdict, line.entry) {
+                (Verdict::Proven | Verdict::Unproven, Some(entry)) => it.keep(&entry, line.bytes),
+                (Verdict::ChainDamaged, Some(entry)) => {
+                    it.damage(number, "its chain was changed");
+                    it.keep(&entry, line.bytes);
+                }
+                (Verdict::AfterGap(reason), Some(entry)) => {
+                    it.damage(number, &reason);
+                    it.keep(&entry, line.bytes);
+                }
+                (Verdict::Duplicate, _) => it.plan.duplicates += 1,
+                (Verdict::Torn, _) => it.plan.torn += line.bytes.len() as u64,
+                (Verdict::Damaged(reason), _) => it.damage(number, &reason),
+                (Verdict::Proven | Verdict::Unproven | Verdict::ChainDamaged | Verdict::AfterGap(_), None) => {}
+            }
+        })
+        .map_err(|e| unreadable(path, &e))?;
+    if whole.plan.kept == 0 {
+        return Err(Error::new(
+            Code::SessionNotFound,
+            "nothing in this session log can be read",
+            format!("look at it yourself: {}", path.display()),
+        ));
+    }
+    // It is recorded in any case that the chain was made anew.
+    if whole.plan.placeholders == 0 && !whole.plan.damage.is_empty() {
+        whole.stand_in();
+    }
+    whole.plan.quarantine = quarantine;
+    let plan = whole.plan;
+    if dry_run || !plan.is_needed() {
+        return Ok(plan);
+    }
+    let folder = path.parent().expect("a log lies in a folder");
+    let write = || -> std::io::Result<()> {
+        let temporary = path.with_extension("repaired");
+        // A repair that was cut off has left it; this one holds the lock.
+        let _ = disk.remove(&temporary);
+        let new = disk.create(&temporary)?;
+        new.try_lock()?;
+        append_all(&*new, whole.text.as_bytes())?;
+        new.sync()?;
+        disk.link(path, &plan.quarantine)?;
+        disk.sync_folder(folder)?;
+        disk.replace(&temporary, path)?;
+        disk.sync_folder(folder)
+    };
+    write().map_err(|e| write_failed(path, &e))?;
+    Ok(plan)
+}
+
+fn free_name(disk: &dyn Disk, path: &Path) -> PathBuf {
+    let mut names = (1_u32..).map(|n| path.with_extension(format!("damaged-{n}")));
+    names.find(|name| disk.open(name).is_err()).expect("some name is free")
+}
+
+struct Rewritten {
+    id: SessionId,
+    text: String,
+    chain: Chain,
+    next_seq: u64,
+    pending: String,
+    quarantine: String,
+    plan: Repair,
+}
+
+impl Rewritten {
+    fn new() -> Rewritten {
+        Rewritten {
+            id: SessionId::now(),
+            text: String::new(),
+            chain: Chain::default(),
+            next_seq: 0,
+            pending: String::new(),
+            quarantine: String::new(),
+            plan: Repair::default(),
+        }
+    }
+
+    fn damage(&mut self, line: u64, reason: &str) {
+        self.pending = reason.to_owned();
+        self.plan.damage.push(Damage { line, reason: reason.to_owned() });
+    }
+
+    /// The entry as it stands, in a new chain; what is missing before it gets a place.
+    fn keep(&mut self, entry: &Entry, bytes: &[u8]) {
+        if entry.seq < self.next_seq {
+            return;
+        }
+        while self.next_seq < entry.seq {
+            self.stand_in();
+        }
+        let open = std::str::from_utf8(bytes).ok().and_then(chain::split).map(|(open, _)| open);
+        if let Some(open) = open {
+            self.plan.kept += 1;
+            self.push(format!("{open}}}"));
+        }
+    }
+
+    fn stand_in(&mut self) {
+        let fact: Fact = LogRepaired { reason: self.pending.clone(), quarantine: self.quarantine.clone() }.into();
+        let seq = self.next_seq;
+        let it = Entry { id: Uuid::now_v7(), session_id: self.id.clone(), seq, ts: now(), turn: None, fact };
+        self.plan.placeholders += 1;
+        self.push(it.encode().expect("two texts are JSON"));
+    }
+
+    fn push(&mut self, mut line: String) {
+        self.chain = chain::seal(self.chain, &mut line);
+        self.text.push_str(&line);
+        self.next_seq += 1;
+    }
+}

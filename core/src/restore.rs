@@ -1,0 +1,381 @@
+//! Files set to how they had been: planned and shown first, and nothing that a person changed since is overwritten unasked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::blobs::{self, Blobs};
+use crate::changes::{self, of_entry};
+use crate::error::{Code, Error, Result};
+use crate::event::{
+    ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
+};
+use crate::input::{Choice, Wish};
+use crate::workspace::{Contents, Workspace};
+
+/// What a file was, or should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Version {
+    Absent,
+    Known {
+        blob: String,
+        mode: Option<u32>,
+    },
+    /// It was there, and its bytes were not captured.
+    Unknown,
+}
+
+impl Version {
+    fn before(change: &FileChange) -> Version {
+        Version::of(change.kind == ChangeKind::Created, &change.before_blob, change.before_mode)
+    }
+
+    fn after(change: &FileChange) -> Version {
+        Version::of(change.kind == ChangeKind::Deleted, &change.after_blob, change.after_mode)
+    }
+
+    fn of(absent: bool, blob: &Option<String>, mode: Option<u32>) -> Version {
+        match (absent, blob) {
+            (true, _) => Version::Absent,
+            (false, Some(blob)) => Version::Known { blob: blob.clone(), mode },
+            (false, None) => Version::Unknown,
+        }
+    }
+}
+
+/// What is to be restored, by path: as pixir left it, and as it should be.
+#[derive(Debug, Clone)]
+pub struct Aim {
+    reason: RestoreReason,
+    of_turn: Option<u32>,
+    to_seq: Option<u64>,
+    files: BTreeMap<String, (Version, Version)>,
+}
+
+/// Takes back what a Turn changed; without a number the last one that changed anything and was not taken back yet.
+///
+/// # Errors
+/// `NOTHING_TO_DO` when there is no such Turn, or it changed nothing.
+pub fn undo(entries: &[Arc<Entry>], turn: Option<u32>) -> Result<Aim> {
+    let done = Done::fold(entries);
+    let of_turn = match turn {
+        Some(turn) => turn,
+        None => *done.applied.last().ok_or_else(|| nothing("there is nothing to undo: no turn changed a file"))?,
+    };
+    let changes = entries
+        .iter()
+        .filter(|e| e.turn == Some(of_turn))
+        .filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None })
+        .flatten();
+    let mut files: BTreeMap<String, (Version, Version)> = BTreeMap::new();
+    for change in changes {
+        let after = Version::after(change);
+        files
+            .entry(change.path.clone())
+            .and_modify(|(left, _)| *left = after.clone())
+            .or_insert_with(|| (after, Version::before(change)));
+    }
+    if files.is_empty() {
+        return Err(nothing(&format!("turn {of_turn} changed no file")));
+    }
+    Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(of_turn), to_seq: None, files })
+}
+
+/// Does again what the last undo took back.
+///
+/// # Errors
+/// `NOTHING_TO_DO` when there is no undo to take back.
+pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
+    let undone = Done::fold(entries).undone.pop();
+    let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
+    let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
+        return Err(nothing("there is nothing to redo: no undo was made, or it was done again already"));
+    };
+    let files = it.changes.iter().map(|c| (c.path.clone(), (Version::after(c), Version::before(c)))).collect();
+    Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files })
+}
+
+/// Files as they were when this entry was the newest; null is before anything was said.
+pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> Aim {
+    let mut files: BTreeMap<String, (Version, Version)> = BTreeMap::new();
+    for entry in entries {
+        let is_after = to_seq.is_none_or(|seq| entry.seq > seq);
+        for change in of_entry(&entry.fact) {
+            let after = Version::after(change);
+            if !is_after {
+                files.insert(change.path.clone(), (after.clone(), after));
+            } else {
+                files
+                    .entry(change.path.clone())
+                    .and_modify(|(left, _)| *left = after.clone())
+                    .or_insert_with(|| (after, Version::before(change)));
+            }
+        }
+    }
+    files.retain(|_, (left, wanted)| left != wanted);
+    Aim { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
+}
+
+fn nothing(message: &str) -> Error {
+    Error::new(Code::NothingToDo, message, "pixir tree shows the turns")
+}
+
+/// Which Turns' changes stand, in order, and which undos can be taken back.
+#[derive(Default)]
+struct Done {
+    applied: Vec<u32>,
+    undone: Vec<u64>,
+}
+
+impl Done {
+    fn fold(entries: &[Arc<Entry>]) -> Done {
+        let mut it = Done::default();
+        for entry in entries {
+            match (&entry.fact, entry.turn) {
+                (Fact::ToolResult(result), Some(turn)) if !result.changes.is_empty() => {
+                    it.applied.retain(|t| *t != turn);
+                    it.applied.push(turn);
+                }
+                (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of_turn) {
+                    (RestoreReason::Undo, Some(turn)) => {
+                        it.applied.retain(|t| *t != turn);
+                        it.undone.push(entry.seq);
+                    }
+                    (RestoreReason::Redo, Some(turn)) => {
+                        it.undone.pop();
+                        it.applied.push(turn);
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        it
+    }
+}
+
+/// What a file gets: its bytes, and its permission bits where they are known.
+type Bytes<'a> = (&'a [u8], Option<u32>);
+
+/// A file with everything that is needed to restore it.
+struct Found {
+    path: String,
+    current: Option<Contents>,
+    left: Option<Option<Vec<u8>>>,
+    wanted: Option<(Vec<u8>, Option<u32>)>,
+    standing: Standing,
+    merged: Option<Vec<u8>>,
+    why: Option<String>,
+}
+
+impl Aim {
+    /// Whether it touches any file.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Compares with the files as they are; touches nothing.
+    pub fn plan(&self, workspace: &Workspace, blobs: &Blobs) -> RestorePlan {
+        let found: Vec<Found> = self.look(workspace, blobs).collect();
+        self.describe(&found)
+    }
+
+    /// Restores, and returns what was done; files that changed since are left unless the wish says otherwise.
+    ///
+    /// # Errors
+    /// `FILE_CHANGED` when a plan was shown and is not what would be done now.
+    pub fn apply(&self, wish: &Wish, workspace: &Workspace, blobs: &Blobs) -> Result<FilesRestored> {
+        let found: Vec<Found> = self.look(workspace, blobs).collect();
+        let plan = self.describe(&found);
+        if wish.seen.as_ref().is_some_and(|seen| *seen != plan.token) {
+            return Err(Error::new(
+                Code::FileChanged,
+                "files changed while the plan was on the screen; nothing was restored",
+                "look at the new plan, and decide again",
+            ));
+        }
+        let mut it = FilesRestored {
+            reason: self.reason,
+            of_turn: self.of_turn,
+            to_seq: self.to_seq,
+            changes: Vec::new(),
+            left: Vec::new(),
+        };
+        let mut writes = Vec::new();
+        // What is to go goes first: a folder may be in a file's way, or a file in a folder's.
+        for file in found.iter().filter(|file| file.standing != Standing::AlreadyThere) {
+            let choice = wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
+            match file.outcome(choice) {
+                Ok(Some(target)) => writes.push((file, target)),
+                Ok(None) => match restore_one(file, None, workspace, blobs) {
+                    Ok(change) => it.changes.push(change),
+                    Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
+                },
+                Err(why) => it.left.push(LeftFile { path: file.path.clone(), why }),
+            }
+        }
+        for (file, target) in writes {
+            match restore_one(file, Some(target), workspace, blobs) {
+                Ok(change) => it.changes.push(change),
+                Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
+            }
+        }
+        Ok(it)
+    }
+
+    fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = Found> + 'a {
+        self.files.iter().map(move |(path, (left, wanted))| look(path, left, wanted, workspace, blobs))
+    }
+
+    fn describe(&self, found: &[Found]) -> RestorePlan {
+        let files: Vec<PlannedFile> =
+            found.iter().filter(|file| file.standing != Standing::AlreadyThere).map(Found::describe).collect();
+        let text = serde_json::to_string(&files).unwrap_or_default();
+        let token = blobs::name_of(text.as_bytes());
+        RestorePlan { reason: self.reason, of_turn: self.of_turn, to_seq: self.to_seq, files, token }
+    }
+}
+
+fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blobs: &Blobs) -> Found {
+    let load = |version: &Version| match version {
+        Version::Absent => Ok(None),
+        Version::Unknown => Err("its earlier bytes were not captured".to_owned()),
+        Version::Known { blob, mode } => match blobs.get(blob) {
+            Ok(bytes) => Ok(Some((bytes, *mode))),
+            Err(e) => Err(format!("its stored version cannot be read: {e}")),
+        },
+    };
+    let mut it = Found {
+        path: path.to_owned(),
+        current: None,
+        left: None,
+        wanted: None,
+        standing: Standing::Impossible,
+        merged: None,
+        why: None,
+    };
+    let located = workspace.locate(path).and_then(|at| {
+        workspace.check_writable(&at)?;
+        workspace.read_if_there(&at)
+    });
+    match located {
+        Ok(current) => it.current = current,
+        Err(e) => {
+            it.why = Some(e.message);
+            return it;
+        }
+    }
+    let left = load(left);
+    it.left = left.as_ref().ok().map(|left| left.as_ref().map(|(bytes, _)| bytes.clone()));
+    match load(wanted) {
+        Ok(wanted) => it.wanted = wanted,
+        Err(why) => {
+            it.why = Some(why);
+            return it;
+        }
+    }
+    let left_mode = left.as_ref().ok().and_then(|left| left.as_ref().and_then(|(_, mode)| *mode));
+    let current = it.current.as_ref().map(|c| c.bytes.as_slice());
+    let is_wanted = current == it.wanted.as_ref().map(|(bytes, _)| bytes.as_slice());
+    // A mode that pixir did not change is the person's own.
+    let mode_wanted = it.wanted.as_ref().and_then(|(_, mode)| *mode).filter(|mode| Some(*mode) != left_mode);
+    if let Some((_, mode)) = &mut it.wanted {
+        *mode = mode_wanted.or_else(|| it.current.as_ref().map(|c| c.mode)).or(*mode);
+    }
+    let mode_fits = mode_wanted.is_none_or(|mode| it.current.as_ref().is_some_and(|c| c.mode == mode));
+    it.standing = if is_wanted && mode_fits {
+        Standing::AlreadyThere
+    } else if it.left.as_ref().is_some_and(|left| left.as_deref() == current) || is_wanted {
+        Standing::Ready
+    } else {
+        it.merged = it.merge();
+        Standing::ChangedSince
+    };
+    it
+}
+
+impl Found {
+    /// What was changed since is put onto what is wanted, where both are text and do not touch.
+    fn merge(&self) -> Option<Vec<u8>> {
+        let base = std::str::from_utf8(self.left.as_ref()?.as_ref()?).ok()?;
+        let ours = std::str::from_utf8(&self.current.as_ref()?.bytes).ok()?;
+        let theirs = std::str::from_utf8(&self.wanted.as_ref()?.0).ok()?;
+        diffy::merge(base, ours, theirs).ok().map(String::into_bytes)
+    }
+
+    /// The bytes that it gets, or none when it goes; or why it is left as it is.
+    fn outcome(&self, choice: Choice) -> Result<Option<Bytes<'_>>, String> {
+        let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
+        match (self.standing, choice) {
+            (Standing::Ready, _) | (Standing::ChangedSince, Choice::Overwrite) => Ok(wanted),
+            (Standing::ChangedSince, Choice::Merge) => match &self.merged {
+                Some(merged) => Ok(Some((merged, wanted.and_then(|(_, mode)| mode)))),
+                None => Err("it changed since, in the same places; keep it or overwrite it".into()),
+            },
+            (Standing::ChangedSince, Choice::Keep) => Err("it changed since".into()),
+            (Standing::AlreadyThere | Standing::Impossible, _) => {
+                Err(self.why.clone().unwrap_or_else(|| "it is as it should be".into()))
+            }
+        }
+    }
+
+    fn describe(&self) -> PlannedFile {
+        let current = self.current.as_ref().map(|c| c.bytes.as_slice());
+        let wanted = self.wanted.as_ref().map(|(bytes, _)| bytes.as_slice());
+        let (mut diff, added, removed) = match self.standing {
+            Standing::Impossible => (String::new(), 0, 0),
+            _ => changes::unified(&self.path, current, wanted),
+        };
+        let modes = self.current.as_ref().map(|c| c.mode).zip(self.wanted.as_ref().and_then(|(_, mode)| *mode));
+        if let Some((now, then)) = modes.filter(|(now, then)| now != then) {
+            diff.insert_str(0, &format!("mode {now:o} → {then:o}\n"));
+        }
+        let kind = match (current, wanted) {
+            (None, _) => ChangeKind::Created,
+            (Some(_), None) => ChangeKind::Deleted,
+            (Some(_), Some(_)) => ChangeKind::Modified,
+        };
+        let since = (self.standing == Standing::ChangedSince).then(|| match &self.left {
+            Some(left) => changes::unified(&self.path, left.as_deref(), current).0,
+            None => "[how pixir left it was not captured]\n".to_owned(),
+        });
+        let merged = self.merged.as_ref().map(|merged| changes::unified(&self.path, current, Some(merged)).0);
+        PlannedFile {
+            path: self.path.clone(),
+            standing: self.standing,
+            kind,
+            diff,
+            added,
+            removed,
+            since,
+            merged,
+            why: self.why.clone(),
+        }
+    }
+}
+
+fn restore_one(
+    file: &Found,
+    target: Option<Bytes<'_>>,
+    workspace: &Workspace,
+    blobs: &Blobs,
+) -> Result<FileChange> {
+    let unkept = |e: std::io::Error| {
+        Error::new(Code::WriteFailed, format!("its version of now cannot be kept: {e}"), "check the state folder")
+    };
+    let at = workspace.locate(&file.path)?;
+    let before = file.current.as_ref().map(|c| (c.bytes.as_slice(), c.mode));
+    // What is about to be replaced is safe first.
+    let mut change = changes::record(blobs, &file.path, before, target.map(|(bytes, _)| (bytes, 0))).map_err(unkept)?;
+    let now = workspace.read_if_there(&at)?;
+    if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
+        return Err(Error::new(Code::FileChanged, "it changed at this very moment", "look again"));
+    }
+    match target {
+        Some((bytes, mode)) => change.after_mode = Some(workspace.replace(&at, bytes, mode)?),
+        None => {
+            workspace.remove(&at)?;
+            change.after_mode = None;
+        }
+    }
+    Ok(change)
+}

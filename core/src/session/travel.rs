@@ -1,0 +1,245 @@
+//! Going elsewhere in the conversation: moving the head, with a summary and with the files; undo; forks.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::{Job, Session, Work};
+use crate::compaction;
+use crate::error::{Code, Error, Result};
+use crate::event::{
+    BranchSummary, Entry, Event, Fact, HeadMoved, Live, PlanUpdated, RestorePlan, RestoreReason, SessionFork,
+    SessionId, SessionStarted, SettingsChanged, Severity, Status, Usage,
+};
+use crate::history::Settings;
+use crate::input::{Summarize, Wish};
+use crate::log::Log;
+use crate::prompt;
+use crate::provider::Failure;
+use crate::restore::{self, Aim};
+use crate::turn::Report;
+
+/// A move of the head that waits for its summary.
+pub(super) struct Move {
+    to_seq: Option<u64>,
+    files: Option<Wish>,
+    summary: BranchSummary,
+}
+
+impl Session {
+    /// Moves the head; what is left may be summed up, and the files may go along.
+    pub(super) async fn move_head(
+        &mut self,
+        to_seq: Option<u64>,
+        summarize: Summarize,
+        files: Option<Wish>,
+    ) -> Result<()> {
+        if let Some(seq) = to_seq {
+            self.on_entry(seq)?;
+        }
+        if let Some(wish) = files.as_ref().filter(|wish| wish.dry_run) {
+            let aim = restore::rewind(self.history.entries(), to_seq);
+            return self.restore(aim, wish).await;
+        }
+        self.writable()?;
+        let summary = match summarize {
+            Summarize::No => None,
+            Summarize::Deterministic | Summarize::Model => compaction::branch(&self.history, to_seq),
+        };
+        match summary {
+            Some(summary) if summarize == Summarize::Model => self.ask_for_summary(Move { to_seq, files, summary }),
+            summary => self.go(to_seq, files, summary).await,
+        }
+    }
+
+    /// Files first: while they are restored, the conversation still stands where it stood.
+    async fn go(&mut self, to_seq: Option<u64>, files: Option<Wish>, summary: Option<BranchSummary>) -> Result<()> {
+        if let Some(wish) = files {
+            let aim = restore::rewind(self.history.entries(), to_seq);
+            self.restore(aim, &wish).await?;
+        }
+        self.record(None, HeadMoved { to_seq, reason: "rewind".into() }.into())?;
+        match summary {
+            Some(summary) => self.record(None, summary.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the model; the conversation stays where it is until it has answered.
+    fn ask_for_summary(&mut self, pending: Move) -> Result<()> {
+        let settings = &self.history.settings;
+        let provider = self.surface.providers.connect(&settings.provider)?;
+        let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, pending.to_seq).0;
+        let request = prompt::summary(&self.history, left, self.surface.registry.specs(), self.id.as_str());
+        let (report, reports) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            let answer = provider.answer(&request, &mut |_| {}).await;
+            let text = answer.map_err(|Failure { error, .. }| error).and_then(|answer| {
+                let text = answer.text.trim().to_owned();
+                let empty = || Error::new(Code::InvalidResponse, "the model gave no summary", "try again");
+                if text.is_empty() { Err(empty()) } else { Ok((text, request.model.clone())) }
+            });
+            let _ = report.send(Report::Summarized(text));
+        });
+        self.work = Some(Work {
+            job: Job::Move(Box::new(pending)),
+            task,
+            reports,
+            steered: Arc::new(AtomicBool::new(false)),
+            number: self.history.turns,
+            began: Instant::now(),
+            usage: Usage::default(),
+            tool_calls: 0,
+            asking: None,
+        });
+        self.set_status(Status::Thinking);
+        Ok(())
+    }
+
+    /// The model has summed up, or could not; the move is made either way.
+    pub(super) async fn summarized(&mut self, text: Result<(String, String)>) {
+        let Some(Work { job: Job::Move(pending), .. }) = self.work.take() else { return };
+        let Move { to_seq, files, mut summary } = *pending;
+        match text {
+            Ok((text, model)) => {
+                summary = BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..summary }
+            }
+            Err(error) => self.notice(
+                Severity::Warning,
+                error.code.name(),
+                format!("the model could not sum it up ({}); this summary was made without it", error.message),
+            ),
+        }
+        if let Err(error) = self.go(to_seq, files, Some(summary)).await {
+            self.publish(Event::Live(Live::Refused(error.body())));
+        }
+        self.set_status(Status::Idle);
+        self.begin_next();
+    }
+
+    // ─── Files ───
+
+    pub(super) async fn undo(&mut self, turn: Option<u32>, wish: &Wish) -> Result<()> {
+        let aim = restore::undo(self.history.entries(), turn)?;
+        self.restore(aim, wish).await
+    }
+
+    pub(super) async fn redo(&mut self, wish: &Wish) -> Result<()> {
+        let aim = restore::redo(self.history.entries())?;
+        self.restore(aim, wish).await
+    }
+
+    /// Plans, or does it and records what was done.
+    async fn restore(&mut self, aim: Aim, wish: &Wish) -> Result<()> {
+        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
+        if wish.dry_run {
+            let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
+            self.publish(Event::Live(Live::RestorePlanned(plan)));
+            return Ok(());
+        }
+        self.writable()?;
+        let (aimed, wished) = (aim.clone(), wish.clone());
+        let outcome = beside(move || {
+            let outcome = aimed.apply(&wished, &workspace, &blobs);
+            let plan: Option<RestorePlan> = outcome.is_err().then(|| aimed.plan(&workspace, &blobs));
+            (outcome, plan)
+        })
+        .await?;
+        let restored = match outcome {
+            (Ok(restored), _) => restored,
+            (Err(error), plan) => {
+                self.publish_all(plan.map(Live::RestorePlanned));
+                return Err(error);
+            }
+        };
+        for left in &restored.left {
+            self.notice(Severity::Warning, "FILE_LEFT", format!("{} was left as it is: {}", left.path, left.why));
+        }
+        if restored.changes.is_empty() {
+            let why = "no file was restored";
+            return match restored.reason {
+                RestoreReason::Rewind => Ok(()),
+                RestoreReason::Undo | RestoreReason::Redo if restored.left.is_empty() => {
+                    Err(Error::new(Code::NothingToDo, format!("{why}: all are as they should be"), "pixir tree"))
+                }
+                RestoreReason::Undo | RestoreReason::Redo => Err(Error::new(
+                    Code::FileChanged,
+                    format!("{why}: {} changed since or cannot be restored", restored.left.len()),
+                    "look at the plan, and choose to merge or to overwrite",
+                )),
+            };
+        }
+        self.record(None, restored.into())
+    }
+
+    // ─── Forks ───
+
+    /// A Session of its own that begins with the path to this entry; this one is not touched.
+    pub(super) fn fork(&mut self, seq: u64) -> Result<()> {
+        self.on_entry(seq)?;
+        let path = self.history.path_of(seq);
+        let root = self.history.entries().iter().find_map(|e| {
+            if let Fact::SessionFork(it) = &e.fact { Some(it.fork_root_session_id.clone()) } else { None }
+        });
+        let id = SessionId::now();
+        let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
+        let Settings { provider, model, effort, mode, name } = self.history.settings.clone();
+        let started = SessionStarted { provider, model, effort, mode, ..self.history.started.clone() };
+        log.append(None, started.into())?;
+        let fork = SessionFork {
+            parent_session_id: self.id.to_string(),
+            fork_root_session_id: root.unwrap_or_else(|| self.id.to_string()),
+            forked_to_seq: seq,
+            strategy: "replay_v1".into(),
+        };
+        log.append(None, fork.into())?;
+        if name.is_some() {
+            log.append(None, SettingsChanged { name, ..SettingsChanged::default() }.into())?;
+        }
+        self.copy_path(&mut log, &path)?;
+        log.establish()?;
+        self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
+        Ok(())
+    }
+
+    /// Numbers are given anew, so what names one is told the new.
+    fn copy_path(&self, log: &mut Log, path: &[Arc<Entry>]) -> Result<()> {
+        let first = log.next_seq();
+        let new = |seq: u64| first + path.partition_point(|e| e.seq < seq) as u64;
+        for entry in path {
+            let mut fact = entry.fact.clone();
+            match &mut fact {
+                Fact::HistoryCompaction(it) => {
+                    it.kept_from_seq = new(it.kept_from_seq);
+                    it.pinned.iter_mut().for_each(|seq| *seq = new(*seq));
+                }
+                // The branch that it tells of is not in the fork.
+                Fact::BranchSummary(it) => {
+                    it.common_seq = it.common_seq.map(new);
+                    it.from_seq = it.common_seq.unwrap_or(first);
+                }
+                _ => {}
+            }
+            log.append(None, fact)?;
+        }
+        for entry in path {
+            let mark = self.history.mark(entry.seq);
+            if mark.text.is_some() || mark.pinned.is_some() {
+                log.append(None, crate::event::Label { seq: new(entry.seq), ..mark }.into())?;
+            }
+        }
+        if !self.history.plan.is_empty() {
+            log.append(None, PlanUpdated { items: self.history.plan.clone() }.into())?;
+        }
+        Ok(())
+    }
+}
+
+/// Work on files, beside the loop.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Error::new(Code::CommandFailed, format!("restoring broke off: {e}"), "report this as a bug"))
+}

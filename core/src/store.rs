@@ -1,0 +1,246 @@
+//! Sessions at rest: where they lie, what is known of each without opening it, and the trash.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::blobs;
+use crate::error::{Code, Error, Result, nearest};
+use crate::event::{SessionId, SettingsChanged};
+use crate::log::Log;
+
+mod gc; // what nothing refers to any more
+mod index; // one line for each Session, rebuilt from the Logs
+mod trash; // deleted, and got back
+
+pub use gc::Garbage;
+pub use index::Summary;
+pub use trash::Trashed;
+
+/// Everything that pixir keeps under its home.
+#[derive(Debug, Clone)]
+pub struct Store {
+    home: PathBuf,
+}
+
+/// Where one Session lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its id.
+    pub id: SessionId,
+    folder: PathBuf,
+}
+
+impl Place {
+    /// A Session of this folder.
+    pub fn new(folder: &Path, id: SessionId) -> Place {
+        Place { id, folder: folder.to_owned() }
+    }
+
+    /// Its Log.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(format!("{}.ndjson", self.id))
+    }
+
+    /// The folder of what belongs to it besides its Log.
+    pub fn own_folder(&self) -> PathBuf {
+        self.folder.join(self.id.as_str())
+    }
+
+    /// The folder for outputs that were too long to show.
+    pub fn outputs(&self) -> PathBuf {
+        self.own_folder().join("out")
+    }
+
+    fn presenter_file(&self) -> PathBuf {
+        self.own_folder().join("presenter.json")
+    }
+
+    /// What its Presenter kept beside the Log, if anything.
+    pub fn presenter_state(&self) -> Option<String> {
+        fs::read_to_string(self.presenter_file()).ok()
+    }
+
+    /// Keeps what a Presenter wants to find again after a crash; it is there whole or not at all.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep_presenter_state(&self, state: &str) -> io::Result<()> {
+        if state.is_empty() {
+            return match fs::remove_file(self.presenter_file()) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        make_private(&self.own_folder())?;
+        write_whole(&self.presenter_file(), state.as_bytes())
+    }
+
+    /// Files beside the Log that a repair has left: torn ends and damaged Logs.
+    pub fn left_by_repairs(&self) -> Vec<PathBuf> {
+        let mine = format!("{}.", self.id);
+        let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut found: Vec<PathBuf> = names
+            .filter(|entry| {
+                let name = entry.file_name();
+                name.to_str()
+                    .and_then(|n| n.strip_prefix(&mine))
+                    .is_some_and(|rest| rest.starts_with("torn-") || rest.starts_with("damaged-"))
+            })
+            .map(|entry| entry.path())
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// What is known of it; read from its Log where the index is behind.
+    pub fn summary(&self) -> Option<Summary> {
+        index::list(&self.folder).into_iter().find(|summary| summary.id == self.id.as_str())
+    }
+}
+
+impl Store {
+    /// The store under this home; nothing is made before it is needed.
+    pub fn new(home: &Path) -> Store {
+        Store { home: home.to_owned() }
+    }
+
+    /// Where file versions are.
+    pub fn blobs(&self) -> blobs::Blobs {
+        blobs::Blobs::new(self.home.join("blobs"))
+    }
+
+    /// The folder of a workspace's Logs.
+    pub fn folder_of(&self, workspace: &Path) -> PathBuf {
+        self.home.join("sessions").join(slug(workspace))
+    }
+
+    /// Sessions of one folder with anything said in them, the latest first.
+    pub fn list(&self, folder: &Path) -> Vec<Summary> {
+        index::list(folder).into_iter().filter(|it| it.first_prompt.is_some()).collect()
+    }
+
+    /// Sessions of every workspace, the latest first.
+    pub fn list_all(&self) -> Vec<Summary> {
+        let mut all: Vec<Summary> = self.folders().iter().flat_map(|folder| self.list(folder)).collect();
+        all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
+        all
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.home.join("sessions")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
+    /// The Session with this id, its unique beginning, its name, or `last`: of this folder first, then of any.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, with the nearest; `NOT_UNIQUE` when a beginning fits several.
+    pub fn find(&self, text: &str, near: &Path) -> Result<Place> {
+        if let Ok(id) = SessionId::parse(text) {
+            let folders = std::iter::once(near.to_owned()).chain(self.folders());
+            let mut places = folders.map(|folder| Place::new(&folder, id.clone()));
+            return places.find(|place| place.log().is_file()).ok_or_else(|| self.not_found(text, near));
+        }
+        if text == "last" {
+            return match self.list(near).first() {
+                Some(summary) => Ok(Place::new(near, SessionId::parse(&summary.id)?)),
+                None => Err(Error::new(
+                    Code::SessionNotFound,
+                    "there is no session in this workspace yet",
+                    "pixir sessions list --all",
+                )),
+            };
+        }
+        for folders in [vec![near.to_owned()], self.folders()] {
+            let found: Vec<(PathBuf, Summary)> = folders
+                .iter()
+                .flat_map(|folder| index::list(folder).into_iter().map(|summary| (folder.clone(), summary)))
+                .filter(|(_, it)| (text.len() >= 4 && it.id.starts_with(text)) || it.name.as_deref() == Some(text))
+                .collect();
+            match found.as_slice() {
+                [] => {}
+                [(folder, summary)] => return Ok(Place::new(folder, SessionId::parse(&summary.id)?)),
+                several => {
+                    let ids: Vec<&str> = several.iter().map(|(_, it)| it.id.as_str()).collect();
+                    return Err(Error::new(
+                        Code::NotUnique,
+                        format!("{} sessions fit that", ids.len()),
+                        format!("one of: {}", ids.join(", ")),
+                    ));
+                }
+            }
+        }
+        Err(self.not_found(text, near))
+    }
+
+    fn not_found(&self, text: &str, near: &Path) -> Error {
+        let known = self.list(near);
+        let names = known.iter().flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]).flatten();
+        let shown: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
+        let fix = match nearest(&shown, names) {
+            Some(near) => format!("did you mean {near}? pixir sessions list --all"),
+            None => "pixir sessions list --all".to_owned(),
+        };
+        let code = Code::SessionNotFound;
+        match SessionId::parse(text) {
+            Ok(_) => Error::new(code, format!("there is no session {shown}"), fix).with("input", shown),
+            // What has not the form of an id is not repeated.
+            Err(e) if known.iter().all(|it| it.name.is_none()) => Error::new(code, e.message, fix),
+            Err(_) => Error::new(code, "there is no session with that id or name", fix),
+        }
+    }
+
+    /// Names a Session; an empty name takes it away.
+    ///
+    /// # Errors
+    /// `SESSION_LOCKED` when it is open elsewhere, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`.
+    pub fn rename(&self, place: &Place, name: &str) -> Result<()> {
+        let (mut log, _) = Log::open(&place.log(), place.id.clone())?;
+        log.append(None, SettingsChanged { name: Some(name.to_owned()), ..SettingsChanged::default() }.into())?;
+        log.sync()
+    }
+
+    /// Every Session that is there, also those in which nothing was said.
+    pub fn places(&self) -> Vec<Place> {
+        self.folders()
+            .iter()
+            .flat_map(|folder| index::ids_in(folder).into_iter().map(|id| Place::new(folder, id)))
+            .collect()
+    }
+}
+
+pub(crate) use index::Indexed;
+
+/// A readable, unique folder name for a workspace: its last part and a hash of the whole path.
+fn slug(root: &Path) -> PathBuf {
+    let name: String = root.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|| "root".into());
+    let safe: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .take(40)
+        .collect();
+    let hash = blobs::name_of(root.as_os_str().as_encoded_bytes());
+    PathBuf::from(format!("{safe}-{}", &hash[..8]))
+}
+
+/// Makes a folder and those above it, for their owner alone.
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Replaces a file in one step.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+fn failed(what: &str, e: &io::Error) -> Error {
+    Error::new(Code::WriteFailed, format!("{what}: {e}"), "check the state folder (pixir doctor shows where it is)")
+}

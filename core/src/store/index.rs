@@ -1,0 +1,194 @@
+//! One line for each Session, so that a list reads no Log. The Logs win: what is behind is read on, what is wrong is rebuilt.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::write_whole;
+use crate::event::{Entry, Fact, SessionId, Usage};
+use crate::log::{self, Position};
+
+const FILE: &str = "index.jsonl";
+/// The most of a first prompt that is kept, characters.
+const MAX_PROMPT: usize = 200;
+
+/// What is known of a Session without opening it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its id.
+    pub id: String,
+    /// The name that a person gave it.
+    pub name: Option<String>,
+    /// Where it works.
+    pub workspace: String,
+    /// Its first prompt, one line; none when nothing was said in it.
+    pub first_prompt: Option<String>,
+    /// Who answers in it, as `provider/model`.
+    pub model: String,
+    /// When it began, RFC 3339.
+    pub created: String,
+    /// When something was last recorded, RFC 3339.
+    pub last_activity: String,
+    /// Entries of its Log.
+    pub entries: u64,
+    /// Turns that began.
+    pub turns: u32,
+    /// Tools that were called.
+    pub tool_calls: u64,
+    /// What all its requests cost, in tokens.
+    pub usage: Usage,
+    /// What they cost in money, where prices are known.
+    pub cost: Option<f64>,
+    /// The last entry of the conversation as it stands.
+    pub head: Option<u64>,
+    /// The size of its Log, bytes.
+    pub bytes: u64,
+    /// The Session that it was forked from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<String>,
+    /// The entry of that Session that it goes on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_at: Option<u64>,
+    /// The first Session of its family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
+    /// Its Log has damaged lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
+}
+
+impl Summary {
+    /// Takes in the next entry.
+    pub fn take(&mut self, entry: &Entry) {
+        if self.entries == 0 {
+            self.id = entry.session_id.to_string();
+            self.created = entry.ts.to_string();
+        }
+        self.entries += 1;
+        self.last_activity = entry.ts.to_string();
+        self.turns = self.turns.max(entry.turn.unwrap_or(0));
+        if entry.fact.is_conversation() {
+            self.head = Some(entry.seq);
+        }
+        match &entry.fact {
+            Fact::SessionStarted(it) => {
+                self.workspace.clone_from(&it.workspace);
+                self.model = format!("{}/{}", it.provider, it.model);
+            }
+            Fact::SettingsChanged(it) => {
+                if let (Some(provider), Some(model)) = (&it.provider, &it.model) {
+                    self.model = format!("{provider}/{model}");
+                }
+                if let Some(name) = &it.name {
+                    self.name = Some(name.clone()).filter(|n| !n.is_empty());
+                }
+            }
+            Fact::UserMessage(it) if self.first_prompt.is_none() => {
+                let line = it.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
+            }
+            Fact::ToolCall(_) => self.tool_calls += 1,
+            Fact::ProviderUsage(it) => self.usage += it.usage,
+            Fact::SessionFork(it) => {
+                self.forked_from = Some(it.parent_session_id.clone());
+                self.forked_at = Some(it.forked_to_seq);
+                self.family = Some(it.fork_root_session_id.clone());
+            }
+            Fact::HeadMoved(it) => self.head = it.to_seq,
+            _ => {}
+        }
+    }
+
+    /// What a person calls it.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(nothing was said)")
+    }
+}
+
+/// A summary, and how far into the Log it reaches.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Indexed {
+    pub(crate) position: Position,
+    pub(crate) summary: Summary,
+}
+
+impl Indexed {
+    /// Adds a line to the index. It is written in one piece, and nothing depends on it.
+    pub(crate) fn keep(&self, folder: &Path) {
+        keep(folder, std::slice::from_ref(self));
+    }
+}
+
+fn keep(folder: &Path, fresh: &[Indexed]) {
+    let lines: String = fresh.iter().filter_map(|it| serde_json::to_string(it).ok()).map(|line| line + "\n").collect();
+    let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(FILE));
+    if let Err(e) = file.and_then(|mut file| file.write_all(lines.as_bytes())) {
+        tracing::warn!("the session index was not written: {e}");
+    }
+}
+
+pub(super) fn ids_in(folder: &Path) -> Vec<SessionId> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| SessionId::parse(file.file_name().to_str()?.strip_suffix(".ndjson")?).ok()).collect()
+}
+
+/// Every Session of a folder, the latest first.
+pub(super) fn list(folder: &Path) -> Vec<Summary> {
+    let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+    let mut lines = 0;
+    let mut known: HashMap<String, Indexed> = HashMap::new();
+    for it in text.lines().filter_map(|line| serde_json::from_str::<Indexed>(line).ok()) {
+        lines += 1;
+        known.insert(it.summary.id.clone(), it);
+    }
+    let mut all = Vec::new();
+    let mut fresh = Vec::new();
+    for id in ids_in(folder) {
+        let path = folder.join(format!("{id}.ndjson"));
+        let Ok(len) = fs::metadata(&path).map(|m| m.len()) else { continue };
+        match known.remove(id.as_str()) {
+            Some(it) if it.position.bytes == len => all.push(it),
+            old => {
+                let Some(it) = old.and_then(|old| read_on(&path, old)).or_else(|| rebuild(&path)) else { continue };
+                fresh.push(it.clone());
+                all.push(it);
+            }
+        }
+    }
+    if lines > 2 * all.len() + 64 {
+        let whole: String = all.iter().filter_map(|it| serde_json::to_string(it).ok()).map(|l| l + "\n").collect();
+        if let Err(e) = write_whole(&folder.join(FILE), whole.as_bytes()) {
+            tracing::warn!("the session index was not written: {e}");
+        }
+    } else if !fresh.is_empty() {
+        keep(folder, &fresh);
+    }
+    let mut all: Vec<Summary> = all.into_iter().map(|it| it.summary).collect();
+    all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
+    all
+}
+
+/// Only what came since.
+fn read_on(path: &Path, mut it: Indexed) -> Option<Indexed> {
+    let (entries, position) = log::read_on(path, it.position).ok()??;
+    entries.iter().for_each(|entry| it.summary.take(entry));
+    it.position = position;
+    it.summary.bytes = position.bytes;
+    Some(it)
+}
+
+fn rebuild(path: &Path) -> Option<Indexed> {
+    let contents = log::read(path).ok()?;
+    let mut summary = Summary::default();
+    contents.entries.iter().for_each(|entry| summary.take(entry));
+    summary.damaged = !contents.damage.is_empty();
+    let position = contents.position();
+    summary.bytes = position.bytes;
+    // A Log whose first line cannot be read still has its name.
+    summary.id = path.file_stem()?.to_str()?.to_owned();
+    Some(Indexed { position, summary })
+}

@@ -1,0 +1,101 @@
+//! Deleted Sessions, which can be got back until the trash is emptied.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Place, Store, Summary, failed, make_private, write_whole};
+use crate::error::{Code, Error, Result};
+use crate::event::{SessionId, now};
+use crate::log::Log;
+
+const MANIFEST: &str = "manifest.json";
+
+/// A Session in the trash.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trashed {
+    /// When it was deleted, RFC 3339.
+    pub deleted: String,
+    /// The folder that it goes back to.
+    folder: PathBuf,
+    /// What is known of it.
+    pub summary: Summary,
+}
+
+impl Store {
+    pub(super) fn trash_folder(&self) -> PathBuf {
+        self.home.join("trash")
+    }
+
+    /// Moves a Session and everything that belongs to it to the trash; it must not be open anywhere.
+    ///
+    /// # Errors
+    /// `SESSION_LOCKED`, `WRITE_FAILED`.
+    pub fn delete(&self, place: &Place) -> Result<Trashed> {
+        // Opened to see that nobody writes it; one that is damaged can be deleted too.
+        let held = match Log::open(&place.log(), place.id.clone()) {
+            Ok((log, _)) => Some(log),
+            Err(e) if e.code == Code::CorruptLogLine => None,
+            Err(e) => return Err(e),
+        };
+        let trashed = Trashed {
+            deleted: now().to_string(),
+            folder: place.folder.clone(),
+            summary: place.summary().unwrap_or_default(),
+        };
+        let to = self.trash_folder().join(place.id.as_str());
+        let text = serde_json::to_string_pretty(&trashed).expect("a manifest is JSON");
+        make_private(&to)
+            .and_then(|()| write_whole(&to.join(MANIFEST), text.as_bytes()))
+            .and_then(|()| move_all(place, &place.folder, &to))
+            .map_err(|e| failed("move the session to the trash", &e))?;
+        drop(held);
+        Ok(trashed)
+    }
+
+    /// Gets a Session back from the trash.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND` when it is not there, `WRITE_FAILED`.
+    pub fn undelete(&self, id: &SessionId) -> Result<Trashed> {
+        let from = self.trash_folder().join(id.as_str());
+        let trashed = manifest(&from).ok_or_else(|| {
+            Error::new(Code::SessionNotFound, format!("{id} is not in the trash"), "pixir sessions list --trash")
+                .with("input", id.as_str())
+        })?;
+        let place = Place::new(&trashed.folder, id.clone());
+        make_private(&trashed.folder)
+            .and_then(|()| move_all(&place, &from, &trashed.folder))
+            .and_then(|()| fs::remove_dir_all(&from))
+            .map_err(|e| failed("get the session back from the trash", &e))?;
+        Ok(trashed)
+    }
+
+    /// What is in the trash, the last deleted first.
+    pub fn trash(&self) -> Vec<Trashed> {
+        let folders = fs::read_dir(self.trash_folder()).into_iter().flatten().flatten();
+        let mut all: Vec<Trashed> = folders.filter_map(|folder| manifest(&folder.path())).collect();
+        all.sort_by(|a, b| b.deleted.cmp(&a.deleted));
+        all
+    }
+}
+
+fn manifest(folder: &Path) -> Option<Trashed> {
+    serde_json::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
+}
+
+/// Everything of a Session, its Log last: where the Log is, there the Session is. What was moved before stays moved.
+fn move_all(place: &Place, from: &Path, to: &Path) -> std::io::Result<()> {
+    let here = Place::new(from, place.id.clone());
+    let there = Place::new(to, place.id.clone());
+    let side = here.left_by_repairs().into_iter().map(|path| {
+        let name = path.file_name().map(PathBuf::from).unwrap_or_default();
+        (path, to.join(name))
+    });
+    let all = std::iter::once((here.own_folder(), there.own_folder())).chain(side).chain([(here.log(), there.log())]);
+    for (from, to) in all.filter(|(from, _)| from.exists()).collect::<Vec<_>>() {
+        fs::rename(from, to)?;
+    }
+    Ok(())
+}

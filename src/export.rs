@@ -1,0 +1,154 @@
+//! A Session as a document for people: what was said and done on the way to its head.
+
+use std::collections::HashSet;
+
+use pixir_core::blobs::Blobs;
+use pixir_core::changes::{self, FileDiff};
+use pixir_core::event::{
+    Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
+};
+use pixir_core::history::History;
+use pixir_core::store::Summary;
+use pixir_core::{Entry, Fact};
+
+mod html; // one page that needs nothing else
+mod markdown; // text for people and programs
+
+pub(crate) use html::render as html;
+pub(crate) use markdown::render as markdown;
+
+/// A Session, ready to be written down.
+pub(crate) struct Story {
+    pub(crate) summary: Summary,
+    pub(crate) blocks: Vec<Block>,
+    /// Entries that stand on other branches.
+    pub(crate) elsewhere: usize,
+}
+
+/// One thing that happened.
+pub(crate) enum Block {
+    User {
+        seq: u64,
+        text: String,
+        delivery: Delivery,
+        at: String,
+    },
+    Assistant {
+        text: String,
+        partial: bool,
+    },
+    Thinking(String),
+    Tool(Box<Tool>),
+    Plan(Vec<PlanItem>),
+    /// A summary that stands for what is older or was left.
+    Summary {
+        title: String,
+        text: String,
+    },
+    Note(String),
+    Ended(Box<TurnEnded>),
+}
+
+/// A call and what came of it.
+pub(crate) struct Tool {
+    pub(crate) call: ToolCall,
+    pub(crate) result: Option<ToolResult>,
+    pub(crate) refused: Option<String>,
+    pub(crate) diffs: Vec<FileDiff>,
+}
+
+impl Tool {
+    /// The argument that says most.
+    pub(crate) fn argument(&self) -> &str {
+        let args = &self.call.args;
+        let found = ["command", "path", "pattern"].into_iter().find_map(|key| args[key].as_str());
+        found.unwrap_or_default().lines().next().unwrap_or_default()
+    }
+}
+
+impl Story {
+    /// The way from the root to the head, with what stands beside it.
+    pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Story {
+        let on_path: HashSet<u64> = history.path().map(|entry| entry.seq).collect();
+        let mut story = Story { summary, blocks: Vec::new(), elsewhere: 0 };
+        for entry in history.entries() {
+            let conversation = entry.fact.is_conversation();
+            if on_path.contains(&entry.seq) || (!conversation && history.stands_on_path(entry)) {
+                story.take(entry, blobs);
+            } else if conversation {
+                story.elsewhere += 1;
+            }
+        }
+        story
+    }
+
+    fn take(&mut self, entry: &std::sync::Arc<Entry>, blobs: &Blobs) {
+        let block = match &entry.fact {
+            Fact::UserMessage(it) => {
+                Block::User { seq: entry.seq, text: it.text.clone(), delivery: it.delivery, at: entry.ts.to_string() }
+            }
+            Fact::AssistantMessage(it) => Block::Assistant { text: it.text.clone(), partial: it.partial },
+            Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(it.text.clone()),
+            Fact::ToolCall(it) => {
+                Block::Tool(Box::new(Tool { call: it.clone(), result: None, refused: None, diffs: Vec::new() }))
+            }
+            Fact::ToolResult(it) => {
+                if let Some(tool) = self.tool(&it.call_id) {
+                    tool.diffs = changes::between(std::iter::once(entry), blobs);
+                    tool.result = Some(it.clone());
+                }
+                return;
+            }
+            Fact::PermissionDecision(it) => {
+                if let Some(tool) = self.tool(&it.call_id).filter(|_| it.verdict == Verdict::Deny) {
+                    tool.refused = Some(it.reason.clone());
+                }
+                return;
+            }
+            Fact::PlanUpdated(it) => Block::Plan(it.items.clone()),
+            Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
+            Fact::HistoryCompaction(it) => compaction(it),
+            Fact::BranchSummary(it) => {
+                Block::Summary { title: "A branch that was left, summed up".into(), text: it.summary.clone() }
+            }
+            Fact::FilesRestored(it) => {
+                let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
+                let what = match (it.reason, it.of_turn) {
+                    (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
+                    (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
+                    _ => "files were set back".into(),
+                };
+                Block::Note(format!("{what}: {}", paths.join(", ")))
+            }
+            Fact::SettingsChanged(it) => match (&it.provider, &it.model) {
+                (Some(provider), Some(model)) => Block::Note(format!("from here on {provider}/{model} answers")),
+                _ => return,
+            },
+            Fact::SessionFork(it) => {
+                Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
+            }
+            Fact::LogRepaired(it) => Block::Note(format!("a damaged line stood here: {}", it.reason)),
+            Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(Box::new(it.clone())),
+            Fact::SessionStarted(_)
+            | Fact::Reasoning(_)
+            | Fact::ProviderUsage(_)
+            | Fact::HeadMoved(_)
+            | Fact::Label(_)
+            | Fact::TurnEnded(_)
+            | Fact::Unknown { .. } => return,
+        };
+        self.blocks.push(block);
+    }
+
+    fn tool(&mut self, call_id: &str) -> Option<&mut Tool> {
+        self.blocks.iter_mut().rev().find_map(|block| match block {
+            Block::Tool(tool) if tool.call.call_id == call_id => Some(&mut **tool),
+            _ => None,
+        })
+    }
+}
+
+fn compaction(it: &HistoryCompaction) -> Block {
+    let title = format!("Compacted: {} → {} tokens", it.tokens_before, it.tokens_after);
+    Block::Summary { title, text: it.summary.clone() }
+}

@@ -1,0 +1,217 @@
+//! A Session as one page: no script, nothing fetched, light or dark as the reader's system is.
+
+use pixir_core::changes::FileDiff;
+use pixir_core::event::{ChangeKind, Delivery, StepStatus};
+use pixir_core::present::human_duration;
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use std::time::Duration;
+
+use super::{Block, Story, Tool};
+use crate::output::safe;
+
+const STYLE: &str = include_str!("page.css");
+/// Outputs with more lines than this are folded in the page.
+const LONG: usize = 12;
+
+/// Writes the page.
+pub(crate) fn render(story: &Story) -> String {
+    let it = &story.summary;
+    let title = escape(it.title());
+    let mut turns = String::new();
+    let mut body = String::new();
+    for block in &story.blocks {
+        if let Block::User { seq, text, delivery, .. } = block
+            && *delivery != Delivery::Steer
+        {
+            let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(64).collect();
+            turns.push_str(&format!("<li><a href=\"#e{seq}\">{}</a></li>\n", escape(&line)));
+        }
+        body.push_str(&one(block));
+    }
+    let elsewhere = match story.elsewhere {
+        0 => String::new(),
+        n => format!("<p class=\"note\">{n} entries stand on other branches of this conversation.</p>"),
+    };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title} · pixir</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <aside><p class=\"mark\">pixir</p><nav><ol>\n{turns}</ol></nav></aside>\n\
+         <main>\n<header>\n<h1>{title}</h1>\n<dl>{}</dl>\n</header>\n{body}{elsewhere}\n</main>\n</body>\n</html>\n",
+        facts(story)
+    )
+}
+
+fn facts(story: &Story) -> String {
+    let it = &story.summary;
+    let date = it.created.get(..16).unwrap_or(&it.created).replace('T', " ");
+    let rows = [
+        ("Session", it.id.clone()),
+        ("Workspace", it.workspace.clone()),
+        ("Model", it.model.clone()),
+        ("Began", date),
+        ("Turns", it.turns.to_string()),
+        ("Tools run", it.tool_calls.to_string()),
+        ("Tokens", format!("{} in · {} out", it.usage.input, it.usage.output)),
+    ];
+    rows.iter().map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect()
+}
+
+fn one(block: &Block) -> String {
+    match block {
+        Block::User { seq, text, delivery, at } => {
+            let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "" };
+            let time = at.get(11..16).unwrap_or_default();
+            format!(
+                "<section class=\"user\" id=\"e{seq}\"><p class=\"meta\"><a href=\"#e{seq}\">#{seq}</a> {time} {how}</p><div class=\"said\">{}</div></section>\n",
+                escape(text)
+            )
+        }
+        Block::Assistant { text, partial } => {
+            let broke = if *partial { "<p class=\"note\">it broke off here</p>" } else { "" };
+            format!("<section class=\"answer\">{}{broke}</section>\n", markdown(text))
+        }
+        Block::Thinking(text) => {
+            folded("thinking", "Thinking", &format!("<div class=\"prose\">{}</div>", markdown(text)))
+        }
+        Block::Tool(it) => tool(it),
+        Block::Plan(items) => {
+            let rows = items.iter().map(|item| {
+                let (class, mark) = match item.status {
+                    StepStatus::Completed => ("done", "✓"),
+                    StepStatus::InProgress => ("now", "▸"),
+                    StepStatus::Pending => ("later", "·"),
+                };
+                format!("<li class=\"{class}\"><span>{mark}</span> {}</li>", escape(&item.step))
+            });
+            format!("<ul class=\"plan\">{}</ul>\n", rows.collect::<String>())
+        }
+        Block::Summary { title, text } => {
+            folded("summary", &escape(title), &format!("<div class=\"prose\">{}</div>", markdown(text)))
+        }
+        Block::Note(text) => format!("<p class=\"note\">{}</p>\n", escape(text)),
+        Block::Ended(it) => {
+            let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", escape(&e.message)));
+            let fix = it.error.as_ref().map_or(String::new(), |e| format!("<br>fix: {}", escape(&e.remediation)));
+            format!("<p class=\"ended\">{}{why}{fix}</p>\n", it.status.name())
+        }
+    }
+}
+
+fn folded(class: &str, title: &str, body: &str) -> String {
+    format!("<details class=\"{class}\"><summary>{title}</summary>{body}</details>\n")
+}
+
+fn tool(it: &Tool) -> String {
+    let result = it.result.as_ref();
+    let (class, mark) = match (result.map(|r| r.ok), &it.refused) {
+        (_, Some(_)) => ("refused", "⊘"),
+        (Some(true), None) => ("fine", "✓"),
+        (Some(false), None) => ("failed", "✗"),
+        (None, None) => ("failed", "…"),
+    };
+    let took = result.map_or(String::new(), |r| human_duration(Duration::from_millis(r.duration_ms)));
+    let exit = result
+        .and_then(|r| r.exit_code)
+        .filter(|code| *code != 0)
+        .map_or(String::new(), |code| format!("exit {code} · "));
+    let mut inner = String::new();
+    if let Some(why) = &it.refused {
+        inner.push_str(&format!("<p class=\"note\">refused: {}</p>", escape(why)));
+    }
+    for diff in &it.diffs {
+        inner.push_str(&one_diff(diff));
+    }
+    // A change is told by its diff; what the tool said of it is in the summary already.
+    let output = result.map_or("", |r| r.output.as_str());
+    if it.diffs.is_empty() || it.call.name == "bash" {
+        inner.push_str(&format!("<pre>{}</pre>", escape(output.trim_end())));
+    }
+    let open = if !it.diffs.is_empty() || (output.lines().count() <= LONG && class == "failed") { " open" } else { "" };
+    format!(
+        "<details class=\"tool {class}\"{open}><summary><b>{mark} {}</b> <code>{}</code> <span>{exit}{took}</span></summary>{inner}</details>\n",
+        escape(&it.call.name),
+        escape(it.argument())
+    )
+}
+
+fn one_diff(diff: &FileDiff) -> String {
+    let kind = match diff.kind {
+        ChangeKind::Created => "new",
+        ChangeKind::Modified => "changed",
+        ChangeKind::Deleted => "gone",
+    };
+    let rows = diff.text.lines().filter(|l| !l.starts_with("--- ") && !l.starts_with("+++ ")).map(|line| {
+        let class = match line.as_bytes().first() {
+            Some(b'+') => "add",
+            Some(b'-') => "del",
+            Some(b'@') => "hunk",
+            _ => "same",
+        };
+        format!("<span class=\"{class}\">{}</span>", escape(line))
+    });
+    format!(
+        "<div class=\"diff\"><p>{} <em>{kind}</em> <i class=\"add\">+{}</i> <i class=\"del\">−{}</i></p><pre>{}</pre></div>",
+        escape(&diff.path),
+        diff.added,
+        diff.removed,
+        rows.collect::<String>()
+    )
+}
+
+/// Text that a browser shows as it is: nothing in it is markup, and nothing turns its direction around.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in safe(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A model's Markdown. HTML in it is text, pictures are links, and a link leads to the web or nowhere.
+fn markdown(text: &str) -> String {
+    let text = safe(text);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut dropped: Vec<bool> = Vec::new();
+    let events = Parser::new_ext(&text, options).filter_map(|event| match event {
+        Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
+        Event::Start(Tag::Link { dest_url, link_type, title, id } | Tag::Image { dest_url, link_type, title, id }) => {
+            let kept = ["https://", "http://", "mailto:", "#"].iter().any(|scheme| dest_url.starts_with(scheme));
+            dropped.push(!kept);
+            kept.then_some(Event::Start(Tag::Link { dest_url, link_type, title, id }))
+        }
+        Event::End(TagEnd::Link | TagEnd::Image) => {
+            (!dropped.pop().unwrap_or(true)).then_some(Event::End(TagEnd::Link))
+        }
+        Event::Text(text) if text.chars().any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')) => {
+            let shown = text.chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
+            Some(Event::Text(CowStr::from(shown.collect::<String>())))
+        }
+        other => Some(other),
+    });
+    let mut out = String::new();
+    pulldown_cmark::html::push_html(&mut out, events);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_text_cannot_bring_markup_scripts_or_pictures_into_the_page() {
+        let page = markdown("see <script>alert(1)</script> ![x](https://evil/x.png) [a](javascript:alert(1)) **b**");
+        assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("javascript:"), "{page}");
+        assert!(page.contains("<strong>b</strong>") && page.contains("href=\"https://evil/x.png\""), "{page}");
+        assert_eq!(escape("<a \u{202e}b & 'c'>"), "&lt;a ⟨U+202E⟩b &amp; &#39;c&#39;&gt;");
+    }
+}

@@ -1,0 +1,90 @@
+//! A Session as Markdown.
+
+use pixir_core::event::{Delivery, StepStatus};
+
+use super::{Block, Story, Tool};
+use crate::output::safe;
+
+/// Writes it.
+pub(crate) fn render(story: &Story) -> String {
+    let it = &story.summary;
+    let mut out = format!(
+        "# {}\n\n- session: `{}`\n- workspace: `{}`\n- model: {}\n- began: {}\n- tokens: {} in, {} out\n",
+        safe(it.title()),
+        it.id,
+        it.workspace,
+        it.model,
+        it.created,
+        it.usage.input,
+        it.usage.output
+    );
+    for block in &story.blocks {
+        out.push('\n');
+        out.push_str(&one(block));
+    }
+    if story.elsewhere > 0 {
+        out.push_str(&format!(
+            "\n---\n\n{} entries stand on other branches: `pixir tree {}`\n",
+            story.elsewhere, it.id
+        ));
+    }
+    out
+}
+
+fn one(block: &Block) -> String {
+    match block {
+        Block::User { seq, text, delivery, at } => {
+            let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "asked" };
+            let quoted: String = safe(text).lines().map(|line| format!("> {line}\n")).collect();
+            format!("## {how} · {seq} · {at}\n\n{quoted}")
+        }
+        Block::Assistant { text, partial } => {
+            let broke = if *partial { "\n\n*(it broke off here)*" } else { "" };
+            format!("{}{broke}\n", safe(text).trim_end())
+        }
+        Block::Thinking(text) => folded("thinking", &safe(text)),
+        Block::Tool(it) => tool(it),
+        Block::Plan(items) => {
+            let mark = |status| match status {
+                StepStatus::Completed => "x",
+                StepStatus::InProgress | StepStatus::Pending => " ",
+            };
+            items.iter().map(|item| format!("- [{}] {}\n", mark(item.status), safe(&item.step))).collect()
+        }
+        Block::Summary { title, text } => folded(title, &safe(text)),
+        Block::Note(text) => format!("*{}*\n", safe(text)),
+        Block::Ended(it) => {
+            let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", e.message));
+            format!("**{}{}**\n", it.status.name(), safe(&why))
+        }
+    }
+}
+
+fn folded(title: &str, body: &str) -> String {
+    format!("<details><summary>{title}</summary>\n\n{}\n\n</details>\n", body.trim_end())
+}
+
+fn tool(it: &Tool) -> String {
+    let output = it.result.as_ref().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
+    let mut text = format!("**{}** `{}`\n\n", it.call.name, safe(it.argument()).replace('`', "'"));
+    if let Some(why) = &it.refused {
+        text.push_str(&format!("*refused: {}*\n\n", safe(why)));
+    }
+    text.push_str(&fenced("", &output));
+    for diff in &it.diffs {
+        text.push_str(&fenced("diff", &safe(&diff.text)));
+    }
+    text
+}
+
+/// A fence that is longer than any in the text.
+fn fenced(language: &str, text: &str) -> String {
+    let mut longest = 2;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    format!("{fence}{language}\n{}\n{fence}\n\n", text.trim_end())
+}

@@ -1,0 +1,81 @@
+//! Going elsewhere in the conversation, with or without the files; undo and redo.
+
+use pixir_core::Input;
+use pixir_core::event::{RestorePlan, RestoreReason};
+use pixir_core::input::{Summarize, Wish};
+
+use crate::overlay::Overlay;
+use crate::overlay::restore::RestoreView;
+use crate::overlay::tree::TreeView;
+use crate::state::{Effect, State};
+
+/// Where the person wants to go, until it is known whether files are to go along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Going {
+    pub(crate) to_seq: Option<u64>,
+    pub(crate) summarize: Summarize,
+    /// The prompt that returns to the composer there.
+    pub(crate) edit: Option<String>,
+}
+
+pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
+    state.overlays.push(Overlay::Tree(TreeView::new(&state.history)));
+    vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
+}
+
+/// First it is asked what would become of the files.
+pub(super) fn go(state: &mut State, going: Going) -> Vec<Effect> {
+    let to_seq = going.to_seq;
+    state.going = Some(going);
+    let files = Some(Wish { dry_run: true, ..Wish::default() });
+    vec![Effect::Send(Input::MoveHead { to_seq, summarize: Summarize::No, files })]
+}
+
+/// The plan has come: a move without files is made at once, everything else is shown.
+pub(super) fn planned(state: &mut State, plan: RestorePlan) -> Vec<Effect> {
+    if plan.reason == RestoreReason::Rewind && plan.files.is_empty() {
+        return arrive(state, None);
+    }
+    if plan.files.is_empty() {
+        state.say("all files are as they should be already");
+        return Vec::new();
+    }
+    state.overlays.push(Overlay::Restore(RestoreView::new(plan)));
+    Vec::new()
+}
+
+/// Makes the move that was asked for.
+pub(super) fn arrive(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
+    let Some(Going { to_seq, summarize, edit }) = state.going.take() else { return Vec::new() };
+    if let Some(text) = edit {
+        // A draft that is replaced can be brought back with Up.
+        state.composer.take();
+        state.composer.set(&text);
+    }
+    vec![Effect::Send(Input::MoveHead { to_seq, summarize, files })]
+}
+
+/// The person has seen the plan and wants it.
+pub(super) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
+    match plan.reason {
+        RestoreReason::Rewind => arrive(state, Some(wish)),
+        RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: plan.of_turn, wish })],
+        RestoreReason::Redo => vec![Effect::Send(Input::Redo { wish })],
+    }
+}
+
+pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
+    let turn = match turn.parse() {
+        _ if turn.is_empty() => None,
+        Ok(turn) => Some(turn),
+        Err(_) => {
+            state.say("give it the number of a turn, or none for the last: /undo 3");
+            return Vec::new();
+        }
+    };
+    vec![Effect::Send(Input::Undo { turn, wish: Wish { dry_run: true, ..Wish::default() } })]
+}
+
+pub(super) fn redo() -> Vec<Effect> {
+    vec![Effect::Send(Input::Redo { wish: Wish { dry_run: true, ..Wish::default() } })]
+}
