@@ -34,7 +34,8 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (Stri
     if old.len().max(new.len()) > MAX_DIFFED {
         return ("[too large to show as a diff]\n".into(), 0, 0);
     }
-    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
+    let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let (Some(old), Some(new)) = (text(old), text(new)) else {
         return ("[not text]\n".into(), 0, 0);
     };
     let diff = TextDiff::from_lines(old, new);

@@ -193,8 +193,10 @@ impl History {
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
             | Fact::SkillActivation(_) => {
-                self.path.push(index);
-                self.fold_item(&entry.fact);
+                if conversation {
+                    self.path.push(index);
+                    self.fold_item(&entry.fact);
+                }
             }
             Fact::Label(it) => self.take_mark(it),
             Fact::SessionFork(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
@@ -250,7 +252,6 @@ impl History {
                 self.push_item(Item::User(branch_text(it)));
             }
             Fact::FilesRestored(it) => {
-                // A rewind brings the files to where the conversation is; there is nothing to tell.
                 if let Some(text) = restored_text(it) {
                     self.close_open_calls();
                     self.push_item(Item::User(text));

@@ -254,6 +254,10 @@ fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blo
         why: None,
     };
     let located = workspace.locate(path).and_then(|at| {
+        // A folder in its place goes with the files in it, if those go; else it is said then.
+        if workspace.is_folder(&at).unwrap_or(false) {
+            return Ok(None);
+        }
         workspace.check_writable(&at)?;
         workspace.read_if_there(&at)
     });

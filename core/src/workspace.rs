@@ -282,7 +282,7 @@ impl Workspace {
                 Err(error)
             }
             Ok(_) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
             Err(e) => Err(self.io("write", at, &e)),
         }
     }
@@ -333,7 +333,7 @@ impl Workspace {
                 error.message = format!("`{shown}` leads outside the workspace through a symlink");
                 error
             }
-            io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 Error::new(Code::NotFound, format!("there is no `{shown}`"), self.hint_for(at)).with("input", input)
             }
             _ => {

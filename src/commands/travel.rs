@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pixir_core::event::{FilesRestored, RestorePlan, Standing};
+use pixir_core::event::{ChangeKind, FilesRestored, RestorePlan, Standing};
 use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::input::{Choice, Wish};
@@ -178,7 +178,11 @@ fn tell_plan(plan: &RestorePlan, output: &Output) {
     }
     for file in &plan.files {
         let how = match file.standing {
-            Standing::Ready | Standing::AlreadyThere => "would be set back",
+            Standing::Ready | Standing::AlreadyThere => match file.kind {
+                ChangeKind::Created => "would come back",
+                ChangeKind::Modified => "would be set back",
+                ChangeKind::Deleted => "would go",
+            },
             Standing::ChangedSince if file.merged.is_some() => "changed since; --changed-since merge keeps both",
             Standing::ChangedSince => "changed since, in the same places; it stays unless --changed-since overwrite",
             Standing::Impossible => file.why.as_deref().unwrap_or("cannot be restored"),

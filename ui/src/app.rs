@@ -110,6 +110,8 @@ pub(crate) struct App {
     /// Work beside the screen that has not reported yet.
     pub(crate) pending: usize,
     pub(crate) dirty: bool,
+    /// Inputs that were sent.
+    sent: u64,
     /// Openings that were asked for; only the last counts.
     opening: u64,
     failed: Option<Error>,
@@ -145,6 +147,7 @@ impl App {
             tell,
             pending: 0,
             dirty: true,
+            sent: 0,
             opening: 0,
             failed: None,
             done: false,
@@ -202,6 +205,7 @@ impl App {
     }
 
     async fn send(&mut self, input: Input) {
+        self.sent += 1;
         match &self.handle {
             Some(handle) => handle.send(input).await,
             // The Session is still being opened; nothing that was typed is lost.
@@ -399,10 +403,17 @@ impl App {
 
     /// Returns when the Session has taken in everything that was sent.
     pub(crate) async fn settle(&mut self) {
-        if let Some(handle) = &self.handle {
-            handle.settle().await;
+        // What comes back may itself ask for something.
+        loop {
+            let sent = self.sent;
+            if let Some(handle) = &self.handle {
+                handle.settle().await;
+            }
+            self.drain().await;
+            if sent == self.sent {
+                return;
+            }
         }
-        self.drain().await;
     }
 
     pub(crate) fn is_done(&self) -> bool {

@@ -34,8 +34,7 @@ macro_rules! facts {
                 }
             }
 
-            /// Whether it is part of the conversation and so moves the head.
-            pub fn is_conversation(&self) -> bool {
+            fn kind_is_conversation(&self) -> bool {
                 match self {
                     $(Fact::$variant(_) => $conversation,)*
                     Fact::Unknown { .. } => false,
@@ -111,6 +110,17 @@ facts! {
     TurnEnded = "turn_ended", false;
     /// It stands where a damaged line was, which a repair has put aside.
     LogRepaired = "log_repaired", false;
+}
+
+impl Fact {
+    /// Whether it is part of the conversation and so moves the head.
+    pub fn is_conversation(&self) -> bool {
+        match self {
+            // A rewind goes to where the conversation knows the files as they are then; there is nothing to tell.
+            Fact::FilesRestored(it) => it.reason != RestoreReason::Rewind,
+            _ => self.kind_is_conversation(),
+        }
+    }
 }
 
 /// The first line of every Log: what the Session began with.

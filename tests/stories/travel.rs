@@ -1,0 +1,353 @@
+//! Files follow the conversation: undo, redo, rewinding with the files, and what somebody changed meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, also_calls, calls, says};
+use crate::shell::{Ran, Shell, entries};
+
+/// Every file and symlink below a folder: bytes and permission bits, or where it leads.
+pub(crate) fn tree_of(root: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let metadata = fs::symlink_metadata(&path).expect("it is there");
+            let name = path.strip_prefix(root).expect("below").display().to_string();
+            if metadata.is_symlink() {
+                let to = fs::read_link(&path).expect("a link").display().to_string();
+                all.insert(name, (to.into_bytes(), 0));
+            } else if metadata.is_dir() {
+                folders.push(path);
+            } else {
+                all.insert(name, (fs::read(&path).expect("read"), metadata.permissions().mode() & 0o777));
+            }
+        }
+    }
+    all
+}
+
+/// A script of turns, each one command, and then an answer.
+fn commands(turns: &[&str]) -> String {
+    let steps: Vec<Value> = turns
+        .iter()
+        .flat_map(|command| {
+            [
+                json!({ "text": "I do it.", "calls": [ { "name": "bash", "args": { "command": command } } ] }),
+                json!({ "text": "Done." }),
+            ]
+        })
+        .collect();
+    json!({ "steps": steps }).to_string()
+}
+
+/// Runs each command as a turn of its own, all in one session.
+fn turns(shell: &Shell, commands_of_turns: &[&str]) -> String {
+    let mut id = String::new();
+    for (n, command) in commands_of_turns.iter().enumerate() {
+        let script = shell.aside(&format!("script{n}.json"), &commands(&[command]));
+        let provider = format!("script:{}", script.display());
+        let mut args = vec!["--provider", &provider, "--headless", "--json", "--write"];
+        let resume = id.clone();
+        if n > 0 {
+            args.extend(["resume", &resume]);
+        }
+        args.push("do it");
+        let ran = shell.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        id = ran.document()["session_id"].as_str().expect("an id").to_owned();
+    }
+    id
+}
+
+fn done(ran: &Ran) -> Value {
+    assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
+    ran.document()
+}
+
+/// Everything that a command can do to files.
+const UPHEAVAL: &str = "rm gone.bin; mv a.sh moved.sh; chmod 600 mode.txt; printf 'x\\r\\ny\\r\\n' > crlf.txt; mkdir -p new/deep; \
+     head -c 5000 /dev/urandom > new/deep/noise.bin; rm -r folder; echo now-a-file > folder; rm into; mkdir into; echo 1 > into/f; \
+     ln -sf elsewhere link; printf '' > empty; echo more >> ünïcödé.txt; touch untouched.txt";
+
+fn upheaval_files(shell: &Shell) {
+    for (name, text) in [
+        ("a.sh", "#!/bin/sh\necho hi\n"),
+        ("mode.txt", "m\n"),
+        ("crlf.txt", "a\r\nb\r\nno end"),
+        ("folder/one.txt", "1"),
+        ("folder/two/deep.txt", "2"),
+        ("into", "was a file\n"),
+        ("empty", "not empty\n"),
+        ("ünïcödé.txt", "ü\n"),
+        ("untouched.txt", "same\n"),
+    ] {
+        shell.write(name, text);
+    }
+    fs::write(shell.workspace().join("gone.bin"), [0, 159, 146, 150, 0, 255]).expect("write");
+    fs::set_permissions(shell.workspace().join("a.sh"), fs::Permissions::from_mode(0o755)).expect("chmod");
+    symlink("mode.txt", shell.workspace().join("link")).expect("symlink");
+}
+
+#[test]
+fn undoing_a_turn_gives_every_file_back_and_redo_takes_it_away_again() {
+    let shell = Shell::new(&[]);
+    upheaval_files(&shell);
+    let mut before = tree_of(&shell.workspace());
+    turns(&shell, &[UPHEAVAL]);
+    let after = tree_of(&shell.workspace());
+    assert_ne!(before, after);
+    let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
+    assert!(plan["plan"]["files"].as_array().expect("files").len() >= 10, "{plan}");
+    assert_eq!(tree_of(&shell.workspace()), after, "a dry run touches nothing");
+    done(&shell.run(["undo", "--json"]));
+    // Symlinks are left alone.
+    before.insert("link".into(), after["link"].clone());
+    assert_eq!(tree_of(&shell.workspace()), before);
+    done(&shell.run(["redo", "--json"]));
+    assert_eq!(tree_of(&shell.workspace()), after);
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(tree_of(&shell.workspace()), before);
+    assert_eq!(shell.run(["undo", "--json"]).error()["code"], "NOTHING_TO_DO", "there is only one turn to undo");
+}
+
+#[test]
+fn a_file_that_somebody_changed_since_is_left_merged_or_overwritten_as_they_say() {
+    let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
+    let shell = Shell::new(&[("a.txt", &text("two", "nine")), ("b.txt", "b\n")]);
+    turns(&shell, &["sed -i s/two/TWO/ a.txt; echo B > b.txt"]);
+    shell.write("a.txt", &text("TWO", "mine"));
+    let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
+    let files = plan["plan"]["files"].as_array().expect("files");
+    assert_eq!((files[0]["path"].as_str(), files[0]["standing"].as_str()), (Some("a.txt"), Some("changed_since")));
+    assert!(files[0]["since"].as_str().expect("a diff").contains("+mine"), "{plan}");
+    assert!(files[0]["merged"].as_str().expect("a diff").contains("+two"), "{plan}");
+
+    let restored = done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("a.txt"), text("TWO", "mine"), "what was changed since stays");
+    assert_eq!(shell.read("b.txt"), "b\n", "the rest is set back");
+    assert_eq!(restored["restored"]["left"][0]["path"], "a.txt");
+
+    let merged = shell.run(["undo", "--json", "--turn", "1", "--changed-since", "merge"]);
+    assert_eq!(merged.code, 0, "{}", merged.stderr);
+    assert_eq!(shell.read("a.txt"), text("two", "mine"), "both are kept");
+    shell.write("a.txt", &text("both", "mine"));
+    let refused = shell.run(["undo", "--json", "--turn", "1", "--changed-since", "merge"]);
+    assert_eq!(refused.error()["code"], "FILE_CHANGED", "the same place cannot be merged");
+    assert_eq!(shell.read("a.txt"), text("both", "mine"));
+    done(&shell.run(["undo", "--json", "--turn", "1", "--changed-since", "overwrite"]));
+    assert_eq!(shell.read("a.txt"), text("two", "nine"));
+    assert_eq!(shell.run(["undo", "--changed-since", "clobber", "--json"]).error()["code"], "INVALID_ARGS");
+}
+
+#[test]
+fn a_repository_is_neither_needed_nor_touched() {
+    let shell = Shell::new(&[("a.txt", "a\n")]);
+    let git = |args: &[&str]| {
+        let ran = std::process::Command::new("git").args(args).current_dir(shell.workspace()).env("HOME", shell.home()).output();
+        assert!(ran.expect("git").status.success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    let index = tree_of(&shell.workspace().join(".git"));
+    turns(&shell, &["echo changed > a.txt"]);
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("a.txt"), "a\n");
+    assert_eq!(tree_of(&shell.workspace().join(".git")), index);
+}
+
+#[tokio::test]
+async fn going_back_in_the_tree_asks_about_the_files_and_takes_them_along() {
+    let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
+    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two.")];
+    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    pixir.does("<S-Tab>").await;
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "two\n");
+    let screen = pixir.does("<C-t><Up><Enter>").await;
+    insta::assert_snapshot!("going_back_asks_about_the_files", screen);
+    let screen = pixir.does("<Esc>").await;
+    assert!(screen.contains("Two.") && pixir.file("a.txt") == "two\n", "Esc stays here:\n{screen}");
+    pixir.does("<C-t><Up><Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "one\n");
+    let screen = pixir.screen.screen();
+    assert!(!screen.contains("Two."), "{screen}");
+    // And forward again, to the branch that was left, with its files.
+    pixir.does("<C-t>b").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "two\n");
+    assert!(pixir.screen.screen().contains("Two."));
+    // Files may also stay.
+    pixir.does("<C-t><Up><Enter>").await;
+    pixir.does("n").await;
+    assert_eq!(pixir.file("a.txt"), "two\n");
+    assert!(!pixir.screen.screen().contains("Two."));
+}
+
+#[tokio::test]
+async fn undo_shows_what_it_would_do_and_what_was_changed_meanwhile() {
+    let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
+    let step = also_calls(
+        calls("write", json!({ "path": "new.txt", "content": "new\n" })),
+        "edit",
+        json!({ "path": "a.txt", "old_text": "two", "new_text": "TWO" }),
+    );
+    let mut pixir = Pixir::sized(vec![step, says("Done."), says("I see.")], &[("a.txt", &text("two", "nine"))], 100, 34);
+    pixir.does("<S-Tab>").await;
+    pixir.does("go<Enter>").await;
+    fs::write(pixir.path("a.txt"), text("TWO", "mine")).expect("write");
+    let screen = pixir.does("/undo<Enter>").await;
+    insta::assert_snapshot!("undo_of_a_file_that_was_changed_since", screen);
+    let screen = pixir.does("m").await;
+    assert!(screen.contains("merged"), "{screen}");
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), text("two", "mine"));
+    assert!(!pixir.path("new.txt").exists());
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("undid turn 1"), "{screen}");
+    // The model is told.
+    pixir.does("what now?<Enter>").await;
+    assert!(pixir.kinds().contains(&"files_restored".to_owned()));
+    pixir.does("/redo<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!((pixir.file("a.txt"), pixir.file("new.txt")), (text("TWO", "mine"), "new\n".into()));
+}
+
+#[tokio::test]
+async fn a_plan_that_is_out_of_date_is_not_applied() {
+    let mut pixir =
+        Pixir::new(vec![calls("write", json!({ "path": "a.txt", "content": "x\n" })), says("Done.")], &[("a.txt", "a\n")]);
+    pixir.does("<S-Tab>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("/undo<Enter>").await;
+    fs::write(pixir.path("a.txt"), "saved in an editor meanwhile\n").expect("write");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("changed since"), "the new plan is shown:\n{screen}");
+    assert_eq!(pixir.file("a.txt"), "saved in an editor meanwhile\n");
+}
+
+#[tokio::test]
+async fn a_branch_that_is_left_can_be_summed_up_from_the_log_or_by_the_model() {
+    let steps = vec![
+        says("One."),
+        calls("write", json!({ "path": "try.txt", "content": "x\n" })),
+        says("Tried it, and it failed."),
+        says("Noted."),
+        says("The model sums up: a second try."),
+        says("Noted again."),
+    ];
+    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    pixir.does("<S-Tab>").await;
+    pixir.does("first<Enter>").await;
+    pixir.does("try it<Enter>").await;
+    pixir.does("<C-t>s<Up><Enter>").await;
+    pixir.does("n").await;
+    let log = pixir.log();
+    let summary = log.iter().find(|e| e["type"] == "branch_summary").expect("it was recorded");
+    assert_eq!(summary["data"]["strategy"], "deterministic");
+    let text = summary["data"]["summary"].as_str().expect("text");
+    assert!(text.contains("try it") && text.contains("try.txt") && text.contains("it failed"), "{text}");
+    pixir.does("second way<Enter>").await;
+    pixir.does("<C-t>ss<Home><Enter>").await;
+    let screen = pixir.does("n").await;
+    assert!(screen.contains("One."), "{screen}");
+    let log = pixir.log();
+    let summary = log.iter().rev().find(|e| e["type"] == "branch_summary").expect("it was recorded");
+    assert_eq!((summary["data"]["strategy"].as_str(), summary["data"]["model"].as_str()), (Some("model"), Some("test-model")));
+    assert!(summary["data"]["summary"].as_str().expect("text").contains("a second try"));
+}
+
+#[tokio::test]
+async fn what_is_named_and_pinned_in_the_tree_stays_so_and_survives_compaction() {
+    let long = "word ".repeat(10_000);
+    let mut pixir = Pixir::sized(vec![says("Remember the port is 8642."), says(&long), says("Three.")], &[], 100, 30);
+    for prompt in ["first<Enter>", "second<Enter>", "third<Enter>"] {
+        pixir.does(prompt).await;
+    }
+    let screen = pixir.does("<C-t><Home>lthe port<Enter>p").await;
+    assert!(screen.contains("[the port] first") && screen.contains("pinned"), "{screen}");
+    pixir.does("<Esc>/compact<Enter>").await;
+    pixir.does("<Enter>").await;
+    let log = pixir.log();
+    let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted");
+    assert!(compaction["data"]["summary"].as_str().expect("text").contains("Remember the port is 8642."));
+    let mut again = pixir.again(vec![]).await;
+    let screen = again.does("<C-t>").await;
+    assert!(screen.contains("[the port] first"), "{screen}");
+}
+
+#[test]
+fn tree_and_fork_work_from_the_command_line_and_the_parent_stays_as_it_is() {
+    let shell = Shell::new(&[]);
+    let id = turns(&shell, &["echo 1", "echo 2"]);
+    let log = shell.logs().first().cloned().expect("a log");
+    let before = fs::read(&log).expect("read");
+    let tree = done(&shell.run(["tree", "--json"]));
+    let first_end = tree["turns"][0]["end_seq"].as_u64().expect("a number").to_string();
+    let plan = done(&shell.run(["fork", &id, "--at", &first_end, "--dry-run", "--json"]));
+    assert!(plan["entries"].as_u64().expect("a number") >= 4);
+    assert_eq!(shell.logs().len(), 1, "a dry run makes nothing");
+    let fork = done(&shell.run(["fork", &id, "--at", &first_end, "--json"]));
+    assert_eq!(fs::read(&log).expect("read"), before, "the parent is not touched");
+    let forked = fork["session_id"].as_str().expect("an id");
+    let tree = done(&shell.run(["tree", forked, "--all", "--json"]));
+    assert_eq!(tree["turns"].as_array().expect("turns").len(), 1);
+    assert_eq!(tree["family"][0]["session_id"], json!(id));
+    let wrong = shell.run(["fork", &id, "--at", "0", "--json"]);
+    assert_eq!(wrong.error()["code"], "NOT_FOUND", "entry 0 is no message");
+    let path = shell.logs().into_iter().find(|p| *p != log).expect("the fork's log");
+    assert_eq!(entries(&path)[1]["type"], "session_fork");
+}
+
+/// What a turn may do to a file; the bytes are chosen so that line ends, binary and emptiness all come up.
+fn arbitrary_command() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b.txt", "d/c", "d/e/f", "g h"]);
+    let bytes = prop::sample::select(vec!["", "x\\n", "x\\r\\ny\\r\\n", "\\000\\377bin", "long line without end"]);
+    let one = (0..6_u8, name.clone(), name, bytes).prop_map(|(kind, a, b, bytes)| match kind {
+        0 | 1 => format!("mkdir -p \"$(dirname \"{a}\")\" 2>/dev/null; printf '{bytes}' > \"{a}\" 2>/dev/null"),
+        2 => format!("rm -rf \"{a}\""),
+        3 => format!("mkdir -p \"$(dirname \"{b}\")\" 2>/dev/null; mv -f \"{a}\" \"{b}\" 2>/dev/null"),
+        4 => format!("chmod 755 \"{a}\" 2>/dev/null"),
+        _ => format!("printf '{bytes}' >> \"{a}\" 2>/dev/null"),
+    });
+    prop::collection::vec(one, 1..4).prop_map(|all| format!("{}; true", all.join("; ")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn undoing_every_turn_backwards_is_where_it_began_and_redoing_is_where_it_ended(turn_commands in prop::collection::vec(arbitrary_command(), 1..4)) {
+        let shell = Shell::new(&[("a", "start\n"), ("d/c", "c\r\n")]);
+        let mut states = vec![tree_of(&shell.workspace())];
+        let mut id = String::new();
+        for (n, command) in turn_commands.iter().enumerate() {
+            let script = shell.aside(&format!("s{n}.json"), &commands(&[command]));
+            let provider = format!("script:{}", script.display());
+            let mut args = vec!["--provider", &provider, "--headless", "--json", "--write"];
+            let resume = id.clone();
+            if n > 0 { args.extend(["resume", &resume]); }
+            args.push("do it");
+            id = done(&shell.run(args))["session_id"].as_str().expect("an id").to_owned();
+            states.push(tree_of(&shell.workspace()));
+        }
+        // Turns that changed nothing are not there to be undone.
+        states.dedup();
+        for state in states.iter().rev().skip(1) {
+            done(&shell.run(["undo", "--json"]));
+            prop_assert_eq!(&tree_of(&shell.workspace()), state, "commands: {:?}", turn_commands);
+        }
+        for state in states.iter().skip(1) {
+            done(&shell.run(["redo", "--json"]));
+            prop_assert_eq!(&tree_of(&shell.workspace()), state, "commands: {:?}", turn_commands);
+        }
+    }
+}
