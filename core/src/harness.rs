@@ -230,6 +230,11 @@ impl Harness {
         self.store.find(text, &self.surface.logs)
     }
 
+    /// What a Presenter kept of a Session in which nothing was said before it crashed; that Session goes.
+    pub fn abandoned(&self) -> Option<String> {
+        self.store.abandoned(&self.surface.logs)
+    }
+
     /// Where a Session of this workspace lies.
     pub fn place(&self, id: &SessionId) -> Place {
         self.surface.place(id)

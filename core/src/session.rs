@@ -556,6 +556,8 @@ impl Session {
     fn discard_if_empty(&self) -> bool {
         if let Pen::Writes(log) = &self.pen
             && !self.history.entries().iter().any(|e| e.fact.is_conversation())
+            // A draft that was left in it is found again at the next start.
+            && self.surface.place(&self.id).presenter_state().is_none()
         {
             let _ = std::fs::remove_file(log.path());
             let _ = std::fs::remove_dir_all(self.surface.place(&self.id).own_folder());

@@ -202,6 +202,18 @@ impl Store {
         log.sync()
     }
 
+    /// What a Presenter kept of a Session in which nothing was said and that nobody has open; that Session goes.
+    pub(crate) fn abandoned(&self, folder: &Path) -> Option<String> {
+        let silent = index::list(folder).into_iter().filter(|it| it.first_prompt.is_none() && it.head.is_none());
+        silent.filter_map(|it| Some(Place::new(folder, SessionId::parse(&it.id).ok()?))).find_map(|place| {
+            let state = place.presenter_state()?;
+            let (log, _) = Log::open(&place.log(), place.id.clone()).ok()?;
+            fs::remove_file(log.path()).ok()?;
+            fs::remove_dir_all(place.own_folder()).ok()?;
+            Some(state)
+        })
+    }
+
     /// Every Session that is there, also those in which nothing was said.
     pub fn places(&self) -> Vec<Place> {
         self.folders()

@@ -125,7 +125,8 @@ fn tool(it: &Tool) -> String {
     }
     // A change is told by its diff; what the tool said of it is in the summary already.
     let output = result.map_or("", |r| r.output.as_str());
-    if it.diffs.is_empty() || it.call.name == "bash" {
+    let only_footer = output.trim_start().starts_with("[exit:") && output.lines().count() == 1;
+    if !only_footer && (it.diffs.is_empty() || it.call.name == "bash") {
         inner.push_str(&format!("<pre>{}</pre>", escape(output.trim_end())));
     }
     let open = if !it.diffs.is_empty() || (output.lines().count() <= LONG && class == "failed") { " open" } else { "" };

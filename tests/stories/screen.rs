@@ -371,3 +371,15 @@ async fn the_screen_at_three_sizes_and_below_the_smallest() {
         }
     }
 }
+
+#[tokio::test]
+async fn where_one_was_reading_is_found_again() {
+    let long: String = (1..200).map(|n| format!("- line {n}\n")).collect();
+    let mut pixir = Pixir::new(vec![says(&long)], &[]);
+    pixir.does("go<Enter>").await;
+    let before = pixir.does("<PgUp><PgUp><C-o>").await;
+    let middle = before.lines().nth(8).expect("a line").to_owned();
+    let mut again = pixir.again(vec![]).await;
+    again.screen.until_idle().await;
+    assert_eq!(again.screen.screen().lines().nth(8), Some(middle.as_str()), "{before}");
+}

@@ -203,3 +203,70 @@ fn a_panic_gives_the_terminal_back_before_it_says_anything() {
     assert!(bytes.find("on purpose").expect("it was said") > back, "{bytes:?}");
     assert_eq!(left.code, 101);
 }
+
+/// What the interface keeps beside its log, once it holds this.
+fn wait_until_kept(shell: &Shell, text: &str) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let folders = || {
+        let outer = std::fs::read_dir(shell.home().join("sessions")).into_iter().flatten().flatten();
+        outer.flat_map(|f| std::fs::read_dir(f.path()).into_iter().flatten().flatten()).map(|f| f.path())
+    };
+    while !folders()
+        .any(|folder| std::fs::read_to_string(folder.join("presenter.json")).is_ok_and(|kept| kept.contains(text)))
+    {
+        assert!(std::time::Instant::now() < until, "{text:?} was not kept");
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_draft_survives_kill_and_a_closed_window_also_where_nothing_was_said_yet() {
+    for signal in [Signal::KILL, Signal::HUP] {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![text("One.")]);
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("a long thought");
+        wait_until_kept(&shell, "a long thought");
+        terminal.signal(signal);
+        drop(terminal.end());
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("❯ a long thought");
+        terminal.send(", to its end\r");
+        terminal.wait_for("One.");
+        terminal.send("and another");
+        wait_until_kept(&shell, "and another");
+        terminal.signal(signal);
+        drop(terminal.end());
+        assert_eq!(shell.logs().len(), 1, "the session in which nothing was said is gone");
+        let mut args = vec!["resume".to_owned(), "--last".into()];
+        args.extend(server.flags(Dialect::Chat));
+        let mut terminal = Terminal::start(&shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
+        let screen = terminal.wait_for("❯ and another");
+        assert!(screen.contains("a long thought, to its end") && screen.contains("One."), "{screen}");
+        terminal.send("\x03\x03\x03");
+        terminal.end().assert_sane();
+    }
+}
+
+#[test]
+fn what_waited_for_a_turn_that_was_killed_is_a_draft_again() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![Reply::Stall { text: "Thinking".into() }]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Thinking");
+    terminal.send("then this\x1b\r");
+    terminal.wait_for("then this");
+    wait_until_kept(&shell, "then this");
+    terminal.signal(Signal::KILL);
+    drop(terminal.end());
+    let mut args = vec!["resume".to_owned(), "--last".into()];
+    args.extend(server.flags(Dialect::Chat));
+    let mut terminal = Terminal::start(&shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
+    let screen = terminal.wait_for("❯ then this");
+    assert!(screen.contains("interrupted"), "{screen}");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}

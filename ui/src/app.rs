@@ -18,6 +18,7 @@ use pixir_core::{Code, Entry, Error, Event, Input, Result};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::kept::Kept;
 use crate::render::highlight::Highlighter;
 use crate::state::{Connection, Effect, State};
 use crate::terminal::Screen;
@@ -29,6 +30,8 @@ use crate::update;
 const FRAME: Duration = Duration::from_millis(16);
 /// How often what is animated moves.
 const TICK: Duration = Duration::from_millis(120);
+/// How soon after a change the draft is safe.
+const KEEP_AFTER: Duration = Duration::from_millis(200);
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
 
@@ -83,6 +86,8 @@ enum News {
         handle: Handle,
         watch: Watch,
         instead: Option<pixir_core::Error>,
+        /// What the screen had kept beside its Log.
+        kept: Option<String>,
     },
     NotOpened {
         number: u64,
@@ -115,6 +120,8 @@ pub(crate) struct App {
     /// Openings that were asked for; only the last counts.
     opening: u64,
     failed: Option<Error>,
+    /// What was kept beside the Log last.
+    kept: Kept,
     done: bool,
 }
 
@@ -150,6 +157,7 @@ impl App {
             sent: 0,
             opening: 0,
             failed: None,
+            kept: Kept::default(),
             done: false,
         };
         let connect = launch.connect;
@@ -204,6 +212,23 @@ impl App {
         }
     }
 
+    /// What the person would miss after a crash has changed since it was kept.
+    pub(crate) fn has_news_to_keep(&self) -> bool {
+        self.state.session.is_some() && Kept::of(&self.state) != self.kept
+    }
+
+    /// Keeps the draft and where the person reads, beside the Log. It is a small file, written in one step.
+    pub(crate) fn keep(&mut self) {
+        let (Some(harness), Some(id)) = (&self.harness, &self.state.session) else { return };
+        let kept = Kept::of(&self.state);
+        if kept != self.kept {
+            if let Err(e) = harness.place(id).keep_presenter_state(&kept.to_text()) {
+                tracing::warn!("the draft was not kept: {e}");
+            }
+            self.kept = kept;
+        }
+    }
+
     async fn send(&mut self, input: Input) {
         self.sent += 1;
         match &self.handle {
@@ -216,6 +241,7 @@ impl App {
     /// Closes this Session and opens another; when that fails, the person is back where they were, and told.
     async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
         let Some(harness) = self.harness.clone() else { return };
+        self.keep();
         let before = self.handle.take();
         self.watch = None;
         let again = self.state.session.clone();
@@ -233,7 +259,12 @@ impl App {
             };
             match opened {
                 Ok(handle) => match handle.watch().await {
-                    Some(watch) => News::Opened { number, handle, watch, instead },
+                    Some(watch) => {
+                        let place = harness.place(handle.id());
+                        let is_new = watch.past.iter().all(|entry| !entry.fact.is_conversation());
+                        let kept = place.presenter_state().or_else(|| harness.abandoned().filter(|_| is_new));
+                        News::Opened { number, handle, watch, instead, kept }
+                    }
                     None => News::NotOpened {
                         number,
                         error: Error::new(Code::SessionStartFailed, "the session closed at once", "try again"),
@@ -293,9 +324,14 @@ impl App {
             News::Opened { number, handle, .. } if number != self.opening => {
                 tokio::spawn(async move { handle.close().await });
             }
-            News::Opened { handle, mut watch, instead, .. } => {
+            News::Opened { handle, mut watch, instead, kept, .. } => {
                 self.state.session = Some(handle.id().clone());
                 let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                if let Some(text) = kept {
+                    Kept::restore(&text, &mut self.state);
+                }
+                // Under this Session nothing is kept yet of what is on the screen now.
+                self.kept = Kept::default();
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
@@ -421,10 +457,11 @@ impl App {
     }
 
     /// Closes the Session and says what is to be left on the main screen, or why there was none.
-    pub(crate) async fn close(self, signal: Option<u8>) -> Result<Farewell> {
+    pub(crate) async fn close(mut self, signal: Option<u8>) -> Result<Farewell> {
         if let Some(error) = self.failed {
             return Err(error);
         }
+        self.keep();
         if let Some(handle) = &self.handle {
             handle.close().await;
         }
@@ -469,10 +506,14 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     app.dirty = false;
     let mut drawn = Instant::now();
     let mut keys = keyboard()?;
+    let mut keep_due = None;
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
         let wants_frame = app.dirty || app.state.is_animated();
         let mut by_hand = false;
+        if keep_due.is_none() && app.has_news_to_keep() {
+            keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
+        }
         tokio::select! {
             biased;
             event = keys.recv() => match event {
@@ -494,6 +535,11 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
                 screen.draw(&mut app.state)?;
                 app.dirty = false;
                 drawn = Instant::now();
+                continue;
+            }
+            () = tokio::time::sleep_until(keep_due.unwrap_or(frame_due)), if keep_due.is_some() => {
+                keep_due = None;
+                app.keep();
                 continue;
             }
             event = next_event(&mut app.watch) => app.hear_session(event).await,

@@ -84,6 +84,7 @@ impl Driver {
             }
             self.listen("until idle").await;
         }
+        self.app.keep();
         self.draw();
     }
 

@@ -12,7 +12,7 @@ use crate::transcript::{LayoutKey, Transcript};
 const KEPT: usize = 200;
 
 /// A place in the transcript: a cell (the draft counts as the last) and a line of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
     pub(crate) slot: usize,
     pub(crate) line: usize,
@@ -42,6 +42,19 @@ impl Viewport {
     pub(crate) fn draft_was_split(&mut self, draft: usize, thinking_rows: usize) {
         if let Some(anchor) = self.anchor.as_mut().filter(|a| a.slot == draft && a.line >= thinking_rows) {
             *anchor = Place { slot: draft + 1, line: anchor.line - thinking_rows };
+        }
+    }
+
+    /// The first line that is shown; none when the end is followed.
+    pub(crate) fn anchor(&self) -> Option<Place> {
+        self.anchor
+    }
+
+    /// Shows this place again, if it is still there.
+    pub(crate) fn stand_at(&mut self, place: Place, transcript: &Transcript) {
+        if place.slot < transcript.slots.len() {
+            self.leave_end(transcript);
+            self.anchor = Some(place);
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::write_whole;
-use crate::event::{Entry, Fact, SessionId, Usage};
+use crate::event::{Delivery, Entry, Fact, SessionId, Usage};
 use crate::log::{self, Position};
 
 const FILE: &str = "index.jsonl";
@@ -70,7 +70,6 @@ impl Summary {
         }
         self.entries += 1;
         self.last_activity = entry.ts.to_string();
-        self.turns = self.turns.max(entry.turn.unwrap_or(0));
         if entry.fact.is_conversation() {
             self.head = Some(entry.seq);
         }
@@ -87,9 +86,12 @@ impl Summary {
                     self.name = Some(name.clone()).filter(|n| !n.is_empty());
                 }
             }
-            Fact::UserMessage(it) if self.first_prompt.is_none() => {
-                let line = it.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
+            Fact::UserMessage(it) => {
+                self.turns += u32::from(it.delivery != Delivery::Steer);
+                if self.first_prompt.is_none() {
+                    let line = it.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
+                }
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::ProviderUsage(it) => self.usage += it.usage,

@@ -1,0 +1,56 @@
+//! What the screen keeps beside the Log, so that a crash loses no draft: written shortly after it changed, and found again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::State;
+use crate::viewport::Place;
+
+/// The part of the State that belongs to the person and is in no Log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Kept {
+    draft: String,
+    /// Messages that waited to be delivered.
+    waiting: Vec<String>,
+    /// Where the person was reading; none at the end.
+    anchor: Option<Place>,
+    details: bool,
+    thinking: bool,
+}
+
+impl Kept {
+    pub(crate) fn of(state: &State) -> Kept {
+        let queue = state.queue.steer.iter().chain(&state.queue.follow_up);
+        Kept {
+            draft: state.composer.text(),
+            waiting: queue.cloned().collect(),
+            anchor: state.viewport.anchor(),
+            details: state.details,
+            thinking: state.thinking,
+        }
+    }
+
+    /// As it is stored; empty when there is nothing to keep.
+    pub(crate) fn to_text(&self) -> String {
+        if *self == Kept::default() {
+            return String::new();
+        }
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Puts it back. What waited comes back as a draft: the Turn that it waited for is over.
+    pub(crate) fn restore(text: &str, state: &mut State) {
+        let Ok(kept) = serde_json::from_str::<Kept>(text) else { return };
+        (state.details, state.thinking) = (kept.details, kept.thinking);
+        if let Some(anchor) = kept.anchor {
+            state.viewport.stand_at(anchor, &state.transcript);
+        }
+        let was_waiting = !kept.waiting.is_empty();
+        let texts: Vec<String> = kept.waiting.into_iter().chain([kept.draft]).filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() || !state.composer.is_empty() {
+            return;
+        }
+        state.composer.set(&texts.join("\n"));
+        state.say(if was_waiting { "what waited to be sent is back in the line" } else { "your draft is back" });
+    }
+}
