@@ -1,7 +1,5 @@
 //! A Session as a document for people: what was said and done on the way to its head.
 
-use std::collections::HashSet;
-
 use pixir_core::blobs::Blobs;
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{
@@ -69,11 +67,10 @@ impl Tool {
 impl Story {
     /// The way from the root to the head, with what stands beside it.
     pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Story {
-        let on_path: HashSet<u64> = history.path().map(|entry| entry.seq).collect();
         let mut story = Story { summary, blocks: Vec::new(), elsewhere: 0 };
         for entry in history.entries() {
             let conversation = entry.fact.is_conversation();
-            if on_path.contains(&entry.seq) || (!conversation && history.stands_on_path(entry)) {
+            if history.is_on_path(entry.seq) || (!conversation && history.stands_on_path(entry)) {
                 story.take(entry, blobs);
             } else if conversation {
                 story.elsewhere += 1;

@@ -1,6 +1,7 @@
 //! What a Session says: entries that are in the Log, and live news that never is.
 
 use std::fmt;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -273,19 +274,6 @@ pub struct RestorePlan {
     pub token: String,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    v: u8,
-    id: Uuid,
-    session_id: &'a SessionId,
-    seq: Option<u64>,
-    ts: Timestamp,
-    turn: Option<u32>,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    data: &'a RawValue,
-}
-
 #[derive(Deserialize)]
 struct LineRead<'a> {
     #[serde(default)]
@@ -306,18 +294,19 @@ impl Entry {
     /// # Errors
     /// `LOG_ENCODE_FAILED` when the fact holds what JSON cannot.
     pub fn encode(&self) -> Result<String> {
-        let encode = || {
-            let data = self.fact.to_data()?;
-            serde_json::to_string(&Line {
-                v: VERSION,
-                id: self.id,
-                session_id: &self.session_id,
-                seq: Some(self.seq),
-                ts: self.ts,
-                turn: self.turn,
-                kind: self.fact.kind(),
-                data: &data,
-            })
+        let encode = || -> serde_json::Result<String> {
+            let mut line = Vec::with_capacity(1024);
+            let Entry { id, session_id, seq, ts, turn, .. } = self;
+            // What is written here by hand needs no escaping; the rest goes through serde.
+            write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts}\",\"turn\":")
+                .map_err(serde_json::Error::io)?;
+            serde_json::to_writer(&mut line, turn)?;
+            line.extend_from_slice(b",\"type\":");
+            serde_json::to_writer(&mut line, self.fact.kind())?;
+            line.extend_from_slice(b",\"data\":");
+            self.fact.write_data(&mut line)?;
+            line.push(b'}');
+            String::from_utf8(line).map_err(serde::ser::Error::custom)
         };
         encode().map_err(|e| {
             Error::new(

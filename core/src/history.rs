@@ -1,55 +1,120 @@
 //! Entries folded into what the model should see: the path from the root to the head, always balanced.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::event::{
     BranchSummary, Delivery, Entry, Fact, FilesRestored, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule,
     SessionStarted, SettingsChanged, ToolResult, TurnEnded, TurnStatus, Usage,
 };
 
-/// One piece of what a model is sent.
-#[derive(Debug, Clone, PartialEq)]
+/// One piece of what a model is sent: an entry that says it, or what was made of several.
+#[derive(Debug, Clone)]
 pub enum Item {
+    /// An entry that is in the Log.
+    Recorded(Arc<Entry>),
+    /// What stands for others, or closes a call that was cut off.
+    Made(Piece<'static>),
+}
+
+/// What an [`Item`] says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece<'a> {
     /// The person, or something put into the conversation on the person's behalf.
-    User(String),
+    User(Cow<'a, str>),
     /// The model's text.
-    Assistant(String),
+    Assistant(Cow<'a, str>),
     /// The model's thinking, for the same model only.
     Reasoning {
         /// The model that thought it.
-        model: String,
+        model: Cow<'a, str>,
         /// The Provider's own item.
-        item: serde_json::Value,
+        item: Cow<'a, Value>,
     },
     /// A tool that the model called.
     Call {
         /// Its id.
-        id: String,
+        id: Cow<'a, str>,
         /// The tool.
-        name: String,
+        name: Cow<'a, str>,
         /// A JSON object, as text.
-        args: String,
+        args: Cow<'a, str>,
     },
     /// What came of it.
     Result {
         /// The call that it answers.
-        id: String,
+        id: Cow<'a, str>,
         /// What the model reads.
-        output: String,
+        output: Cow<'a, str>,
     },
 }
 
 impl Item {
+    /// What the person says, or what is said for them.
+    pub fn user(text: String) -> Item {
+        Item::Made(Piece::User(text.into()))
+    }
+
+    /// What it says.
+    pub fn piece(&self) -> Piece<'_> {
+        match self {
+            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::User(Cow::Borrowed(""))),
+            Item::Made(piece) => piece.reborrow(),
+        }
+    }
+}
+
+impl Piece<'_> {
+    fn reborrow(&self) -> Piece<'_> {
+        match self {
+            Piece::User(text) => Piece::User(Cow::Borrowed(text)),
+            Piece::Assistant(text) => Piece::Assistant(Cow::Borrowed(text)),
+            Piece::Reasoning { model, item } => {
+                Piece::Reasoning { model: Cow::Borrowed(model), item: Cow::Borrowed(item) }
+            }
+            Piece::Call { id, name, args } => {
+                Piece::Call { id: Cow::Borrowed(id), name: Cow::Borrowed(name), args: Cow::Borrowed(args) }
+            }
+            Piece::Result { id, output } => Piece::Result { id: Cow::Borrowed(id), output: Cow::Borrowed(output) },
+        }
+    }
+
     /// Bytes of text, for estimates.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Item::User(text) | Item::Assistant(text) => text.len(),
-            Item::Reasoning { item, .. } => item.to_string().len(),
-            Item::Call { id, name, args } => id.len() + name.len() + args.len(),
-            Item::Result { id, output } => id.len() + output.len(),
+            Piece::User(text) | Piece::Assistant(text) => text.len(),
+            Piece::Reasoning { item, .. } => item.to_string().len(),
+            Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
+            Piece::Result { id, output } => id.len() + output.len(),
         }
     }
+}
+
+/// What a model reads of an entry, if anything.
+fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
+    Some(match fact {
+        Fact::UserMessage(it) => Piece::User(Cow::Borrowed(&it.text)),
+        Fact::SkillActivation(it) => Piece::User(Cow::Owned(format!(
+            "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
+            it.name, it.path, it.body
+        ))),
+        Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
+        Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
+        Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => Piece::Assistant(Cow::Borrowed(&it.text)),
+        Fact::Reasoning(it) => {
+            Piece::Reasoning { model: Cow::Borrowed(&it.model), item: Cow::Borrowed(it.item.as_ref()?) }
+        }
+        Fact::ToolCall(it) => Piece::Call {
+            id: Cow::Borrowed(&it.call_id),
+            name: Cow::Borrowed(&it.name),
+            args: Cow::Owned(it.args.to_string()),
+        },
+        Fact::ToolResult(it) => Piece::Result { id: Cow::Borrowed(&it.call_id), output: Cow::Borrowed(&it.output) },
+        _ => return None,
+    })
 }
 
 /// What a Session was last told to be.
@@ -107,7 +172,7 @@ pub struct History {
     parents: Vec<Option<usize>>,
     /// Indices from the root to the head.
     path: Vec<usize>,
-    items: Vec<Arc<Item>>,
+    items: Vec<Item>,
     item_bytes: usize,
     /// Calls on the path that have no result yet.
     open_calls: Vec<String>,
@@ -195,7 +260,7 @@ impl History {
             | Fact::SkillActivation(_) => {
                 if conversation {
                     self.path.push(index);
-                    self.fold_item(&entry.fact);
+                    self.fold_item(&entry);
                 }
             }
             Fact::Label(it) => self.take_mark(it),
@@ -222,83 +287,49 @@ impl History {
         let compaction = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_)));
         let kept_from = compaction.map(|at| match &path[at].fact {
             Fact::HistoryCompaction(it) => {
-                self.push_item(Item::User(summary_text(it)));
+                self.make(Piece::User(summary_text(it).into()));
                 it.kept_from_seq
             }
             _ => 0,
         });
         for entry in &path {
             if kept_from.is_none_or(|seq| entry.seq >= seq) {
-                self.fold_item(&entry.fact);
+                self.fold_item(entry);
             }
         }
     }
 
-    fn fold_item(&mut self, fact: &Fact) {
-        match fact {
-            Fact::UserMessage(it) => {
-                self.close_open_calls();
-                self.push_item(Item::User(it.text.clone()));
-            }
-            Fact::SkillActivation(it) => {
-                self.close_open_calls();
-                self.push_item(Item::User(format!(
-                    "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
-                    it.name, it.path, it.body
-                )));
-            }
-            Fact::BranchSummary(it) => {
-                self.close_open_calls();
-                self.push_item(Item::User(branch_text(it)));
-            }
-            Fact::FilesRestored(it) => {
-                if let Some(text) = restored_text(it) {
-                    self.close_open_calls();
-                    self.push_item(Item::User(text));
-                }
-            }
-            Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
-                self.close_open_calls();
-                self.push_item(Item::Assistant(it.text.clone()));
-            }
-            Fact::Reasoning(it) => {
-                if let Some(item) = &it.item {
-                    self.close_open_calls();
-                    self.push_item(Item::Reasoning { model: it.model.clone(), item: item.clone() });
-                }
-            }
-            Fact::ToolCall(it) => {
-                self.open_calls.push(it.call_id.clone());
-                self.push_item(Item::Call { id: it.call_id.clone(), name: it.name.clone(), args: it.args.to_string() });
-            }
-            Fact::ToolResult(it) => {
-                // A result without its call is nothing that a Provider would take.
-                if let Some(at) = self.open_calls.iter().position(|id| *id == it.call_id) {
-                    self.open_calls.remove(at);
-                    self.push_item(Item::Result { id: it.call_id.clone(), output: it.output.clone() });
-                }
-            }
-            _ => {}
+    fn fold_item(&mut self, entry: &Arc<Entry>) {
+        let Some(piece) = piece_of(&entry.fact) else { return };
+        let len = piece.len();
+        match &piece {
+            Piece::Call { id, .. } => self.open_calls.push(id.clone().into_owned()),
+            // A result without its call is nothing that a Provider would take.
+            Piece::Result { id, .. } => match self.open_calls.iter().position(|open| open == id) {
+                Some(at) => drop(self.open_calls.remove(at)),
+                None => return,
+            },
+            Piece::User(_) | Piece::Assistant(_) | Piece::Reasoning { .. } => self.close_open_calls(),
         }
+        self.item_bytes += len;
+        self.items.push(Item::Recorded(Arc::clone(entry)));
     }
 
     fn close_open_calls(&mut self) {
         for id in std::mem::take(&mut self.open_calls) {
-            self.push_item(Item::Result { id, output: NOT_RUN.to_owned() });
+            self.make(not_run(id));
         }
     }
 
-    fn push_item(&mut self, item: Item) {
-        self.item_bytes += item.len();
-        self.items.push(Arc::new(item));
+    fn make(&mut self, piece: Piece<'static>) {
+        self.item_bytes += piece.len();
+        self.items.push(Item::Made(piece));
     }
 
     /// What the model is sent, oldest first; every call has its result.
-    pub fn items(&self) -> Vec<Arc<Item>> {
+    pub fn items(&self) -> Vec<Item> {
         let mut items = self.items.clone();
-        items.extend(
-            self.open_calls.iter().map(|id| Arc::new(Item::Result { id: id.clone(), output: NOT_RUN.to_owned() })),
-        );
+        items.extend(self.open_calls.iter().map(|id| Item::Made(not_run(id.clone()))));
         items
     }
 
@@ -345,6 +376,11 @@ impl History {
     /// The conversation entry before this one.
     pub fn parent(&self, seq: u64) -> Option<u64> {
         self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
+    }
+
+    /// Whether this entry is between the root and the head.
+    pub fn is_on_path(&self, seq: u64) -> bool {
+        self.index_of(seq).is_some_and(|index| self.path.binary_search(&index).is_ok())
     }
 
     /// Whether this entry stands right after one on the path, with nothing of another branch between.
@@ -417,6 +453,10 @@ impl History {
 const NOT_RUN: &str =
     "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
 
+fn not_run(id: String) -> Piece<'static> {
+    Piece::Result { id: id.into(), output: NOT_RUN.into() }
+}
+
 fn summary_text(it: &HistoryCompaction) -> String {
     format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
 }
@@ -471,11 +511,11 @@ mod tests {
         history
             .items()
             .iter()
-            .map(|item| match &**item {
-                Item::User(text) | Item::Assistant(text) => text.clone(),
-                Item::Call { id, .. } => format!("call {id}"),
-                Item::Result { id, .. } => format!("result {id}"),
-                Item::Reasoning { .. } => "thought".into(),
+            .map(|item| match item.piece() {
+                Piece::User(text) | Piece::Assistant(text) => text.into_owned(),
+                Piece::Call { id, .. } => format!("call {id}"),
+                Piece::Result { id, .. } => format!("result {id}"),
+                Piece::Reasoning { .. } => "thought".into(),
             })
             .collect()
     }

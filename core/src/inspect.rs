@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::event::Entry;
-use crate::history::{History, Item};
+use crate::history::{History, Item, Piece};
 use crate::prompt;
 use crate::provider::choose::Providers;
 use crate::tools::ToolSpec;
@@ -43,7 +43,7 @@ pub struct Inspection {
     /// What makes it up, in the order in which it is sent.
     pub parts: Vec<Part>,
     /// The largest pieces of the conversation.
-    pub largest: Vec<Piece>,
+    pub largest: Vec<LargeItem>,
 }
 
 /// One kind of content.
@@ -61,7 +61,7 @@ pub struct Part {
 
 /// One piece of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct LargeItem {
     /// Its place in the conversation, from 0.
     pub index: usize,
     /// What it is.
@@ -92,16 +92,16 @@ pub fn inspect(entries: &[Arc<Entry>], session: &str, tools: Arc<[ToolSpec]>, pr
     ];
     for kind in ["the person", "answers", "thinking", "tool calls", "tool results"] {
         let of_kind = request.items.iter().filter(|item| kind_of(item) == kind);
-        let (count, bytes) = of_kind.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.len()));
+        let (count, bytes) = of_kind.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.piece().len()));
         parts.push(part(kind, count, bytes));
     }
     let known: usize = parts.iter().map(|part| part.bytes).sum();
     parts.push(part("JSON around it", 1, bytes.saturating_sub(known)));
-    let mut largest: Vec<Piece> = request
+    let mut largest: Vec<LargeItem> = request
         .items
         .iter()
         .enumerate()
-        .map(|(index, item)| Piece { index, kind: kind_of(item), bytes: item.len(), begins: begins(item) })
+        .map(|(index, item)| LargeItem { index, kind: kind_of(item), bytes: item.piece().len(), begins: begins(item) })
         .collect();
     largest.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.index.cmp(&b.index)));
     largest.truncate(LARGEST);
@@ -130,20 +130,20 @@ fn spec_bytes(spec: &ToolSpec) -> usize {
 }
 
 fn kind_of(item: &Item) -> &'static str {
-    match item {
-        Item::User(_) => "the person",
-        Item::Assistant(_) => "answers",
-        Item::Reasoning { .. } => "thinking",
-        Item::Call { .. } => "tool calls",
-        Item::Result { .. } => "tool results",
+    match item.piece() {
+        Piece::User(_) => "the person",
+        Piece::Assistant(_) => "answers",
+        Piece::Reasoning { .. } => "thinking",
+        Piece::Call { .. } => "tool calls",
+        Piece::Result { .. } => "tool results",
     }
 }
 
 fn begins(item: &Item) -> String {
-    let text = match item {
-        Item::User(text) | Item::Assistant(text) | Item::Result { output: text, .. } => text.clone(),
-        Item::Reasoning { .. } => "(kept for the model that thought it)".to_owned(),
-        Item::Call { name, args, .. } => format!("{name} {args}"),
+    let text = match item.piece() {
+        Piece::User(text) | Piece::Assistant(text) | Piece::Result { output: text, .. } => text.into_owned(),
+        Piece::Reasoning { .. } => "(kept for the model that thought it)".to_owned(),
+        Piece::Call { name, args, .. } => format!("{name} {args}"),
     };
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect()
 }

@@ -56,7 +56,7 @@ At most 200 words of plain Markdown. Do not call tools.";
 /// Builds the request that sums up what is left behind.
 pub fn summary(history: &History, left: Vec<Arc<Entry>>, tools: Arc<[ToolSpec]>, cache_key: &str) -> Request {
     let mut items = History::fold(left).items();
-    items.push(Arc::new(Item::User(SUMMARIZE.to_owned())));
+    items.push(Item::user(SUMMARIZE.to_owned()));
     Request { items, ..request(history, tools, cache_key) }
 }
 

@@ -19,7 +19,7 @@ pub mod retry; // when to try again
 pub mod script; // a model that says what a file tells it to
 
 /// What a model is sent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Request {
     /// The model's name at its Provider.
     pub model: String,
@@ -32,7 +32,7 @@ pub struct Request {
     /// Sorted by name.
     pub tools: Arc<[ToolSpec]>,
     /// The conversation, oldest first; every call has its result.
-    pub items: Vec<Arc<Item>>,
+    pub items: Vec<Item>,
     /// Requests with the same key share a cached prefix.
     pub cache_key: String,
 }
@@ -93,7 +93,7 @@ impl From<Error> for Failure {
 pub trait Provider: Send + Sync {
     /// What is sent, as JSON. A Provider that sends nothing says what it was given.
     fn body(&self, request: &Request) -> Value {
-        let items: Vec<String> = request.items.iter().map(|item| format!("{item:?}")).collect();
+        let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
         serde_json::json!({
             "model": request.model, "instructions": request.instructions, "context": request.context,
             "tools": request.tools.iter().map(|tool| tool.name).collect::<Vec<_>>(), "items": items,

@@ -15,7 +15,7 @@ use crate::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Live, PermissionDecision, Plan, PlanUpdated, ProviderUsage, Reasoning,
     Rule, SessionId, Status, ToolCall, TurnStatus, Verdict,
 };
-use crate::history::Item;
+use crate::history::Piece;
 use crate::input::Decision;
 use crate::permissions::{Action, Judgement};
 use crate::present::Overflow;
@@ -424,7 +424,7 @@ fn unique(request: &Request, calls: Vec<CallRequest>) -> Vec<CallRequest> {
     let mut seen: HashSet<String> = request
         .items
         .iter()
-        .filter_map(|item| if let Item::Call { id, .. } = &**item { Some(id.clone()) } else { None })
+        .filter_map(|item| if let Piece::Call { id, .. } = item.piece() { Some(id.into_owned()) } else { None })
         .collect();
     calls
         .into_iter()

@@ -85,7 +85,7 @@ fn list(harness: &Harness, wanted: &Wanted, output: &Output) -> Result<()> {
             }
         }
         Format::Tsv => sessions.iter().for_each(|it| {
-            output.line(&[&it.id, &it.last_activity, &it.model, it.title()].map(|f| tsv(&json!(f))).join("\t"))
+            output.line(&[&it.id, &it.last_activity.to_string(), &it.model, it.title()].map(|f| tsv(&json!(f))).join("\t"))
         }),
         Format::Plain => plain(&sessions, total, wanted, next.as_deref(), output),
     }
@@ -130,7 +130,7 @@ fn plain(sessions: &[Summary], total: usize, wanted: &Wanted, next: Option<&str>
         let title: String = it.title().chars().take(60).collect();
         let place = if wanted.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
-        let when = it.last_activity.get(..16).unwrap_or_default().replace('T', " ");
+        let when = it.last_minute();
         output.line(&safe(&format!("{}  {when}  {:>3} turns  {title}{place}{damaged}", it.id, it.turns)));
     }
     match (total, next) {
@@ -184,8 +184,8 @@ fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
     say("title", summary.title().to_owned());
     say("workspace", summary.workspace.clone());
     say("model", summary.model.clone());
-    say("began", summary.created.clone());
-    say("last activity", summary.last_activity.clone());
+    say("began", summary.created.to_string());
+    say("last activity", summary.last_activity.to_string());
     let other = if branches > 0 { format!(", {branches} on other branches") } else { String::new() };
     say("turns", format!("{}{other}", summary.turns));
     say("tool calls", summary.tool_calls.to_string());

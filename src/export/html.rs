@@ -45,7 +45,7 @@ pub(crate) fn render(story: &Story) -> String {
 
 fn facts(story: &Story) -> String {
     let it = &story.summary;
-    let date = it.created.get(..16).unwrap_or(&it.created).replace('T', " ");
+    let date = it.created.strftime("%Y-%m-%d %H:%M").to_string();
     let rows = [
         ("Session", it.id.clone()),
         ("Workspace", it.workspace.clone()),

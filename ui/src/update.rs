@@ -470,11 +470,10 @@ pub(crate) fn on_opened(state: &mut State, past: Vec<Arc<Entry>>) -> Vec<Effect>
 /// The path to the head, as cells.
 fn rebuild(state: &mut State) -> Vec<Effect> {
     state.transcript = Transcript::default();
-    let on_path: std::collections::HashSet<u64> = state.history.path().map(|e| e.seq).collect();
     for entry in state.history.entries() {
         // Plans, refusals and ends of Turns are shown where their Turn is.
         let belongs =
-            on_path.contains(&entry.seq) || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
+            state.history.is_on_path(entry.seq) || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
         if belongs {
             state.transcript.record(&entry.fact);
         }

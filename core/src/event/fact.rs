@@ -41,10 +41,13 @@ macro_rules! facts {
                 }
             }
 
-            pub(crate) fn to_data(&self) -> serde_json::Result<Box<RawValue>> {
+            pub(crate) fn write_data(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
                 match self {
-                    $(Fact::$variant(it) => serde_json::value::to_raw_value(it),)*
-                    Fact::Unknown { data, .. } => Ok(data.clone()),
+                    $(Fact::$variant(it) => serde_json::to_writer(line, it),)*
+                    Fact::Unknown { data, .. } => {
+                        line.extend_from_slice(data.get().as_bytes());
+                        Ok(())
+                    }
                 }
             }
 

@@ -154,9 +154,64 @@ impl Contents {
     }
 }
 
+/// From this size on both halves are read at the same time, bytes.
+const HALVED: u64 = 1 << 20;
+
 pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Result<Contents> {
+    match second_half(file)? {
+        Some(second) => halves(file, named, second),
+        None => part(file, Reader::of(named)).map(|(contents, _)| contents),
+    }
+}
+
+/// Each line is judged by what the line before claims, so the second half can be judged before the first is. That is
+/// only good when the first ends, proven line by line, exactly as the second supposed.
+fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io::Result<Contents> {
+    let supposed = (second.chain, second.seq, second.bytes, second.session.clone());
+    let first = Reader { limit: Some(second.bytes), ..Reader::of(named) };
+    let (first, second) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| part(file, second));
+        (part(file, first), beside.join())
+    });
+    let ((mut it, end), (rest, rest_end)) = (first?, second.map_err(|_| io::Error::other("a reader broke off"))??);
+    let is_whole = it.damage.is_empty() && it.duplicates == 0 && it.torn == 0;
+    if !is_whole || (end.chain, end.seq, end.bytes, end.session) != supposed {
+        return part(file, Reader::of(named)).map(|(contents, _)| contents);
+    }
+    it.entries.extend(rest.entries);
+    it.damage = rest.damage;
+    it.damage.iter_mut().for_each(|damage| damage.line += end.number);
+    (it.torn, it.duplicates, it.missing_newline) = (rest.torn, rest.duplicates, rest.missing_newline);
+    (it.valid_len, it.chain, it.next_seq) = (rest_end.bytes, rest_end.chain, rest_end.seq);
+    Ok(it)
+}
+
+/// A reader that begins in the middle, if there is a line there to begin after.
+fn second_half(file: &dyn DiskFile) -> io::Result<Option<Reader>> {
+    let len = file.len()?;
+    if len < HALVED {
+        return Ok(None);
+    }
+    let mut around = vec![0; CHUNK];
+    let n = file.read_at(len / 2, &mut around)?;
+    let mut lines = around[..n].split_inclusive(|b| *b == b'\n');
+    let skipped = lines.next().map_or(0, <[u8]>::len) as u64;
+    let Some(line) = lines.next().and_then(|line| line.strip_suffix(b"\n")) else { return Ok(None) };
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let parsed = chain::split(text).and_then(|(_, chain)| Some((chain, Entry::decode(text).ok()?)));
+    let bytes = len / 2 + skipped + line.len() as u64 + 1;
+    Ok(parsed.map(|(chain, entry)| Reader {
+        chain,
+        seq: entry.seq + 1,
+        bytes,
+        session: Some(entry.session_id),
+        last: line.to_vec(),
+        ..Reader::default()
+    }))
+}
+
+fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader)> {
     let mut it = Contents::default();
-    let mut reader = Reader::of(named);
     reader.run(file, &mut |line| {
         match &line.verdict {
             Verdict::Proven | Verdict::Unproven => {}
@@ -174,13 +229,13 @@ pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Re
         }
         // Numbers only grow, whatever was written there.
         if let Some(entry) = line.entry
-            && it.entries.last().is_none_or(|last| last.seq < entry.seq)
+            && it.entries.last().is_none_or(|last: &Arc<Entry>| last.seq < entry.seq)
         {
             it.entries.push(Arc::new(entry));
         }
     })?;
     (it.valid_len, it.chain, it.next_seq) = (reader.bytes, reader.chain, reader.seq);
-    Ok(it)
+    Ok((it, reader))
 }
 
 /// The state between two lines.
@@ -199,6 +254,8 @@ pub(super) struct Reader {
     lost: bool,
     /// Bytes of whole lines.
     bytes: u64,
+    /// Nothing is read from here on.
+    limit: Option<u64>,
     session: Option<SessionId>,
     /// The Session that the file is named after; it counts until a line is proven.
     named: Option<SessionId>,
@@ -236,7 +293,8 @@ impl Reader {
         let (mut offset, mut searched, mut skipping) = (self.bytes, 0, 0_u64);
         loop {
             let filled = buffer.len();
-            buffer.resize(filled + CHUNK, 0);
+            let room = self.limit.map_or(CHUNK as u64, |limit| limit.saturating_sub(offset).min(CHUNK as u64));
+            buffer.resize(filled + usize::try_from(room).unwrap_or(CHUNK), 0);
             let n = loop {
                 match file.read_at(offset, &mut buffer[filled..]) {
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

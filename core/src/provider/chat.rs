@@ -8,7 +8,7 @@ use super::http::{Endpoint, Events, closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Failure, Provider, Request, invalid};
 use crate::error::Error;
 use crate::event::Usage;
-use crate::history::Item;
+use crate::history::Piece;
 use crate::tools::BoxFuture;
 
 /// A server that speaks Chat Completions.
@@ -77,12 +77,12 @@ fn messages(request: &Request) -> Vec<Value> {
     };
     let mut messages = vec![json!({ "role": "system", "content": system })];
     for item in &request.items {
-        match &**item {
-            Item::User(text) => messages.push(json!({ "role": "user", "content": text })),
-            Item::Assistant(text) => messages.push(json!({ "role": "assistant", "content": text })),
+        match item.piece() {
+            Piece::User(text) => messages.push(json!({ "role": "user", "content": text })),
+            Piece::Assistant(text) => messages.push(json!({ "role": "assistant", "content": text })),
             // This dialect has no place for it.
-            Item::Reasoning { .. } => {}
-            Item::Call { id, name, args } => {
+            Piece::Reasoning { .. } => {}
+            Piece::Call { id, name, args } => {
                 let call = json!({ "id": id, "type": "function", "function": { "name": name, "arguments": args } });
                 let open = messages.last_mut().filter(|m| m["role"] == "assistant");
                 match open {
@@ -93,7 +93,7 @@ fn messages(request: &Request) -> Vec<Value> {
                     None => messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] })),
                 }
             }
-            Item::Result { id, output } => {
+            Piece::Result { id, output } => {
                 messages.push(json!({ "role": "tool", "tool_call_id": id, "content": output }))
             }
         }
@@ -204,12 +204,14 @@ fn usage(it: &Value) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::Item;
     use std::sync::Arc;
 
     #[test]
     fn calls_of_one_answer_are_one_message_and_each_has_its_result_after_it() {
-        let call = |id: &str| Arc::new(Item::Call { id: id.into(), name: "read".into(), args: "{}".into() });
-        let result = |id: &str| Arc::new(Item::Result { id: id.into(), output: "x".into() });
+        let call =
+            |id: &str| Item::Made(Piece::Call { id: id.to_owned().into(), name: "read".into(), args: "{}".into() });
+        let result = |id: &str| Item::Made(Piece::Result { id: id.to_owned().into(), output: "x".into() });
         let request = Request {
             model: "m".into(),
             effort: None,
@@ -217,8 +219,8 @@ mod tests {
             context: String::new(),
             tools: Arc::new([]),
             items: vec![
-                Arc::new(Item::User("u".into())),
-                Arc::new(Item::Assistant("a".into())),
+                Item::user("u".into()),
+                Item::Made(Piece::Assistant("a".into())),
                 call("1"),
                 call("2"),
                 result("1"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::script::{Script, Scripted};
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::event::Usage;
-use crate::history::Item;
+use crate::history::Piece;
 use crate::tools::BoxFuture;
 
 /// The prompt that the demo answers.
@@ -57,7 +57,7 @@ impl Provider for Unconnected {
                 .items
                 .iter()
                 .rev()
-                .find_map(|item| if let Item::User(text) = &**item { Some(text.as_str()) } else { None });
+                .find_map(|item| if let Piece::User(text) = item.piece() { Some(text.into_owned()) } else { None });
             let first: String = asked.unwrap_or_default().lines().next().unwrap_or_default().chars().take(60).collect();
             let text = format!(
                 "{}\n\nYou said: “{first}”. It is kept in this session; `/model` and a new message pick it up again.",

@@ -6,7 +6,7 @@ use super::http::{Endpoint, Events, closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Failure, Provider, Request, invalid};
 use crate::error::Error;
 use crate::event::Usage;
-use crate::history::Item;
+use crate::history::Piece;
 use crate::tools::BoxFuture;
 
 /// A server that speaks Responses.
@@ -50,7 +50,7 @@ pub(crate) fn body(request: &Request) -> Value {
     if !request.context.is_empty() {
         input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));
     }
-    input.extend(request.items.iter().filter_map(|item| item_json(item, &request.model)));
+    input.extend(request.items.iter().filter_map(|item| item_json(item.piece(), &request.model)));
     let tools: Vec<Value> = request
         .tools
         .iter()
@@ -73,20 +73,20 @@ pub(crate) fn body(request: &Request) -> Value {
     body
 }
 
-fn item_json(item: &Item, model: &str) -> Option<Value> {
-    Some(match item {
-        Item::User(text) => {
+fn item_json(piece: Piece<'_>, model: &str) -> Option<Value> {
+    Some(match piece {
+        Piece::User(text) => {
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
         }
-        Item::Assistant(text) => {
+        Piece::Assistant(text) => {
             json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
         }
-        Item::Reasoning { model: thinker, item } if thinker == model && item["type"] == "reasoning" => item.clone(),
-        Item::Reasoning { .. } => return None,
-        Item::Call { id, name, args } => {
+        Piece::Reasoning { model: thinker, item } if thinker == *model && item["type"] == "reasoning" => item.into_owned(),
+        Piece::Reasoning { .. } => return None,
+        Piece::Call { id, name, args } => {
             json!({ "type": "function_call", "call_id": id, "name": name, "arguments": args })
         }
-        Item::Result { id, output } => json!({ "type": "function_call_output", "call_id": id, "output": output }),
+        Piece::Result { id, output } => json!({ "type": "function_call_output", "call_id": id, "output": output }),
     })
 }
 

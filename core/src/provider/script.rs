@@ -1,5 +1,6 @@
 //! A model that says what a file tells it to: for tests, for the demo, for replays.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{Answer, CallRequest, Chunk, Failure, Provider, Request};
 use crate::error::{Code, Error, Result};
 use crate::event::Usage;
-use crate::history::Item;
+use crate::history::Piece;
 use crate::tools::BoxFuture;
 
 /// What to say, answer by answer.
@@ -157,8 +158,9 @@ impl Scripted {
                 "a script with one step for each request",
             )
         })?;
-        let user = newest(request, |item| if let Item::User(text) = item { Some(text) } else { None });
-        let result = newest(request, |item| if let Item::Result { output, .. } = item { Some(output) } else { None });
+        let user = newest(request, |piece| if let Piece::User(text) = piece { Some(text) } else { None });
+        let result = newest(request, |piece| if let Piece::Result { output, .. } = piece { Some(output) } else { None });
+        let (user, result) = (user.as_ref(), result.as_ref());
         for (wanted, got, what) in [(&step.when, user, "user message"), (&step.after_result, result, "tool result")] {
             if let Some(wanted) = wanted
                 && !got.contains(wanted.as_str())
@@ -201,8 +203,8 @@ impl Scripted {
     }
 }
 
-fn newest<'a>(request: &'a Request, pick: impl Fn(&'a Item) -> Option<&'a String>) -> &'a str {
-    request.items.iter().rev().find_map(|item| pick(item)).map_or("", String::as_str)
+fn newest<'a>(request: &'a Request, pick: impl Fn(Piece<'a>) -> Option<Cow<'a, str>>) -> Cow<'a, str> {
+    request.items.iter().rev().find_map(|item| pick(item.piece())).unwrap_or_default()
 }
 
 fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {

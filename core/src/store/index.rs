@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write_whole;
@@ -29,10 +30,10 @@ pub struct Summary {
     pub first_prompt: Option<String>,
     /// Who answers in it, as `provider/model`.
     pub model: String,
-    /// When it began, RFC 3339.
-    pub created: String,
-    /// When something was last recorded, RFC 3339.
-    pub last_activity: String,
+    /// When it began.
+    pub created: Timestamp,
+    /// When something was last recorded.
+    pub last_activity: Timestamp,
     /// Entries of its Log.
     pub entries: u64,
     /// Turns that began.
@@ -66,10 +67,10 @@ impl Summary {
     pub fn take(&mut self, entry: &Entry) {
         if self.entries == 0 {
             self.id = entry.session_id.to_string();
-            self.created = entry.ts.to_string();
+            self.created = entry.ts;
         }
         self.entries += 1;
-        self.last_activity = entry.ts.to_string();
+        self.last_activity = entry.ts;
         if entry.fact.is_conversation() {
             self.head = Some(entry.seq);
         }
@@ -103,6 +104,11 @@ impl Summary {
             Fact::HeadMoved(it) => self.head = it.to_seq,
             _ => {}
         }
+    }
+
+    /// When something was last recorded, to the minute.
+    pub fn last_minute(&self) -> String {
+        self.last_activity.strftime("%Y-%m-%d %H:%M").to_string()
     }
 
     /// What a person calls it.

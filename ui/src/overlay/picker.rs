@@ -107,7 +107,7 @@ impl Picker {
             .filter(|s| Some(s.id.as_str()) != current)
             .map(|s| Row {
                 label: s.title().to_owned(),
-                detail: format!("{}  {}", s.last_activity.get(..16).unwrap_or_default().replace('T', " "), s.id),
+                detail: format!("{}  {}", s.last_minute(), s.id),
                 action: Action::Resume(s.id.clone()),
                 preview: None,
             })
