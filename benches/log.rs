@@ -34,7 +34,9 @@ const RUNS: usize = 5;
 fn fact(n: usize) -> Fact {
     match n % 10 {
         0 => UserMessage { text: format!("please look at part {n} and fix it"), delivery: Delivery::Prompt }.into(),
-        8 => AssistantMessage { text: "I looked at it and **fixed** what was wrong.\n".repeat(8), partial: false }.into(),
+        8 => {
+            AssistantMessage { text: "I looked at it and **fixed** what was wrong.\n".repeat(8), partial: false }.into()
+        }
         9 => TurnEnded {
             status: TurnStatus::Completed,
             error: None,
@@ -98,7 +100,9 @@ fn best<T>(mut work: impl FnMut() -> T) -> f64 {
 
 #[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
 fn main() {
-    println!("| entries | Log, MB | append, k/s | open+verify, MB/s | – ms | fold, M/s | request, ms | tree, ms | list, cold ms | list, warm ms | resume: history on screen, ms | memory, MB |");
+    println!(
+        "| entries | Log, MB | append, k/s | open+verify, MB/s | – ms | fold, M/s | request, ms | tree, ms | list, cold ms | list, warm ms | resume: history on screen, ms | memory, MB |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for entries in SIZES {
         let shell = Shell::new(&[]);
@@ -140,7 +144,8 @@ fn resume(shell: &Shell, id: &SessionId, _: &[Arc<Entry>]) -> (f64, f64) {
     terminal.wait_for("I looked at it and fixed what was wrong.");
     let shown = began.elapsed().as_secs_f64() * 1e3;
     let status = std::fs::read_to_string(format!("/proc/{}/status", terminal.process())).unwrap_or_default();
-    let resident = status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<f64>().ok());
+    let resident =
+        status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<f64>().ok());
     terminal.send("\x03\x03\x03");
     terminal.end();
     (shown, resident.unwrap_or(0.0) / 1024.0)

@@ -97,10 +97,9 @@ impl Piece<'_> {
 fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User(Cow::Borrowed(&it.text)),
-        Fact::SkillActivation(it) => Piece::User(Cow::Owned(format!(
-            "<skill name=\"{}\" path=\"{}\">\n{}\n</skill>",
-            it.name, it.path, it.body
-        ))),
+        Fact::SkillActivation(it) => {
+            Piece::User(Cow::Owned(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body)))
+        }
         Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
         Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => Piece::Assistant(Cow::Borrowed(&it.text)),

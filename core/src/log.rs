@@ -43,6 +43,31 @@ pub struct Log {
     before: Position,
     /// A write or sync failed and the file's end is not known to be good.
     doubtful: bool,
+    ids: Ids,
+}
+
+/// Ids for entries: the time, and bits of a hash of a random seed; the kernel is asked once and not for each.
+#[derive(Debug)]
+struct Ids {
+    seed: [u8; 32],
+    next: u64,
+}
+
+impl Ids {
+    fn new() -> Ids {
+        let mut seed = [0; 32];
+        seed[..16].copy_from_slice(Uuid::now_v7().as_bytes());
+        seed[16..].copy_from_slice(Uuid::now_v7().as_bytes());
+        Ids { seed, next: 0 }
+    }
+
+    fn next(&mut self, millis: i64) -> Uuid {
+        self.next += 1;
+        let hash = blake3::keyed_hash(&self.seed, &self.next.to_le_bytes());
+        let mut bits = [0; 10];
+        bits.copy_from_slice(&hash.as_bytes()[..10]);
+        uuid::Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &bits).into_uuid()
+    }
 }
 
 impl Log {
@@ -76,6 +101,7 @@ impl Log {
             unsynced: Vec::new(),
             before: Position::default(),
             doubtful: false,
+            ids: Ids::new(),
         })
     }
 
@@ -124,6 +150,7 @@ impl Log {
             unsynced: Vec::new(),
             before: Position::default(),
             doubtful: false,
+            ids: Ids::new(),
         };
         log.mend_end(&contents).map_err(|e| write_failed(path, &e))?;
         Ok((log, contents))
@@ -168,11 +195,12 @@ impl Log {
     /// # Errors
     /// `LOG_ENCODE_FAILED`, or `LOG_WRITE_FAILED`; then nothing was acknowledged, and a later append may succeed.
     pub fn append(&mut self, turn: Option<u32>, fact: Fact) -> Result<Arc<Entry>> {
+        let ts = now();
         let entry = Entry {
-            id: Uuid::now_v7(),
+            id: self.ids.next(ts.as_millisecond()),
             session_id: self.session_id.clone(),
             seq: self.next_seq,
-            ts: now(),
+            ts,
             turn,
             fact,
         };

@@ -357,12 +357,7 @@ impl Found {
     }
 }
 
-fn restore_one(
-    file: &Found,
-    target: Option<Bytes<'_>>,
-    workspace: &Workspace,
-    blobs: &Blobs,
-) -> Result<FileChange> {
+fn restore_one(file: &Found, target: Option<Bytes<'_>>, workspace: &Workspace, blobs: &Blobs) -> Result<FileChange> {
     let unkept = |e: std::io::Error| {
         Error::new(Code::WriteFailed, format!("its version of now cannot be kept: {e}"), "check the state folder")
     };

@@ -85,7 +85,9 @@ fn list(harness: &Harness, wanted: &Wanted, output: &Output) -> Result<()> {
             }
         }
         Format::Tsv => sessions.iter().for_each(|it| {
-            output.line(&[&it.id, &it.last_activity.to_string(), &it.model, it.title()].map(|f| tsv(&json!(f))).join("\t"))
+            output.line(
+                &[&it.id, &it.last_activity.to_string(), &it.model, it.title()].map(|f| tsv(&json!(f))).join("\t"),
+            )
         }),
         Format::Plain => plain(&sessions, total, wanted, next.as_deref(), output),
     }

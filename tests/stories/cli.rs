@@ -109,7 +109,13 @@ fn the_schema_is_the_contract() {
         .iter()
         .filter_map(|c| c["name"].as_str())
         .collect();
-    assert_eq!(names, ["demo", "resume", "sessions", "tree", "fork", "undo", "redo", "inspect", "replay", "diagnose", "gc", "tools", "schema", "doctor"]);
+    assert_eq!(
+        names,
+        [
+            "demo", "resume", "sessions", "tree", "fork", "undo", "redo", "inspect", "replay", "diagnose", "gc",
+            "tools", "schema", "doctor"
+        ]
+    );
     let events = shell.run(["schema", "--events"]).document();
     assert!(events["recorded"]["tool_result"]["properties"]["changes"].is_object());
     assert_eq!(shell.run(["schema", "--script"]).document()["title"], "Script");

@@ -150,7 +150,11 @@ fn a_file_that_somebody_changed_since_is_left_merged_or_overwritten_as_they_say(
 fn a_repository_is_neither_needed_nor_touched() {
     let shell = Shell::new(&[("a.txt", "a\n")]);
     let git = |args: &[&str]| {
-        let ran = std::process::Command::new("git").args(args).current_dir(shell.workspace()).env("HOME", shell.home()).output();
+        let ran = std::process::Command::new("git")
+            .args(args)
+            .current_dir(shell.workspace())
+            .env("HOME", shell.home())
+            .output();
         assert!(ran.expect("git").status.success());
     };
     git(&["init", "-q"]);
@@ -200,7 +204,8 @@ async fn undo_shows_what_it_would_do_and_what_was_changed_meanwhile() {
         "edit",
         json!({ "path": "a.txt", "old_text": "two", "new_text": "TWO" }),
     );
-    let mut pixir = Pixir::sized(vec![step, says("Done."), says("I see.")], &[("a.txt", &text("two", "nine"))], 100, 34);
+    let mut pixir =
+        Pixir::sized(vec![step, says("Done."), says("I see.")], &[("a.txt", &text("two", "nine"))], 100, 34);
     pixir.does("<S-Tab>").await;
     pixir.does("go<Enter>").await;
     fs::write(pixir.path("a.txt"), text("TWO", "mine")).expect("write");
@@ -223,8 +228,10 @@ async fn undo_shows_what_it_would_do_and_what_was_changed_meanwhile() {
 
 #[tokio::test]
 async fn a_plan_that_is_out_of_date_is_not_applied() {
-    let mut pixir =
-        Pixir::new(vec![calls("write", json!({ "path": "a.txt", "content": "x\n" })), says("Done.")], &[("a.txt", "a\n")]);
+    let mut pixir = Pixir::new(
+        vec![calls("write", json!({ "path": "a.txt", "content": "x\n" })), says("Done.")],
+        &[("a.txt", "a\n")],
+    );
     pixir.does("<S-Tab>").await;
     pixir.does("go<Enter>").await;
     pixir.does("/undo<Enter>").await;
@@ -261,7 +268,10 @@ async fn a_branch_that_is_left_can_be_summed_up_from_the_log_or_by_the_model() {
     assert!(screen.contains("One."), "{screen}");
     let log = pixir.log();
     let summary = log.iter().rev().find(|e| e["type"] == "branch_summary").expect("it was recorded");
-    assert_eq!((summary["data"]["strategy"].as_str(), summary["data"]["model"].as_str()), (Some("model"), Some("test-model")));
+    assert_eq!(
+        (summary["data"]["strategy"].as_str(), summary["data"]["model"].as_str()),
+        (Some("model"), Some("test-model"))
+    );
     assert!(summary["data"]["summary"].as_str().expect("text").contains("a second try"));
 }
 

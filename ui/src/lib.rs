@@ -8,8 +8,8 @@ pub mod script;
 mod terminal; // the terminal, taken and given back // the same without a terminal
 
 mod action; // every verb once, with its keys
-mod slash; // slash commands
 mod kept; // what a crash must not lose
+mod slash; // slash commands
 mod state; // everything on the screen
 mod update; // its two doors: what the person did, what the Session said
 

@@ -472,8 +472,8 @@ fn rebuild(state: &mut State) -> Vec<Effect> {
     state.transcript = Transcript::default();
     for entry in state.history.entries() {
         // Plans, refusals and ends of Turns are shown where their Turn is.
-        let belongs =
-            state.history.is_on_path(entry.seq) || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
+        let belongs = state.history.is_on_path(entry.seq)
+            || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
         if belongs {
             state.transcript.record(&entry.fact);
         }

@@ -81,7 +81,9 @@ fn item_json(piece: Piece<'_>, model: &str) -> Option<Value> {
         Piece::Assistant(text) => {
             json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
         }
-        Piece::Reasoning { model: thinker, item } if thinker == *model && item["type"] == "reasoning" => item.into_owned(),
+        Piece::Reasoning { model: thinker, item } if thinker == *model && item["type"] == "reasoning" => {
+            item.into_owned()
+        }
         Piece::Reasoning { .. } => return None,
         Piece::Call { id, name, args } => {
             json!({ "type": "function_call", "call_id": id, "name": name, "arguments": args })

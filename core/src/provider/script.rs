@@ -159,7 +159,8 @@ impl Scripted {
             )
         })?;
         let user = newest(request, |piece| if let Piece::User(text) = piece { Some(text) } else { None });
-        let result = newest(request, |piece| if let Piece::Result { output, .. } = piece { Some(output) } else { None });
+        let result =
+            newest(request, |piece| if let Piece::Result { output, .. } = piece { Some(output) } else { None });
         let (user, result) = (user.as_ref(), result.as_ref());
         for (wanted, got, what) in [(&step.when, user, "user message"), (&step.after_result, result, "tool result")] {
             if let Some(wanted) = wanted
