@@ -11,6 +11,7 @@ mod stories {
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
     mod screen; // what a person does in the interface
+    mod sessions; // sessions at rest
     mod terminal; // what only a real terminal shows
     mod travel; // files follow the conversation
     mod wire; // turns over HTTP, in both dialects

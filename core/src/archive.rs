@@ -132,6 +132,7 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         outputs: outputs.len(),
         already_there: false,
     };
+    check(&bytes, &place.id, &bad)?;
     match fs::read(place.log()) {
         Ok(there) if there == bytes => it.already_there = true,
         Ok(_) => {
@@ -143,7 +144,6 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         }
         Err(_) => {}
     }
-    check(&bytes, &place.id, &bad)?;
     if dry_run || it.already_there {
         return Ok(it);
     }

@@ -1,0 +1,349 @@
+//! Sessions at rest: lists, names, the trash, exports, verification and repair, and what is told of a session.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::travel::tree_of;
+use crate::server::{Dialect, Server, call, text};
+use crate::shell::{Ran, Shell, entries};
+
+fn done(ran: &Ran) -> Value {
+    assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
+    ran.document()
+}
+
+/// A session in which a file was read, changed and a long output made.
+fn session(shell: &Shell) -> String {
+    let script = json!({ "steps": [
+        { "text": "I look.", "reasoning": "Hm, a `list`.", "calls": [
+            { "name": "read", "args": { "path": "a.txt" } }, { "name": "bash", "args": { "command": "seq 1 5000" } } ] },
+        { "text": "I change it.", "calls": [
+            { "name": "edit", "args": { "path": "a.txt", "old_text": "alpha", "new_text": "omega" } },
+            { "name": "bash", "args": { "command": "exit 3" } } ] },
+        { "text": "## Done\n\n| a | b |\n|---|---|\n| 1 | <script>alert(1)</script> |\n\n```rust\nfn main() {}\n```\n- it **works**" },
+    ] });
+    let path = shell.aside("script.json", &script.to_string());
+    let provider = format!("script:{}", path.display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "change <alpha> to omega"]);
+    done(&ran)["session_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let renamed = done(&shell.run(["sessions", "rename", &id[..10], "the parser", "--json"]));
+    assert_eq!(renamed["session_id"], json!(id));
+    for how in [id.as_str(), &id[..12], "the parser", "last"] {
+        let shown = done(&shell.run(["sessions", "show", how, "--json"]));
+        assert_eq!((&shown["session"]["id"], &shown["session"]["name"]), (&json!(id), &json!("the parser")), "{how}");
+        assert_eq!(shown["files_changed"][0]["path"], "a.txt");
+    }
+    for wrong in ["the parsr", "../../etc/passwd", "20200101T000000-000000"] {
+        let ran = shell.run(["sessions", "show", wrong, "--json"]);
+        assert_eq!((ran.code, &ran.error()["code"]), (5, &json!("SESSION_NOT_FOUND")), "{wrong}");
+    }
+    assert!(shell.run(["sessions", "show", "the parsr", "--json"]).error()["remediation"].to_string().contains("the parser"));
+    // From another folder too, and there it is said where it works.
+    let elsewhere = shell.workspace().join("sub");
+    fs::create_dir(&elsewhere).expect("mkdir");
+    let mut command = shell.command(["sessions", "show", &id, "--json"]);
+    assert!(command.current_dir(&elsewhere).status().expect("it runs").success());
+    let mut command = shell.command(["resume", &id, "x", "--headless", "--json"]);
+    let ran = crate::shell::ran(command.current_dir(&elsewhere).output().expect("it runs"));
+    let workspace = shell.workspace().canonicalize().expect("a folder").display().to_string();
+    assert!(ran.error()["remediation"].as_str().expect("a fix").ends_with(&format!("--workspace {workspace}")));
+}
+
+#[test]
+fn a_list_is_bounded_projected_and_goes_on_where_it_was_cut() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let mut ids: Vec<String> = (0..3)
+        .map(|_| {
+            shell.write("a.txt", "alpha\n");
+            session(&shell)
+        })
+        .collect();
+    ids.reverse();
+    let first = done(&shell.run(["sessions", "list", "--json", "--limit", "2", "--select", "id,usage.input,turns"]));
+    assert_eq!(first["sessions"][0], json!({ "id": ids[0], "usage.input": 0, "turns": 1 }));
+    assert_eq!((&first["nextCursor"], &first["total"]), (&json!(ids[1]), &json!(3)));
+    let rest = done(&shell.run(["sessions", "list", "--json", "--cursor", &ids[1]]));
+    assert_eq!((&rest["sessions"][0]["id"], &rest["nextCursor"]), (&json!(ids[2]), &Value::Null));
+    assert_eq!(shell.run(["sessions", "list", "--json", "--select", "idd"]).error()["code"], "INVALID_ARGS");
+    let tsv = shell.run(["sessions", "list", "--format", "tsv", "--select", "id,turns"]);
+    assert_eq!(tsv.stdout.lines().next(), Some(format!("{}\t1", ids[0]).as_str()));
+}
+
+#[test]
+fn the_index_is_only_a_help_and_the_logs_win() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let list = || done(&shell.run(["sessions", "list", "--json"]))["sessions"].clone();
+    let before = list();
+    let index = shell.logs()[0].parent().expect("a folder").join("index.jsonl");
+    assert!(index.is_file(), "a turn that ended has left its line");
+    for broken in ["", "not json\n{\"also\": \"not\"}\n", "\u{0}\u{0}"] {
+        fs::write(&index, broken).expect("write");
+        assert_eq!(list(), before);
+    }
+    fs::remove_file(&index).expect("remove");
+    assert_eq!(list(), before);
+    // What came since is read on; a line that lies about another log is not believed.
+    let text = fs::read_to_string(&index).expect("read");
+    fs::write(&index, text.replace("alpha", "ALPHA").replace("\"turns\":1", "\"turns\":9")).expect("write");
+    done(&shell.run(["sessions", "rename", &id, "new name", "--json"]));
+    assert_eq!(list()[0]["name"], "new name");
+    fs::remove_file(&index).expect("remove");
+    assert_eq!((list()[0]["name"].clone(), list()[0]["turns"].clone()), (json!("new name"), json!(1)));
+}
+
+#[test]
+fn what_is_deleted_is_in_the_trash_and_comes_back_whole() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let before = tree_of(&shell.home().join("sessions"));
+    let asked = shell.run(["sessions", "delete", &id, "--json"]);
+    assert_eq!((asked.code, &asked.error()["code"]), (12, &json!("CONFIRMATION_NEEDED")));
+    assert_eq!(shell.run(["sessions", "delete", "last", "--yes", "--json"]).code, 5, "it has to be named in full");
+    done(&shell.run(["sessions", "delete", &id, "--yes", "--dry-run", "--json"]));
+    assert_eq!(shell.logs().len(), 1);
+    done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
+    assert_eq!(shell.logs().len(), 0);
+    assert_eq!(done(&shell.run(["sessions", "list", "--json"]))["total"], 0);
+    let trash = done(&shell.run(["sessions", "list", "--trash", "--json"]));
+    assert_eq!(trash["trash"][0]["summary"]["id"], json!(id));
+    done(&shell.run(["gc", "--yes", "--json"]));
+    done(&shell.run(["sessions", "delete", &id, "--undo", "--json"]));
+    assert_eq!(tree_of(&shell.home().join("sessions")), before);
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("a.txt"), "alpha\n", "its versions of files were kept");
+    assert_eq!(shell.run(["sessions", "delete", &id, "--undo", "--json"]).error()["code"], "SESSION_NOT_FOUND");
+}
+
+#[test]
+fn cleaning_up_takes_what_nothing_names_and_nothing_else() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let log = shell.logs()[0].clone();
+    let folder = log.parent().expect("a folder").to_owned();
+    let before = tree_of(&shell.home());
+    // What a crash, an older session and a deleted one have left.
+    let stray = shell.home().join("blobs/ab/abababababababababababababababab.zst");
+    fs::create_dir_all(stray.parent().expect("a parent")).expect("mkdir");
+    fs::write(&stray, "x").expect("write");
+    let begun = folder.join("20200101T000000-aaaaaa.begun");
+    fs::write(&begun, "{").expect("write");
+    let output = folder.join(&id).join("out/cmd-999.txt");
+    fs::write(&output, "x").expect("write");
+    let orphan = folder.join("20200101T000000-bbbbbb");
+    fs::create_dir_all(orphan.join("out")).expect("mkdir");
+    done(&shell.run(["gc", "--yes", "--json"]));
+    assert!([&stray, &begun, &output, &orphan].iter().all(|path| path.exists()), "what is young is left alone");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    for path in [&stray, &begun, &output, &orphan] {
+        fs::File::open(path).expect("open").set_modified(old).expect("touch");
+    }
+    for blob in tree_of(&shell.home().join("blobs")).keys() {
+        fs::File::open(shell.home().join("blobs").join(blob)).expect("open").set_modified(old).expect("touch");
+    }
+    let plan = done(&shell.run(["gc", "--dry-run", "--json"]))["garbage"].clone();
+    assert_eq!(plan["blobs"], json!([stray]));
+    assert_eq!(plan["leftovers"], json!([begun]));
+    assert_eq!(plan["outputs"], json!([orphan, output]));
+    assert!(stray.exists());
+    assert_eq!(shell.run(["gc", "--json"]).code, 12);
+    done(&shell.run(["gc", "--yes", "--json"]));
+    fs::remove_dir(stray.parent().expect("a parent")).expect("it is empty");
+    let after: Vec<String> = tree_of(&shell.home()).into_keys().filter(|name| !name.starts_with("log/")).collect();
+    let expected: Vec<String> = before.into_keys().filter(|name| !name.starts_with("log/")).collect();
+    assert_eq!(after, expected, "everything else is there");
+}
+
+#[test]
+fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let before = fs::read(&shell.logs()[0]).expect("read");
+    let outputs = |shell: &Shell| tree_of(&shell.logs()[0].with_extension("").join("out"));
+    let saved = outputs(&shell);
+    assert_eq!(saved.len(), 1, "a long output was saved");
+    let exported = shell.run(["sessions", "export", "last", "--to", "json"]).stdout;
+    let file = shell.aside("session.json", &exported);
+    let file = file.to_str().expect("text");
+    let there = done(&shell.run(["sessions", "import", file, "--json"]));
+    assert_eq!(there["imported"]["already_there"], true);
+
+    // Another machine, the same workspace path.
+    fs::remove_dir_all(shell.home()).expect("remove");
+    assert_eq!(done(&shell.run(["sessions", "import", file, "--dry-run", "--json"]))["imported"]["session_id"], json!(id));
+    assert!(shell.logs().is_empty());
+    done(&shell.run(["sessions", "import", file, "--json"]));
+    assert_eq!(fs::read(&shell.logs()[0]).expect("read"), before);
+    assert_eq!(outputs(&shell), saved);
+    assert_eq!(shell.run(["sessions", "export", "last", "--to", "json"]).stdout, exported);
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("a.txt"), "alpha\n");
+
+    for (from, to) in [("omega", "OMEGA"), ("\"kind\": \"pixir-session\"", "\"kind\": \"recipe\"")] {
+        let changed = shell.aside("changed.json", &exported.replace(from, to));
+        let ran = shell.run(["sessions", "import", changed.to_str().expect("text"), "--json"]);
+        assert_eq!(ran.error()["code"], "INVALID_ARGS", "{from} → {to}");
+    }
+}
+
+#[test]
+fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    session(&shell);
+    let markdown = shell.run(["sessions", "export", "last"]).stdout;
+    for part in ["> change <alpha> to omega", "**read** `a.txt`", "-alpha\n+omega", "<details><summary>thinking", "## Done"] {
+        assert!(markdown.contains(part), "{part} is missing:\n{markdown}");
+    }
+    let file = shell.workspace().join("out.html");
+    let name = file.to_str().expect("text");
+    let wrote = done(&shell.run(["sessions", "export", "last", "--to", "html", "--output", name, "--json"]));
+    let html = fs::read_to_string(&file).expect("it was written");
+    assert_eq!(wrote["bytes"], json!(html.len()));
+    for part in ["change &lt;alpha&gt; to omega", "<table>", "<strong>works</strong>", "class=\"add\"", "prefers-color-scheme"] {
+        assert!(html.contains(part), "{part} is missing");
+    }
+    for part in ["<script", "http://", "https://", "<img", "<link", "@import", "url("] {
+        assert!(!html.contains(part), "{part} is in a page that should need nothing");
+    }
+    let again = shell.run(["sessions", "export", "last", "--to", "html", "--output", name, "--json"]);
+    assert_eq!(again.error()["code"], "WRITE_FAILED", "an existing file is not overwritten");
+}
+
+/// Changes one byte of the n-th line of a Log.
+fn damage(log: &Path, line: usize, from: &str, to: &str) {
+    let text = fs::read_to_string(log).expect("read");
+    let lines: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(n, l)| if n + 1 == line { l.replacen(from, to, 1) } else { l.to_owned() } + "\n")
+        .collect();
+    assert_ne!(lines.concat(), text, "it was changed");
+    fs::write(log, lines.concat()).expect("write");
+}
+
+#[test]
+fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let log = shell.logs()[0].clone();
+    assert_eq!(done(&shell.run(["sessions", "verify", "last", "--json"]))["sessions"][0]["damage"], json!([]));
+    assert!(!done(&shell.run(["sessions", "repair", "last", "--json"]))["needed"].as_bool().expect("a flag"));
+    damage(&log, 4, "I look", "I lock");
+    let damaged = fs::read(&log).expect("read");
+    let verified = shell.run(["sessions", "verify", "--all", "--json"]);
+    assert_eq!((verified.code, &verified.document()["sessions"][0]["damage"][0]["line"]), (1, &json!(4)));
+
+    let refused = shell.run(["resume", &id, "go on", "--headless", "--json"]);
+    assert_eq!(refused.error()["code"], "CORRUPT_LOG_LINE");
+    let fix = refused.error()["remediation"].as_str().expect("a fix").to_owned();
+    assert!(fix.starts_with(&format!("pixir sessions repair {id} --dry-run")), "{fix}");
+    let diagnosis = shell.run(["diagnose", "--json"]);
+    assert_eq!(diagnosis.code, 1);
+    assert_eq!(diagnosis.document()["next_actions"][0], json!(format!("pixir sessions repair {id} --dry-run")));
+    assert!(shell.run(["replay"]).stdout.contains("I change it."), "what can be read is shown");
+
+    let plan = done(&shell.run(["sessions", "repair", &id, "--dry-run", "--json"]));
+    assert_eq!(fs::read(&log).expect("read"), damaged);
+    let repaired = done(&shell.run(["sessions", "repair", &id, "--json"]));
+    assert_eq!(repaired["repair"], plan["repair"], "what was planned is what was done");
+    let quarantine = PathBuf::from(repaired["repair"]["quarantine"].as_str().expect("a path"));
+    assert_eq!(fs::read(quarantine).expect("it is kept"), damaged);
+    assert_eq!(done(&shell.run(["sessions", "verify", &id, "--json"]))["ok"], true);
+    assert_eq!(entries(&log)[3]["type"], "log_repaired");
+    let server = Server::start(vec![text("On again.")]);
+    let mut args = vec!["resume".to_owned(), id, "go on".into(), "--headless".into(), "--json".into()];
+    args.extend(server.flags(Dialect::Chat));
+    assert_eq!(done(&shell.run(args))["output"], "On again.");
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("a.txt"), "alpha\n", "what the log still knows can still be undone");
+}
+
+#[test]
+fn inspect_prints_what_was_really_sent_at_any_entry() {
+    for dialect in [Dialect::Responses, Dialect::Chat] {
+        let shell = Shell::new(&[("a.txt", "alpha\n"), ("AGENTS.md", "Be brief.\n")]);
+        let server = Server::start(vec![
+            call("c1", "read", json!({"path": "a.txt"})),
+            call("c2", "edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"})),
+            text("Done."),
+        ]);
+        let mut args = server.flags(dialect);
+        args.extend(["--headless", "--json", "--write", "change it"].map(str::to_owned));
+        done(&shell.run(args));
+        // The server is known by name, as it would be from a configuration file.
+        let dialect_name = if let Dialect::Responses = dialect { "responses" } else { "chat" };
+        let config = format!("[providers.custom]\nbase_url = \"http://127.0.0.1:1/v1\"\ndialect = \"{dialect_name}\"\n");
+        let folder = shell.home().parent().expect("a parent").join(".config/pixir");
+        fs::create_dir_all(&folder).expect("mkdir");
+        fs::write(folder.join("config.toml"), config).expect("write");
+        let log = entries(&shell.logs()[0]);
+        // Each request was built when the newest entry was a prompt or the last result of a round.
+        let moments: Vec<u64> = log
+            .iter()
+            .filter(|e| e["type"] == "user_message" || e["type"] == "tool_result")
+            .map(|e| e["seq"].as_u64().expect("a number"))
+            .collect();
+        let sent = server.bodies();
+        assert_eq!(moments.len(), sent.len());
+        for (seq, body) in moments.iter().zip(&sent) {
+            let inspected = done(&shell.run(["inspect", "last", "--seq", &seq.to_string(), "--json"]));
+            assert_eq!(&inspected["request"], body, "at {seq}");
+            assert_eq!(inspected["bytes"], json!(body.to_string().len()));
+            let parts = inspected["parts"].as_array().expect("parts").iter();
+            assert_eq!(parts.map(|p| p["bytes"].as_u64().expect("a number")).sum::<u64>(), body.to_string().len() as u64);
+        }
+        assert_eq!(shell.run(["inspect", "last", "--seq", "999", "--json"]).error()["code"], "NOT_FOUND");
+        assert!(shell.run(["inspect"]).stdout.contains("tool results"));
+    }
+}
+
+#[test]
+fn replay_gives_the_events_that_the_log_has() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    session(&shell);
+    let log = entries(&shell.logs()[0]);
+    let mut lines = shell.run(["replay", "last", "--format", "jsonl"]).lines();
+    let result = lines.pop().expect("a result");
+    assert_eq!((&result["type"], &result["entries"]), (&json!("result"), &json!(log.len())));
+    for (line, entry) in lines.iter().zip(&log) {
+        let mut entry = entry.clone();
+        entry.as_object_mut().expect("an object").remove("chain");
+        assert_eq!(line, &entry);
+    }
+    assert_eq!(shell.run(["replay", "last", "--format", "jsonl", "--from", "5"]).lines().len(), log.len() - 5 + 1);
+}
+
+#[test]
+fn diagnose_says_what_a_killed_session_needs() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": "sleep 30"}))]);
+    let mut args = server.flags(Dialect::Chat);
+    args.extend(["--headless", "--json", "--write", "x"].map(str::to_owned));
+    let mut child = shell.command(args).stdout(Stdio::null()).spawn().expect("it starts");
+    server.wait_for(1);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !shell.logs().first().is_some_and(|log| entries(log).iter().any(|e| e["type"] == "permission_decision")) {
+        assert!(std::time::Instant::now() < until, "the command was not allowed");
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+    let running = shell.run(["diagnose", "--json"]).document();
+    let find = |document: &Value, about: &str| {
+        let findings = document["findings"].as_array().expect("findings");
+        findings.iter().find(|f| f["about"] == about).unwrap_or_else(|| panic!("{about}: {document}"))["what"].clone()
+    };
+    assert!(find(&running, "lock").to_string().contains(&child.id().to_string()), "{running}");
+    child.kill().expect("kill -9");
+    child.wait().expect("it is gone");
+    let killed = shell.run(["diagnose", "--json"]).document();
+    assert!(find(&killed, "last turn").to_string().contains("has no end"), "{killed}");
+    assert!(find(&killed, "lock").to_string().contains("nobody"), "{killed}");
+}
