@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, BorderType, Clear};
 use crate::action::{Action, BINDINGS};
 use crate::render::highlight::Highlighter;
 use crate::render::markdown::{self, Look};
-use crate::render::text::wrap;
+use crate::render::text::{width, wrap};
 use crate::slash::COMMANDS;
 use crate::theme::Theme;
 use crate::view;
@@ -176,6 +176,7 @@ impl Overlay {
 
 /// A framed area with a title above and keys below, cleared.
 pub(crate) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
+    let keys = whole_items(keys, usize::from(area.width).saturating_sub(4));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
         .border_style(theme.fg(theme.accent))
@@ -190,6 +191,20 @@ pub(crate) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, 
         width: inner.width.saturating_sub(2).max(u16::from(inner.width > 0)),
         ..inner
     }
+}
+
+/// As many keys as fit; the first are the ones that are needed most.
+fn whole_items(keys: &str, columns: usize) -> String {
+    let mut shown = String::new();
+    for item in keys.split(" · ") {
+        let gap = if shown.is_empty() { "" } else { " · " };
+        if width(&shown) + width(gap) + width(item) > columns {
+            break;
+        }
+        shown.push_str(gap);
+        shown.push_str(item);
+    }
+    shown
 }
 
 /// At most this large, in the middle.

@@ -84,9 +84,9 @@ impl RestoreView {
             _ => format!("Go on from there, and set {files} back as well?"),
         };
         let keys = if self.is_rewind() {
-            "Enter go, with files · n go, files stay · ↑↓ file · PgDn scroll · Esc stay here"
+            "Enter go, files too · n files stay · Esc stay here · ↑↓ file · PgDn scroll"
         } else {
-            "Enter do it · ↑↓ file · PgDn scroll · Esc leave as it is"
+            "Enter do it · Esc leave as it is · ↑↓ file · PgDn scroll"
         };
         let inner = panel(frame, area, &title, keys, theme);
         let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);

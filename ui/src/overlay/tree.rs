@@ -167,7 +167,7 @@ impl TreeView {
                     Summarize::Model => "s summary by the model",
                 };
                 let back = if self.back.is_some() { " · b back" } else { "" };
-                format!("Enter go · e edit · f fork · l name · p pin · {summary}{back} · Esc close")
+                format!("Enter go · Esc close · e edit{back} · f fork · {summary} · l name · p pin")
             }
         };
         let inner = panel(frame, area, "Tree", &keys, theme);
