@@ -110,7 +110,10 @@ impl Story {
             }
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
+                let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
+                let paths = if it.reason == RestoreReason::Stayed { left } else { paths };
                 let what = match (it.reason, it.of_turn) {
+                    (RestoreReason::Stayed, _) => "files stayed as they were".into(),
                     (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
                     (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
                     _ => "files were set back".into(),

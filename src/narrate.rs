@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pixir_core::event::{Delivery, Fact, Live, PlanItem, StepStatus, ToolResult, Verdict};
+use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatus, ToolResult, Verdict};
 
 /// The most lines of a tool's output that are told.
 const MOST_LINES: usize = 12;
@@ -37,7 +37,13 @@ impl Narrator {
             Fact::BranchSummary(_) => Some("• the branch that was left is summed up here\n".into()),
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
-                Some(format!("• files set back: {}\n", paths.join(", ")))
+                let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
+                Some(match (it.reason, it.of_turn) {
+                    (RestoreReason::Undo, Some(turn)) => format!("• turn {turn} was undone: {}\n", paths.join(", ")),
+                    (RestoreReason::Redo, Some(turn)) => format!("• turn {turn} was redone: {}\n", paths.join(", ")),
+                    (RestoreReason::Stayed, _) => format!("• files stayed as they were: {}\n", left.join(", ")),
+                    _ => format!("• files were set back: {}\n", paths.join(", ")),
+                })
             }
             Fact::LogRepaired(it) => Some(format!("• a damaged line stood here: {}\n", it.reason)),
             Fact::SessionStarted(_)

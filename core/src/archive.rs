@@ -38,6 +38,9 @@ struct Document {
     /// Long outputs by file name.
     #[serde(default)]
     outputs: BTreeMap<String, String>,
+    /// What repairs have put aside, by file name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    aside: BTreeMap<String, String>,
     /// Versions and outputs were left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     without_files: bool,
@@ -64,10 +67,12 @@ pub struct Imported {
 /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
 pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> {
     let contents = log::read(&place.log())?;
-    let text = fs::read(place.log()).map_err(|e| {
+    let mut text = fs::read(place.log()).map_err(|e| {
         Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
     })?;
-    let whole = text.split_inclusive(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    // What was judged is what is written; a running Session may have gone on meanwhile.
+    text.truncate(usize::try_from(contents.position().bytes).unwrap_or(usize::MAX));
+    let whole = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let lines = whole.filter_map(|line| RawValue::from_string(String::from_utf8(line.to_vec()).ok()?).ok());
     let mut document = Document {
         schema_version: 1,
@@ -78,6 +83,7 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
         log: lines.collect(),
         blobs: BTreeMap::new(),
         outputs: BTreeMap::new(),
+        aside: BTreeMap::new(),
         without_files: !with_files,
     };
     if with_files {
@@ -88,6 +94,11 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
                 && let Ok(bytes) = blobs.get(name)
             {
                 document.blobs.insert(name.clone(), STANDARD.encode(bytes));
+            }
+        }
+        for path in place.left_by_repairs() {
+            if let (Some(name), Ok(bytes)) = (path.file_name().and_then(|n| n.to_str()), fs::read(&path)) {
+                document.aside.insert(name.to_owned(), STANDARD.encode(bytes));
             }
         }
         for file in fs::read_dir(place.outputs()).into_iter().flatten().flatten() {
@@ -122,8 +133,15 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         return Err(bad(format!("the file version {name} was changed")));
     }
     let outputs: Vec<(String, Vec<u8>)> = document.outputs.iter().map(decode).collect::<Result<_>>()?;
-    if let Some((name, _)) = outputs.iter().find(|(name, _)| name.contains('/') || name.starts_with('.')) {
-        return Err(bad(format!("`{}` is not the name of an output", name.escape_debug())));
+    let aside: Vec<(String, Vec<u8>)> = document.aside.iter().map(decode).collect::<Result<_>>()?;
+    let is_bad = |name: &str| name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.');
+    let own = format!("{}.", place.id);
+    let strange = aside.iter().map(|(name, _)| name).filter(|name| !name.starts_with(&own));
+    if let Some(name) = outputs.iter().map(|(name, _)| name).filter(|name| is_bad(name)).chain(strange).next() {
+        return Err(bad(format!("`{}` is not the name of a file of this session", name.escape_debug())));
+    }
+    if aside.iter().any(|(name, _)| is_bad(name)) {
+        return Err(bad("a file that a repair put aside has a name that cannot be".into()));
     }
     let mut it = Imported {
         session_id: document.session_id,
@@ -133,16 +151,17 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         already_there: false,
     };
     check(&bytes, &place.id, &bad)?;
-    match fs::read(place.log()) {
-        Ok(there) if there == bytes => it.already_there = true,
-        Ok(_) => {
+    // An id is one Session, in whichever workspace.
+    if let Some(there) = store.places().into_iter().find(|other| other.id == place.id) {
+        if fs::read(there.log()).is_ok_and(|there| there == bytes) {
+            it.already_there = true;
+        } else {
             return Err(Error::new(
                 Code::WriteFailed,
                 format!("another session has the id {}", place.id),
-                format!("pixir sessions delete {} --yes puts that one into the trash", place.id),
+                format!("pixir sessions delete {} --yes  # puts that one into the trash", place.id),
             ));
         }
-        Err(_) => {}
     }
     if dry_run || it.already_there {
         return Ok(it);
@@ -165,7 +184,13 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
             }
         }
         let path = place.log();
-        private(path.parent().expect("a log lies in a folder"))?;
+        let folder = path.parent().expect("a log lies in a folder");
+        private(folder)?;
+        for (name, bytes) in &aside {
+            if !folder.join(name).exists() {
+                new(&folder.join(name), bytes)?;
+            }
+        }
         let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
         new(&temporary, &bytes)?;
         fs::rename(temporary, path)

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// Files above this size are not kept, bytes.
-const MAX_BLOB: usize = 32 << 20;
+const MAX_BLOB: usize = 64 << 20;
 
 /// A content-addressed store, shared by all Sessions of a home; equal bytes are stored once.
 #[derive(Debug, Clone)]
@@ -31,13 +31,18 @@ impl Blobs {
         }
         let name = name_of(bytes);
         let path = self.path(&name);
-        // Touching it keeps it from whoever cleans up; if that has taken it already, it is made again.
-        if !touch(&path)? {
+        // Touching it keeps it from whoever cleans up; what that has taken, or a crash has broken, is made again.
+        let kept = touch(&path)? && self.get(&name).is_ok();
+        if !kept {
             let folder = path.parent().expect("a blob lies in a folder");
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let temporary = folder.join(format!("{name}.{:x}", uuid::Uuid::now_v7().as_u128()));
-            fs::write(&temporary, zstd::encode_all(bytes, 3)?)?;
+            let mut file = fs::File::create_new(&temporary)?;
+            io::Write::write_all(&mut file, &zstd::encode_all(bytes, 3)?)?;
+            // It survives a power cut before anything that it is the earlier version of is replaced.
+            file.sync_data()?;
             fs::rename(&temporary, &path)?;
+            fs::File::open(folder)?.sync_all()?;
         }
         Ok(Some(name))
     }
@@ -50,7 +55,12 @@ impl Blobs {
         if !is_name(name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a blob"));
         }
-        zstd::decode_all(fs::File::open(self.path(name))?)
+        let bytes = zstd::decode_all(fs::File::open(self.path(name))?)?;
+        if name_of(&bytes) == name {
+            Ok(bytes)
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes were changed"))
+        }
     }
 
     /// A file beside the blobs that nobody else can open, and that is gone when it is closed.
@@ -62,9 +72,9 @@ impl Blobs {
         tempfile::tempfile_in(&self.root)
     }
 
-    /// Whether the bytes under this name are kept.
+    /// Whether the bytes under this name are kept, and whole.
     pub fn has(&self, name: &str) -> bool {
-        is_name(name) && self.path(name).is_file()
+        self.get(name).is_ok()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -101,5 +111,9 @@ mod tests {
         assert_eq!(blobs.put(b"hello\r\n\0").expect("put"), Some(name.clone()));
         assert_eq!(blobs.get(&name).expect("get"), b"hello\r\n\0");
         assert!(blobs.get("../../../../etc/passwd").is_err());
+        fs::write(blobs.path(&name), "").expect("a crash has left it empty");
+        assert!(!blobs.has(&name));
+        blobs.put(b"hello\r\n\0").expect("put");
+        assert!(blobs.has(&name), "it is made again");
     }
 }

@@ -78,6 +78,7 @@ pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> s
         after_blob: keep(after)?,
         before_mode: before.map(|(_, mode)| mode),
         after_mode: after.map(|(_, mode)| mode),
+        new_folders: 0,
         added,
         removed,
     })

@@ -178,6 +178,8 @@ pub struct History {
     /// Names and pins, by the entry that they are on.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
+    /// The last entry that came with a fork.
+    copied_to: Option<u64>,
     /// What the Session began with.
     pub started: SessionStarted,
     /// What it was last told to be.
@@ -216,7 +218,8 @@ impl History {
             && turn > self.turns
         {
             self.turns = turn;
-            self.turn_open = true;
+            // Turns that were copied into a fork have ended where they come from.
+            self.turn_open = self.copied_to.is_none_or(|seq| entry.seq > seq);
         }
         match &entry.fact {
             Fact::SessionStarted(it) => {
@@ -263,7 +266,8 @@ impl History {
                 }
             }
             Fact::Label(it) => self.take_mark(it),
-            Fact::SessionFork(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
+            Fact::SessionFork(it) => self.copied_to = it.copied_to_seq,
+            Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
         }
     }
 
@@ -469,6 +473,13 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
         RestoreReason::Undo => "took back the changes that you made to these files",
         RestoreReason::Redo => "brought back the changes to these files that had been taken back",
         RestoreReason::Rewind => return None,
+        RestoreReason::Stayed => {
+            let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
+            return Some(format!(
+                "<note>The person went back to here in the conversation; these files are not as you know them from it: {}. Read them before you rely on them.</note>",
+                paths.join(", ")
+            ));
+        }
     };
     let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
     Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))

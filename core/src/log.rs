@@ -132,9 +132,8 @@ impl Log {
     }
 
     fn open_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
-        let file = disk.open(path).map_err(|e| read_failed(path, &e))?;
-        lock(&*disk, &*file, path, &session_id)?;
-        let contents = read::contents(&*file, Some(&session_id)).map_err(|e| unreadable(path, &e))?;
+        let file = open_locked(&*disk, path, &session_id)?;
+        let contents = read::contents(&*file, Some(&session_id)).map_err(|e| unreadable(path, &e))?.judged();
         if let Some(damage) = contents.damage.first() {
             return Err(damage.error(path));
         }
@@ -161,23 +160,15 @@ impl Log {
             append_all(&*self.file, b"\n")?;
             self.len += 1;
         } else if contents.torn > 0 {
-            self.put_aside(contents.torn)?;
+            self.put_aside()?;
             self.file.truncate(self.len)?;
         }
         // What a writer that was killed had acknowledged, and perhaps never synchronised, is built upon from here on.
         self.file.sync()
     }
 
-    /// Keeps the torn end in a file beside the Log; the name is free when an earlier repair was cut off.
-    fn put_aside(&self, torn: u64) -> io::Result<()> {
-        let mut tail = vec![0; usize::try_from(torn).unwrap_or(usize::MAX).min(read::MAX_LINE)];
-        let mut filled = 0;
-        while filled < tail.len() {
-            match self.file.read_at(self.len + filled as u64, &mut tail[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
+    /// Keeps the torn end in a file beside the Log; an earlier repair that was cut off may have begun it.
+    fn put_aside(&self) -> io::Result<()> {
         let aside = self.path.with_extension(format!("torn-{}", self.len));
         if let Err(e) = self.disk.remove(&aside)
             && e.kind() != IoKind::NotFound
@@ -185,7 +176,15 @@ impl Log {
             return Err(e);
         }
         let file = self.disk.create(&aside)?;
-        append_all(&*file, &tail[..filled])?;
+        let mut piece = vec![0; 1 << 20];
+        let mut at = self.len;
+        loop {
+            match self.file.read_at(at, &mut piece)? {
+                0 => break,
+                n => append_all(&*file, &piece[..n])?,
+            }
+            at = self.len + file.len()?;
+        }
         file.sync()?;
         self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
     }
@@ -234,11 +233,16 @@ impl Log {
     /// # Errors
     /// `LOG_WRITE_FAILED`; the file is opened anew and its end checked before the next append.
     pub fn sync(&mut self) -> Result<()> {
+        // Also when nothing is new: what was taken back must be gone, and what is there must be safe.
+        if self.doubtful {
+            return self.recover();
+        }
         if self.unsynced.is_empty() {
             return Ok(());
         }
-        if self.doubtful {
-            return self.recover();
+        let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
+        if !self.file.is_at(&name).map_err(|e| write_failed(&self.path, &e))? {
+            return Err(moved_away(&name));
         }
         match self.file.sync() {
             Ok(()) => {
@@ -266,13 +270,17 @@ impl Log {
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
         let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
-        let file = self.disk.open(&name).map_err(failed)?;
+        // The same handle, for it has the lock.
+        let file = &self.file;
+        if !file.is_at(&name).map_err(failed)? {
+            return Err(moved_away(&name));
+        }
         if file.len().map_err(failed)? > self.len {
             file.truncate(self.len).map_err(failed)?;
         }
         self.disk.rewrite(&name, self.len - self.unsynced.len() as u64, &self.unsynced).map_err(failed)?;
         file.sync().map_err(failed)?;
-        let contents = read::contents(&*file, Some(&self.session_id)).map_err(failed)?;
+        let contents = read::contents(&**file, Some(&self.session_id)).map_err(failed)?;
         if contents.position() != self.position() || !contents.damage.is_empty() {
             return Err(Error::new(
                 Code::LogWriteFailed,
@@ -280,10 +288,6 @@ impl Log {
                 format!("free space or check the disk, then: pixir resume {}", self.session_id),
             ));
         }
-        // The old descriptor holds the lock; it is released as the new one takes its place.
-        let _ = self.file.unlock();
-        lock(&*self.disk, &*file, &self.path, &self.session_id)?;
-        self.file = file;
         self.unsynced = Vec::new();
         self.doubtful = false;
         Ok(())
@@ -337,6 +341,27 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
         format!("close it there, or look at it here with: pixir resume --read-only {id}"),
     )
     .with("pid", holder))
+}
+
+/// The file that has this name once the lock is ours; while we waited, it may have become another.
+fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
+    for _ in 0..3 {
+        let file = disk.open(path).map_err(|e| read_failed(path, &e))?;
+        lock(disk, &*file, path, id)?;
+        if file.is_at(path).map_err(|e| unreadable(path, &e))? {
+            return Ok(file);
+        }
+    }
+    Err(Error::new(Code::LogReadFailed, "the session log is being replaced again and again", "try again"))
+}
+
+fn moved_away(name: &Path) -> Error {
+    Error::new(
+        Code::LogWriteFailed,
+        "the session log was moved or removed while it was open",
+        format!("put it back, then send the message again: {}", name.display()),
+    )
+    .with("log", name.display().to_string())
 }
 
 fn write_failed(path: &Path, e: &io::Error) -> Error {

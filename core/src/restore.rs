@@ -42,42 +42,87 @@ impl Version {
     }
 }
 
-/// What is to be restored, by path: as pixir left it, and as it should be.
+/// What is to be restored, by path.
 #[derive(Debug, Clone)]
 pub struct Aim {
     reason: RestoreReason,
     of_turn: Option<u32>,
     to_seq: Option<u64>,
-    files: BTreeMap<String, (Version, Version)>,
+    files: BTreeMap<String, AimedFile>,
 }
 
-/// Takes back what a Turn changed; without a number the last one that changed anything and was not taken back yet.
+/// One file: what pixir did to it, oldest first, from what it should be to what pixir left.
+#[derive(Debug, Clone, Default)]
+struct AimedFile {
+    steps: Vec<FileChange>,
+    /// Between two of the steps somebody else changed it.
+    touched: bool,
+}
+
+impl AimedFile {
+    fn take(&mut self, change: &FileChange) {
+        let differs = |left: &FileChange| match (Version::after(left), Version::before(change)) {
+            (Version::Known { blob: left, .. }, Version::Known { blob: found, .. }) => left != found,
+            (Version::Unknown, _) | (_, Version::Unknown) => false,
+            (left, found) => left != found,
+        };
+        self.touched |= self.steps.last().is_some_and(differs);
+        self.steps.push(change.clone());
+    }
+
+    fn wanted(&self) -> Version {
+        self.steps.first().map_or(Version::Absent, Version::before)
+    }
+
+    fn left(&self) -> Version {
+        self.steps.last().map_or(Version::Absent, Version::after)
+    }
+
+    /// Folders that came with the file, and go with it.
+    fn new_folders(&self) -> u32 {
+        self.steps.iter().find(|step| step.kind == ChangeKind::Created).map_or(0, |step| step.new_folders)
+    }
+}
+
+fn aimed<'a>(changes: impl Iterator<Item = &'a FileChange>) -> BTreeMap<String, AimedFile> {
+    let mut files: BTreeMap<String, AimedFile> = BTreeMap::new();
+    for change in changes {
+        files.entry(change.path.clone()).or_default().take(change);
+    }
+    files
+}
+
+/// Turns whose changes stand, the last one first: what an undo without a number tries.
 ///
 /// # Errors
-/// `NOTHING_TO_DO` when there is no such Turn, or it changed nothing.
-pub fn undo(entries: &[Arc<Entry>], turn: Option<u32>) -> Result<Aim> {
+/// `NOTHING_TO_DO` when there is none.
+pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     let done = Done::fold(entries);
-    let of_turn = match turn {
-        Some(turn) => turn,
-        None => *done.applied.last().ok_or_else(|| nothing("there is nothing to undo: no turn changed a file"))?,
-    };
-    let changes = entries
-        .iter()
-        .filter(|e| e.turn == Some(of_turn))
-        .filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None })
-        .flatten();
-    let mut files: BTreeMap<String, (Version, Version)> = BTreeMap::new();
-    for change in changes {
-        let after = Version::after(change);
-        files
-            .entry(change.path.clone())
-            .and_modify(|(left, _)| *left = after.clone())
-            .or_insert_with(|| (after, Version::before(change)));
+    let mut turns = done.applied;
+    turns.reverse();
+    match (turns.is_empty(), done.undone.is_empty()) {
+        (false, _) => Ok(turns),
+        (true, false) => Err(nothing("every turn's changes are undone already", "redo brings the last back")),
+        (true, true) => Err(nothing("there is nothing to undo: no turn of this session changed a file", "/tree shows the turns")),
     }
+}
+
+/// Takes back what a Turn changed.
+///
+/// # Errors
+/// `NOTHING_TO_DO` when it changed nothing, `NOT_FOUND` when there is no such Turn.
+pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
+    let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
+    if of_turn.peek().is_none() {
+        return Err(Error::new(Code::NotFound, format!("there is no turn {turn}"), "/tree shows the turns")
+            .with("input", turn));
+    }
+    let results = of_turn.filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None });
+    let files = aimed(results.flatten());
     if files.is_empty() {
-        return Err(nothing(&format!("turn {of_turn} changed no file")));
+        return Err(nothing(&format!("turn {turn} changed no file"), "/tree shows the turns"));
     }
-    Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(of_turn), to_seq: None, files })
+    Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
 }
 
 /// Does again what the last undo took back.
@@ -88,35 +133,20 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
     let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
-        return Err(nothing("there is nothing to redo: no undo was made, or it was done again already"));
+        return Err(nothing("there is nothing to redo: nothing is undone", "/undo takes back what a turn changed"));
     };
-    let files = it.changes.iter().map(|c| (c.path.clone(), (Version::after(c), Version::before(c)))).collect();
-    Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files })
+    Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files: aimed(it.changes.iter()) })
 }
 
 /// Files as they were when this entry was the newest; null is before anything was said.
 pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> Aim {
-    let mut files: BTreeMap<String, (Version, Version)> = BTreeMap::new();
-    for entry in entries {
-        let is_after = to_seq.is_none_or(|seq| entry.seq > seq);
-        for change in of_entry(&entry.fact) {
-            let after = Version::after(change);
-            if !is_after {
-                files.insert(change.path.clone(), (after.clone(), after));
-            } else {
-                files
-                    .entry(change.path.clone())
-                    .and_modify(|(left, _)| *left = after.clone())
-                    .or_insert_with(|| (after, Version::before(change)));
-            }
-        }
-    }
-    files.retain(|_, (left, wanted)| left != wanted);
+    let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
+    let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
     Aim { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
 }
 
-fn nothing(message: &str) -> Error {
-    Error::new(Code::NothingToDo, message, "pixir tree shows the turns")
+fn nothing(message: &str, fix: &str) -> Error {
+    Error::new(Code::NothingToDo, message, fix)
 }
 
 /// Which Turns' changes stand, in order, and which undos can be taken back.
@@ -137,11 +167,15 @@ impl Done {
                 }
                 (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of_turn) {
                     (RestoreReason::Undo, Some(turn)) => {
-                        it.applied.retain(|t| *t != turn);
+                        // What was left of it is still there to be undone.
+                        if restored.left.is_empty() {
+                            it.applied.retain(|t| *t != turn);
+                        }
                         it.undone.push(entry.seq);
                     }
                     (RestoreReason::Redo, Some(turn)) => {
                         it.undone.pop();
+                        it.applied.retain(|t| *t != turn);
                         it.applied.push(turn);
                     }
                     _ => {}
@@ -159,6 +193,7 @@ type Bytes<'a> = (&'a [u8], Option<u32>);
 /// A file with everything that is needed to restore it.
 struct Found {
     path: String,
+    new_folders: u32,
     current: Option<Contents>,
     left: Option<Option<Vec<u8>>>,
     wanted: Option<(Vec<u8>, Option<u32>)>,
@@ -201,8 +236,9 @@ impl Aim {
             left: Vec::new(),
         };
         let mut writes = Vec::new();
-        // What is to go goes first: a folder may be in a file's way, or a file in a folder's.
-        for file in found.iter().filter(|file| file.standing != Standing::AlreadyThere) {
+        // What is to go goes first: a folder may be in a file's way, or a file in a folder's. The last path goes first,
+        // so that folders are empty when their turn comes.
+        for file in found.iter().rev().filter(|file| file.standing != Standing::AlreadyThere) {
             let choice = wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
             match file.outcome(choice) {
                 Ok(Some(target)) => writes.push((file, target)),
@@ -213,7 +249,7 @@ impl Aim {
                 Err(why) => it.left.push(LeftFile { path: file.path.clone(), why }),
             }
         }
-        for (file, target) in writes {
+        for (file, target) in writes.into_iter().rev() {
             match restore_one(file, Some(target), workspace, blobs) {
                 Ok(change) => it.changes.push(change),
                 Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
@@ -223,7 +259,7 @@ impl Aim {
     }
 
     fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = Found> + 'a {
-        self.files.iter().map(move |(path, (left, wanted))| look(path, left, wanted, workspace, blobs))
+        self.files.iter().map(move |(path, file)| look(path, file, workspace, blobs))
     }
 
     fn describe(&self, found: &[Found]) -> RestorePlan {
@@ -235,7 +271,8 @@ impl Aim {
     }
 }
 
-fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blobs: &Blobs) -> Found {
+fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> Found {
+    let (left, wanted) = (&file.left(), &file.wanted());
     let load = |version: &Version| match version {
         Version::Absent => Ok(None),
         Version::Unknown => Err("its earlier bytes were not captured".to_owned()),
@@ -246,6 +283,7 @@ fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blo
     };
     let mut it = Found {
         path: path.to_owned(),
+        new_folders: file.new_folders(),
         current: None,
         left: None,
         wanted: None,
@@ -254,6 +292,10 @@ fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blo
         why: None,
     };
     let located = workspace.locate(path).and_then(|at| {
+        if workspace.is_behind_symlink(&at) {
+            let fix = "move the symlink away";
+            return Err(Error::new(Code::WriteFailed, "a folder on the way to it is a symlink now", fix));
+        }
         // A folder in its place goes with the files in it, if those go; else it is said then.
         if workspace.is_folder(&at).unwrap_or(false) {
             return Ok(None);
@@ -286,26 +328,36 @@ fn look(path: &str, left: &Version, wanted: &Version, workspace: &Workspace, blo
         *mode = mode_wanted.or_else(|| it.current.as_ref().map(|c| c.mode)).or(*mode);
     }
     let mode_fits = mode_wanted.is_none_or(|mode| it.current.as_ref().is_some_and(|c| c.mode == mode));
+    let is_left = it.left.as_ref().is_some_and(|left| left.as_deref() == current);
+    // Permissions that somebody set since are theirs, like bytes.
+    let modes = it.current.as_ref().map(|c| c.mode).zip(mode_wanted).zip(left_mode);
+    let mode_is_theirs = modes.is_some_and(|((now, wanted), left)| now != wanted && now != left);
     it.standing = if is_wanted && mode_fits {
         Standing::AlreadyThere
-    } else if it.left.as_ref().is_some_and(|left| left.as_deref() == current) || is_wanted {
+    } else if (is_left || is_wanted) && !file.touched && !mode_is_theirs {
         Standing::Ready
     } else {
-        it.merged = it.merge();
+        it.merged = merge(file, it.current.as_ref(), blobs);
         Standing::ChangedSince
     };
     it
 }
 
-impl Found {
-    /// What was changed since is put onto what is wanted, where both are text and do not touch.
-    fn merge(&self) -> Option<Vec<u8>> {
-        let base = std::str::from_utf8(self.left.as_ref()?.as_ref()?).ok()?;
-        let ours = std::str::from_utf8(&self.current.as_ref()?.bytes).ok()?;
-        let theirs = std::str::from_utf8(&self.wanted.as_ref()?.0).ok()?;
-        diffy::merge(base, ours, theirs).ok().map(String::into_bytes)
+/// What pixir did is taken back step by step, around what others did between and since; where both are text and do not touch.
+fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<Vec<u8>> {
+    let text = |version: Version| match version {
+        Version::Known { blob, .. } => String::from_utf8(blobs.get(&blob).ok()?).ok(),
+        Version::Absent | Version::Unknown => None,
+    };
+    let mut ours = String::from_utf8(current?.bytes.clone()).ok()?;
+    for step in file.steps.iter().rev() {
+        let (base, theirs) = (text(Version::after(step))?, text(Version::before(step))?);
+        ours = diffy::merge(&base, &ours, &theirs).ok()?;
     }
+    Some(ours.into_bytes())
+}
 
+impl Found {
     /// The bytes that it gets, or none when it goes; or why it is left as it is.
     fn outcome(&self, choice: Choice) -> Result<Option<Bytes<'_>>, String> {
         let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
@@ -369,10 +421,16 @@ fn restore_one(file: &Found, target: Option<Bytes<'_>>, workspace: &Workspace, b
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
         return Err(Error::new(Code::FileChanged, "it changed at this very moment", "look again"));
     }
+    if before.is_some() && change.before_blob.is_none() {
+        return Err(unkept(std::io::Error::other("it is too large")));
+    }
     match target {
-        Some((bytes, mode)) => change.after_mode = Some(workspace.replace(&at, bytes, mode)?),
+        Some((bytes, mode)) => {
+            let replaced = workspace.replace(&at, bytes, mode)?;
+            (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
+        }
         None => {
-            workspace.remove(&at)?;
+            workspace.remove(&at, file.new_folders)?;
             change.after_mode = None;
         }
     }

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity,
-    Status, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, FileChange, Label, Live, SessionId, SettingsChanged, Severity,
+    Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::History;
 use crate::input::{Decision, Input};
@@ -292,7 +292,7 @@ impl Session {
         match report {
             Some(Report::Read(reply)) => match self.next_step() {
                 Ok(step) => drop(reply.send(step)),
-                Err(error) => self.end_turn(Outcome::failed(error)),
+                Err(error) => self.end_turn(Outcome::failed(error)).await,
             },
             Some(Report::Record { fact, reply }) => self.record_report(*fact, reply),
             Some(Report::Live(live)) => self.relay(live),
@@ -314,14 +314,17 @@ impl Session {
             Some(Report::Compact { reply }) => {
                 let _ = reply.send(self.compact(Trigger::Overflow, None, false));
             }
-            Some(Report::Done(outcome)) => self.end_turn(outcome),
+            Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Summarized(text)) => self.summarized(text).await,
             // A panic closed the channel before the Turn could say how it ended.
-            None => self.end_turn(Outcome::failed(Error::new(
-                Code::CommandFailed,
-                "the turn broke off because of a fault in pixir",
-                "send it again; pixir.log has the details",
-            ))),
+            None => {
+                let error = Error::new(
+                    Code::CommandFailed,
+                    "the turn broke off because of a fault in pixir",
+                    "send it again; pixir.log has the details",
+                );
+                self.end_turn(Outcome::failed(error)).await;
+            }
         }
     }
 
@@ -362,6 +365,7 @@ impl Session {
             (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
             (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
+            (Fact::ToolResult(it), Some(_)) => self.surface.shadow.recorded(&it.call_id),
             _ => {}
         }
         match self.record(turn, fact) {
@@ -398,17 +402,15 @@ impl Session {
             return;
         }
         let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
-        self.record_end(
-            &work,
-            Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() },
-        );
+        let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() };
+        self.record_end(&work, outcome).await;
         self.set_status(Status::Idle);
     }
 
-    fn end_turn(&mut self, outcome: Outcome) {
+    async fn end_turn(&mut self, outcome: Outcome) {
         let Some(work) = self.work.take() else { return };
         if let Job::Turn = work.job {
-            self.record_end(&work, outcome);
+            self.record_end(&work, outcome).await;
         } else if let Some(error) = outcome.error {
             self.publish(Event::Live(Live::Refused(error.body())));
         }
@@ -427,7 +429,7 @@ impl Session {
         }
     }
 
-    fn record_end(&mut self, work: &Work, outcome: Outcome) {
+    async fn record_end(&mut self, work: &Work, outcome: Outcome) {
         let turn = Some(work.number);
         if let Some(error) = &outcome.error {
             tracing::warn!(session = %self.id, turn = work.number, code = error.code.name(), "{}", error.message);
@@ -437,7 +439,12 @@ impl Session {
         if !draft.is_empty() {
             facts.push(AssistantMessage { text: draft, partial: true }.into());
         }
-        facts.extend(self.history.orphans().iter().map(|id| History::orphan_result(id).into()));
+        let orphans = self.history.orphans().to_vec();
+        let cut_off = if orphans.is_empty() { Vec::new() } else { self.changes_cut_off().await };
+        facts.extend(orphans.iter().map(|id| {
+            let changes = cut_off.iter().filter(|(of, _)| of == id).map(|(_, change)| change.clone()).collect();
+            Fact::from(ToolResult { changes, ..History::orphan_result(id) })
+        }));
         facts.push(
             TurnEnded {
                 status: outcome.status,
@@ -455,6 +462,13 @@ impl Session {
                 return;
             }
         }
+    }
+
+    /// What calls that were cut off have changed in files, so that it can be undone like everything else.
+    async fn changes_cut_off(&self) -> Vec<(String, FileChange)> {
+        let surface = self.surface.clone();
+        let look = move || surface.shadow.unrecorded(&surface.workspace, &surface.blobs);
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     /// The Log cannot be written: the Turn stops where it is, and what was shown stays on the screen.
@@ -555,7 +569,9 @@ impl Session {
     /// Opening pixir and closing it again leaves nothing behind.
     fn discard_if_empty(&self) -> bool {
         if let Pen::Writes(log) = &self.pen
-            && !self.history.entries().iter().any(|e| e.fact.is_conversation())
+            // Only what was begun here; what was found may be all that is left of something.
+            && self.opened_with == 1
+            && !self.history.entries().iter().any(|e| e.fact.is_conversation() || matches!(e.fact, Fact::LogRepaired(_)))
             // A draft that was left in it is found again at the next start.
             && self.surface.place(&self.id).presenter_state().is_none()
         {

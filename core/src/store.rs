@@ -118,7 +118,7 @@ impl Store {
 
     /// Sessions of one folder with anything said in them, the latest first.
     pub fn list(&self, folder: &Path) -> Vec<Summary> {
-        index::list(folder).into_iter().filter(|it| it.first_prompt.is_some()).collect()
+        index::list(folder).into_iter().filter(|it| it.first_prompt.is_some() || it.damaged).collect()
     }
 
     /// Sessions of every workspace, the latest first.
@@ -207,7 +207,11 @@ impl Store {
         let silent = index::list(folder).into_iter().filter(|it| it.first_prompt.is_none() && it.head.is_none());
         silent.filter_map(|it| Some(Place::new(folder, SessionId::parse(&it.id).ok()?))).find_map(|place| {
             let state = place.presenter_state()?;
-            let (log, _) = Log::open(&place.log(), place.id.clone()).ok()?;
+            let (log, contents) = Log::open(&place.log(), place.id.clone()).ok()?;
+            // The index is only a hint; the Log says whether anything was said.
+            if contents.entries.iter().any(|entry| entry.fact.is_conversation()) {
+                return None;
+            }
             fs::remove_file(log.path()).ok()?;
             fs::remove_dir_all(place.own_folder()).ok()?;
             Some(state)
@@ -251,6 +255,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&temporary, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Moves a file or a folder to a name that must not be taken.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
 }
 
 fn failed(what: &str, e: &io::Error) -> Error {

@@ -6,6 +6,8 @@ use crate::history::{History, starts_turn};
 /// One Turn in the tree: a request and where its answer ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Node {
+    /// The number of the Turn; none for what stands between two.
+    pub turn: Option<u32>,
     /// The entry of the request.
     pub seq: u64,
     /// The last conversation entry of the Turn, before another begins.
@@ -54,6 +56,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
         owner.push((entry.seq, own));
         let node = &mut turns[own].node;
         node.end_seq = entry.seq;
+        node.turn = node.turn.or(entry.turn);
         match &entry.fact {
             Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
             Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("/skill {} {}", it.name, it.args),
@@ -93,6 +96,7 @@ fn restored(it: &FilesRestored) -> String {
     match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("[undo of turn {turn}: {files}]"),
         (RestoreReason::Redo, Some(turn)) => format!("[redo of turn {turn}: {files}]"),
+        (RestoreReason::Stayed, _) => format!("[files stayed as they are: {}]", it.left.len()),
         _ => format!("[{files} set back]"),
     }
 }
@@ -105,6 +109,7 @@ struct Turn {
 
 fn blank(seq: u64) -> Node {
     Node {
+        turn: None,
         seq,
         end_seq: seq,
         text: String::new(),

@@ -68,6 +68,15 @@ pub struct Contents {
     pub mode: u32,
 }
 
+/// What became of a file that was replaced or made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// Its permission bits.
+    pub mode: u32,
+    /// Folders above it that were made with it.
+    pub new_folders: u32,
+}
+
 impl Workspace {
     /// The workspace at this folder; a symlink to it is resolved once, here.
     ///
@@ -206,12 +215,13 @@ impl Workspace {
     }
 
     /// Replaces or makes a file in one step: it holds the old bytes or the new, never anything between.
-    /// Returns its permission bits.
+
     ///
     /// # Errors
     /// `WRITE_FAILED` when the target is a symlink or no regular file or the disk refuses, `OUTSIDE_WORKSPACE`.
-    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<u32> {
+    pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
         self.check_writable(at)?;
+        let new_folders = self.missing_folders(at);
         let failed = |e: &io::Error| self.io("write", at, e);
         let parent = at.path.parent().unwrap_or(Path::new(""));
         if !parent.as_os_str().is_empty() {
@@ -221,7 +231,7 @@ impl Workspace {
             .map_err(|e| failed(&e))?;
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
         let temporary = format!(".pixir-{:x}.tmp", uuid::Uuid::now_v7().as_u128());
-        let write = || -> io::Result<u32> {
+        let write = || -> io::Result<Replaced> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = folder.open_with(&temporary, &options)?;
@@ -232,7 +242,7 @@ impl Workspace {
             file.sync_all()?;
             let mode = file.metadata()?.mode() & 0o777;
             folder.rename(&temporary, &folder, name)?;
-            Ok(mode)
+            Ok(Replaced { mode, new_folders })
         };
         write().map_err(|e| {
             let _ = folder.remove_file(&temporary);
@@ -240,14 +250,27 @@ impl Workspace {
         })
     }
 
-    /// Removes a regular file, and the folders above it that are empty then.
+    /// Folders above this path that are not there yet.
+    fn missing_folders(&self, at: &Inside) -> u32 {
+        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        let missing = above.take_while(|folder| self.dir.symlink_metadata(folder).is_err()).count();
+        u32::try_from(missing).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a folder on the way to it is a symlink.
+    pub fn is_behind_symlink(&self, at: &Inside) -> bool {
+        at.path.ancestors().skip(1).any(|folder| self.dir.symlink_metadata(folder).is_ok_and(|m| m.is_symlink()))
+    }
+
+    /// Removes a regular file, and at most so many folders above it, if they are empty then.
     ///
     /// # Errors
     /// As [`Workspace::replace`].
-    pub fn remove(&self, at: &Inside) -> Result<()> {
+    pub fn remove(&self, at: &Inside, folders: u32) -> Result<()> {
         self.check_writable(at)?;
         self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
-        for folder in at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+        let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        for folder in above.take(folders as usize) {
             // A folder with something in it is not removed.
             if self.dir.remove_dir(folder).is_err() {
                 break;

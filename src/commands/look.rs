@@ -151,7 +151,7 @@ pub(crate) fn show_diagnosis(store: &Store, providers: &Providers, place: &Place
 
 /// Removes what nothing refers to, or says what it would remove.
 pub(crate) fn gc(store: &Store, trash_days: u32, yes: bool, dry_run: bool, output: &Output) -> Result<()> {
-    let garbage = store.garbage(Duration::from_secs(u64::from(trash_days) * 86_400));
+    let garbage = store.garbage(Duration::from_secs(u64::from(trash_days) * 86_400))?;
     let text = format!(
         "{} deleted sessions, {} file versions, {} outputs, {} leftovers: {}",
         garbage.trash.len(),

@@ -3,7 +3,7 @@
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{ChangeKind, Delivery, StepStatus};
 use pixir_core::present::human_duration;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
 
 use super::{Block, Story, Tool};
@@ -180,7 +180,7 @@ fn escape(text: &str) -> String {
 
 /// A model's Markdown. HTML in it is text, pictures are links, and a link leads to the web or nowhere.
 fn markdown(text: &str) -> String {
-    let text = safe(text);
+    let text: String = safe(text).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut dropped: Vec<bool> = Vec::new();
     let events = Parser::new_ext(&text, options).filter_map(|event| match event {
@@ -192,10 +192,6 @@ fn markdown(text: &str) -> String {
         }
         Event::End(TagEnd::Link | TagEnd::Image) => {
             (!dropped.pop().unwrap_or(true)).then_some(Event::End(TagEnd::Link))
-        }
-        Event::Text(text) if text.chars().any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')) => {
-            let shown = text.chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
-            Some(Event::Text(CowStr::from(shown.collect::<String>())))
         }
         other => Some(other),
     });

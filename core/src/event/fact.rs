@@ -316,6 +316,11 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none_new(n: &u32) -> bool {
+    *n == 0
+}
+
 /// How much of an output was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
@@ -346,6 +351,9 @@ pub struct FileChange {
     /// Permission bits after, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
+    /// For a new file: folders above it that were new as well.
+    #[serde(default, skip_serializing_if = "is_none_new")]
+    pub new_folders: u32,
     /// Lines added, where both sides are known text.
     #[serde(default)]
     pub added: u64,
@@ -562,6 +570,9 @@ pub struct SessionFork {
     pub fork_root_session_id: String,
     /// The last entry of the parent that was copied.
     pub forked_to_seq: u64,
+    /// The last entry of this Log that was copied from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_to_seq: Option<u64>,
     /// How the past was carried over: `replay_v1` copies the parent's path.
     pub strategy: String,
 }
@@ -604,6 +615,8 @@ pub enum RestoreReason {
     Redo,
     /// The conversation goes on from an earlier entry, and the files with it.
     Rewind,
+    /// The conversation goes on from an earlier entry, and these files are not as they were there.
+    Stayed,
 }
 
 /// Files that were set to how they had been.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub(super) trait DiskFile: fmt::Debug + Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
     fn len(&self) -> io::Result<u64>;
     fn truncate(&self, len: u64) -> io::Result<()>;
+    /// The file with this name is this one.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
     /// Makes the bytes survive a power cut.
     fn sync(&self) -> io::Result<()>;
     /// Takes the lock; false when another has it.
@@ -126,6 +128,15 @@ impl DiskFile for File {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.set_len(len)
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let own = self.metadata()?;
+        match fs::metadata(path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -100,7 +100,7 @@ pub(super) struct Line<'a> {
 pub fn read(path: &Path) -> Result<Contents> {
     let file = std::fs::File::open(path).map_err(|e| read_failed(path, &e))?;
     let named = path.file_stem().and_then(|name| SessionId::parse(name.to_str()?).ok());
-    contents(&file, named.as_ref()).map_err(|e| unreadable(path, &e))
+    contents(&file, named.as_ref()).map(Contents::judged).map_err(|e| unreadable(path, &e))
 }
 
 /// What was appended to a Log since it was `from` bytes long and ended in this chain.
@@ -148,6 +148,14 @@ impl Position {
 }
 
 impl Contents {
+    /// A Log gets its name with its first line in it, so one without any entry was damaged.
+    pub(super) fn judged(mut self) -> Contents {
+        if self.entries.is_empty() && self.damage.is_empty() {
+            self.damage.push(Damage { line: 1, reason: "nothing in it can be read".into() });
+        }
+        self
+    }
+
     /// Where the whole lines end.
     pub fn position(&self) -> Position {
         Position { bytes: self.valid_len, chain: self.chain, next_seq: self.next_seq }
@@ -222,7 +230,7 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
                 it.damage.push(Damage { line: line.number, reason: "its chain was changed".into() });
             }
             Verdict::Duplicate => it.duplicates += 1,
-            Verdict::Torn => it.torn = line.bytes.len() as u64,
+            Verdict::Torn => {}
         }
         if line.verdict == Verdict::Proven {
             it.missing_newline = !line.whole;
@@ -235,6 +243,10 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
         }
     })?;
     (it.valid_len, it.chain, it.next_seq) = (reader.bytes, reader.chain, reader.seq);
+    let len = file.len()?;
+    if reader.limit.is_none() {
+        it.torn = len.saturating_sub(reader.bytes);
+    }
     Ok((it, reader))
 }
 
@@ -285,6 +297,11 @@ impl Reader {
     /// At the start of a Log that is named after this Session.
     pub(super) fn of(named: Option<&SessionId>) -> Reader {
         Reader { named: named.cloned(), ..Reader::default() }
+    }
+
+    /// Bytes of whole lines that were read.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Visits every line, in order; a line whose verdict hangs on the next one is visited before that one.

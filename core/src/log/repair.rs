@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::chain::{self, Chain};
 use super::disk::{Disk, RealDisk, append_all};
 use super::read::{Damage, Reader, Verdict};
-use super::{lock, read_failed, unreadable, write_failed};
+use super::{open_locked, unreadable, write_failed};
 use crate::error::{Code, Error, Result};
 use crate::event::{Entry, Fact, LogRepaired, SessionId, now};
 
@@ -46,12 +46,12 @@ pub fn repair(path: &Path, session_id: &SessionId, dry_run: bool) -> Result<Repa
 }
 
 pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_run: bool) -> Result<Repair> {
-    let file = disk.open(path).map_err(|e| read_failed(path, &e))?;
-    lock(&*disk, &*file, path, id)?;
+    let file = open_locked(&*disk, path, id)?;
     let quarantine = free_name(&*disk, path);
     let name = quarantine.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut whole = Rewritten { id: id.clone(), quarantine: name, ..Rewritten::new() };
-    Reader::of(Some(id))
+    let mut reader = Reader::of(Some(id));
+    reader
         .run(&*file, &mut |line| {
             let it = &mut whole;
             let number = line.number;
@@ -66,17 +66,19 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
                     it.keep(&entry, line.bytes);
                 }
                 (Verdict::Duplicate, _) => it.plan.duplicates += 1,
-                (Verdict::Torn, _) => it.plan.torn += line.bytes.len() as u64,
+                (Verdict::Torn, _) => {}
                 (Verdict::Damaged(reason), _) => it.damage(number, &reason),
                 (Verdict::Proven | Verdict::Unproven | Verdict::ChainDamaged | Verdict::AfterGap(_), None) => {}
             }
         })
+        .and_then(|()| file.len())
+        .map(|len| whole.plan.torn = len.saturating_sub(reader.bytes()))
         .map_err(|e| unreadable(path, &e))?;
     if whole.plan.kept == 0 {
         return Err(Error::new(
-            Code::SessionNotFound,
-            "nothing in this session log can be read",
-            format!("look at it yourself: {}", path.display()),
+            Code::CorruptLogLine,
+            format!("nothing in this session log can be read: {}", path.display()),
+            format!("pixir sessions delete {id} --yes  # it stays in the trash"),
         ));
     }
     // It is recorded in any case that the chain was made anew.

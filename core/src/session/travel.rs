@@ -10,7 +10,7 @@ use super::{Job, Session, Work};
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    BranchSummary, Entry, Event, Fact, HeadMoved, Live, PlanUpdated, RestorePlan, RestoreReason, SessionFork,
+    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan, RestoreReason, SessionFork,
     SessionId, SessionStarted, SettingsChanged, Severity, Status, Usage,
 };
 use crate::history::Settings;
@@ -41,7 +41,7 @@ impl Session {
         }
         if let Some(wish) = files.as_ref().filter(|wish| wish.dry_run) {
             let aim = restore::rewind(self.history.entries(), to_seq);
-            return self.restore(aim, wish).await;
+            return self.restore(aim, wish).await.map(drop);
         }
         self.writable()?;
         let summary = match summarize {
@@ -54,17 +54,35 @@ impl Session {
         }
     }
 
-    /// Files first: while they are restored, the conversation still stands where it stood.
+    /// Files first: while they are restored, the conversation still stands where it stood. Of those that are not as the
+    /// conversation knows them there, the model is told.
     async fn go(&mut self, to_seq: Option<u64>, files: Option<Wish>, summary: Option<BranchSummary>) -> Result<()> {
-        if let Some(wish) = files {
-            let aim = restore::rewind(self.history.entries(), to_seq);
-            self.restore(aim, &wish).await?;
-        }
+        let aim = restore::rewind(self.history.entries(), to_seq);
+        let left = match files {
+            Some(wish) => self.restore(aim, &wish).await?,
+            None => self.differing(aim).await?,
+        };
         self.record(None, HeadMoved { to_seq, reason: "rewind".into() }.into())?;
+        if !left.is_empty() {
+            let stayed =
+                FilesRestored { reason: RestoreReason::Stayed, of_turn: None, to_seq, changes: Vec::new(), left };
+            self.record(None, stayed.into())?;
+        }
         match summary {
             Some(summary) => self.record(None, summary.into()),
             None => Ok(()),
         }
+    }
+
+    /// Files that are not as they were there.
+    async fn differing(&self, aim: Aim) -> Result<Vec<LeftFile>> {
+        if aim.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
+        let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
+        let why = || "it stayed as it is".to_owned();
+        Ok(plan.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
     /// Asks the model; the conversation stays where it is until it has answered.
@@ -121,26 +139,37 @@ impl Session {
 
     // ─── Files ───
 
+    /// Without a number, the last Turn of which anything is left to undo.
     pub(super) async fn undo(&mut self, turn: Option<u32>, wish: &Wish) -> Result<()> {
-        let aim = restore::undo(self.history.entries(), turn)?;
-        self.restore(aim, wish).await
+        let turns = match turn {
+            Some(turn) => vec![turn],
+            None => restore::undoable(self.history.entries())?,
+        };
+        let last = turns.len() - 1;
+        for (n, turn) in turns.into_iter().enumerate() {
+            let aim = restore::undo(self.history.entries(), turn)?;
+            if n == last || !self.differing(aim.clone()).await?.is_empty() {
+                return self.restore(aim, wish).await.map(drop);
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn redo(&mut self, wish: &Wish) -> Result<()> {
         let aim = restore::redo(self.history.entries())?;
-        self.restore(aim, wish).await
+        self.restore(aim, wish).await.map(drop)
     }
 
-    /// Plans, or does it and records what was done.
-    async fn restore(&mut self, aim: Aim, wish: &Wish) -> Result<()> {
+    /// Plans, or does it and records what was done; what was left as it is comes back.
+    async fn restore(&mut self, aim: Aim, wish: &Wish) -> Result<Vec<LeftFile>> {
         let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
         if wish.dry_run {
             let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
             self.publish(Event::Live(Live::RestorePlanned(plan)));
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.writable()?;
-        let (aimed, wished) = (aim.clone(), wish.clone());
+        let (aimed, wished) = (aim, wish.clone());
         let outcome = beside(move || {
             let outcome = aimed.apply(&wished, &workspace, &blobs);
             let plan: Option<RestorePlan> = outcome.is_err().then(|| aimed.plan(&workspace, &blobs));
@@ -157,21 +186,29 @@ impl Session {
         for left in &restored.left {
             self.notice(Severity::Warning, "FILE_LEFT", format!("{} was left as it is: {}", left.path, left.why));
         }
-        if restored.changes.is_empty() {
-            let why = "no file was restored";
-            return match restored.reason {
-                RestoreReason::Rewind => Ok(()),
-                RestoreReason::Undo | RestoreReason::Redo if restored.left.is_empty() => {
-                    Err(Error::new(Code::NothingToDo, format!("{why}: all are as they should be"), "pixir tree"))
-                }
-                RestoreReason::Undo | RestoreReason::Redo => Err(Error::new(
-                    Code::FileChanged,
-                    format!("{why}: {} changed since or cannot be restored", restored.left.len()),
-                    "look at the plan, and choose to merge or to overwrite",
-                )),
-            };
+        let left = restored.left.clone();
+        // Whoever saw the plan and chose to keep every file has what they want.
+        if restored.changes.is_empty() && (restored.reason == RestoreReason::Rewind || wish.seen.is_some()) {
+            return Ok(left);
         }
-        self.record(None, restored.into())
+        if restored.changes.is_empty() && left.is_empty() {
+            return Err(Error::new(
+                Code::NothingToDo,
+                "no file was restored: all are as they should be",
+                "/tree shows the turns",
+            ));
+        }
+        if restored.changes.is_empty() {
+            let names: Vec<&str> = left.iter().map(|it| it.path.as_str()).collect();
+            return Err(Error::new(
+                Code::FileChanged,
+                format!("no file was restored; changed since, or impossible: {}", names.join(", ")),
+                "--dry-run shows each; --changed-since merge or overwrite decides",
+            )
+            .with("left", serde_json::json!(left)));
+        }
+        self.record(None, restored.into())?;
+        Ok(left)
     }
 
     // ─── Forks ───
@@ -188,15 +225,18 @@ impl Session {
         let Settings { provider, model, effort, mode, name } = self.history.settings.clone();
         let started = SessionStarted { provider, model, effort, mode, ..self.history.started.clone() };
         log.append(None, started.into())?;
+        let named = name.map(|name| format!("{name} (fork)"));
+        let first = log.next_seq() + 1 + u64::from(named.is_some());
         let fork = SessionFork {
+            copied_to_seq: Some(first + path.len() as u64 - 1),
             parent_session_id: self.id.to_string(),
             fork_root_session_id: root.unwrap_or_else(|| self.id.to_string()),
             forked_to_seq: seq,
             strategy: "replay_v1".into(),
         };
         log.append(None, fork.into())?;
-        if name.is_some() {
-            log.append(None, SettingsChanged { name, ..SettingsChanged::default() }.into())?;
+        if named.is_some() {
+            log.append(None, SettingsChanged { name: named, ..SettingsChanged::default() }.into())?;
         }
         self.copy_path(&mut log, &path)?;
         log.establish()?;
@@ -222,7 +262,7 @@ impl Session {
                 }
                 _ => {}
             }
-            log.append(None, fact)?;
+            log.append(entry.turn, fact)?;
         }
         for entry in path {
             let mark = self.history.mark(entry.seq);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::{Store, failed};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// What is younger may belong to something that is just being recorded.
 const YOUNG: Duration = Duration::from_secs(3_600);
@@ -43,42 +43,53 @@ impl Garbage {
 
 impl Store {
     /// Finds what can go; Sessions stay in the trash for `keep_trash`.
-    pub fn garbage(&self, keep_trash: Duration) -> Garbage {
-        self.garbage_at(keep_trash, SystemTime::now())
+    ///
+    /// # Errors
+    /// `LOG_READ_FAILED` when any Log cannot be read to its end: what it names is not known then.
+    pub fn garbage(&self, keep_trash: Duration) -> Result<Garbage> {
+        let now = SystemTime::now();
+        self.look(keep_trash, now).map_err(|(path, e)| {
+            Error::new(
+                Code::LogReadFailed,
+                format!("read {}: {e}; nothing was removed", path.display()),
+                "make it readable for you, then try again",
+            )
+        })
     }
 
-    /// The same, as if it were this time.
-    pub fn garbage_at(&self, keep_trash: Duration, now: SystemTime) -> Garbage {
+    fn look(&self, keep_trash: Duration, now: SystemTime) -> Result<Garbage, (PathBuf, io::Error)> {
         let mut it = Garbage::default();
-        let old = |path: &Path, age: Duration| {
-            fs::symlink_metadata(path).and_then(|m| m.modified()).is_ok_and(|at| at + age <= now)
-        };
         let mut names = Names::default();
-        for folder in names_in(&self.trash_folder()) {
-            if old(&folder.join("manifest.json"), keep_trash) {
+        // A Session that is deleted or got back meanwhile is in one of the three.
+        self.read_sessions(&mut names)?;
+        for folder in names_in(&self.trash_folder())? {
+            if is_old(&folder.join("manifest.json"), keep_trash, now) {
                 it.trash.push(folder);
             } else {
-                names.read_logs(&folder);
+                names.read_logs(&folder)?;
             }
         }
-        for folder in self.folders() {
-            names.read_logs(&folder);
-            for path in names_in(&folder) {
+        self.read_sessions(&mut names)?;
+        for folder in names_in(&self.home.join("sessions"))? {
+            for path in names_in(&folder)? {
                 let extension = path.extension().unwrap_or_default();
                 let unfinished = ["begun", "repaired", "tmp"].iter().any(|e| *e == extension);
-                if unfinished && old(&path, YOUNG) {
+                if unfinished && is_old(&path, YOUNG, now) {
                     it.leftovers.push(path);
-                } else if path.is_dir() && old(&path, YOUNG) && !path.with_extension("ndjson").exists() {
+                } else if path.is_dir() && is_old(&path, YOUNG, now) && !path.with_extension("ndjson").exists() {
                     it.outputs.push(path);
                 }
             }
         }
         for place in self.places() {
-            let outputs = names_in(&place.outputs()).into_iter().filter(|path| old(path, YOUNG));
+            let outputs = names_in(&place.outputs())?.into_iter().filter(|path| is_old(path, YOUNG, now));
             it.outputs.extend(outputs.filter(|path| !names.overflow.contains(&last_three(&text_of(path)))));
         }
-        for folder in names_in(&self.home.join("blobs")) {
-            for path in names_in(&folder).into_iter().filter(|path| old(path, YOUNG)) {
+        for folder in names_in(&self.home.join("blobs"))? {
+            if !folder.is_dir() {
+                continue;
+            }
+            for path in names_in(&folder)?.into_iter().filter(|path| is_old(path, YOUNG, now)) {
                 let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                 if path.extension().is_none_or(|e| e != "zst") {
                     it.leftovers.push(path);
@@ -89,7 +100,11 @@ impl Store {
         }
         let all = it.trash.iter().chain(&it.blobs).chain(&it.outputs).chain(&it.leftovers);
         it.bytes = all.map(|path| size_of(path)).sum();
-        it
+        Ok(it)
+    }
+
+    fn read_sessions(&self, names: &mut Names) -> Result<(), (PathBuf, io::Error)> {
+        names_in(&self.home.join("sessions"))?.iter().try_for_each(|folder| names.read_logs(folder))
     }
 
     /// Removes it. A blob that was put again meanwhile stays.
@@ -107,18 +122,32 @@ impl Store {
     }
 }
 
-/// Whoever puts the same bytes touches the blob first; so it is taken out of reach, and looked at once more.
-fn remove_blob(path: &Path) -> io::Result<()> {
-    let before = fs::metadata(path)?.modified()?;
-    let aside = path.with_extension("going");
-    fs::rename(path, &aside)?;
-    if fs::metadata(&aside)?.modified()? == before { fs::remove_file(aside) } else { fs::rename(aside, path) }
+fn is_old(path: &Path, age: Duration, now: SystemTime) -> bool {
+    fs::symlink_metadata(path).and_then(|m| m.modified()).is_ok_and(|at| at + age <= now)
 }
 
-fn names_in(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    all.sort();
-    all
+/// Whoever puts the same bytes touches the blob first; so it is taken out of reach, and looked at once more.
+fn remove_blob(path: &Path) -> io::Result<()> {
+    let now = SystemTime::now();
+    let aside = path.with_extension("going");
+    if !is_old(path, YOUNG, now) {
+        return Ok(());
+    }
+    fs::rename(path, &aside)?;
+    if is_old(&aside, YOUNG, now) { fs::remove_file(aside) } else { fs::rename(aside, path) }
+}
+
+/// What is in a folder; nothing, when there is no such folder.
+fn names_in(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let list = || -> io::Result<Vec<PathBuf>> {
+        let mut all = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        all.sort();
+        Ok(all)
+    };
+    match list() {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        other => other.map_err(|e| (folder.to_owned(), e)),
+    }
 }
 
 fn text_of(path: &Path) -> String {
@@ -134,7 +163,7 @@ fn last_three(path: &str) -> String {
 
 fn size_of(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
-        Ok(m) if m.is_dir() => names_in(path).iter().map(|inner| size_of(inner)).sum(),
+        Ok(m) if m.is_dir() => names_in(path).unwrap_or_default().iter().map(|inner| size_of(inner)).sum(),
         Ok(m) => m.len(),
         Err(_) => 0,
     }
@@ -143,27 +172,38 @@ fn size_of(path: &Path) -> u64 {
 /// What the Logs name.
 #[derive(Default)]
 struct Names {
+    read: HashSet<PathBuf>,
     blobs: HashSet<String>,
     overflow: HashSet<String>,
 }
 
 impl Names {
     /// Logs and what repairs have left of them, as text: also a line that cannot be read keeps what it names.
-    fn read_logs(&mut self, folder: &Path) {
-        for path in names_in(folder) {
+    fn read_logs(&mut self, folder: &Path) -> Result<(), (PathBuf, io::Error)> {
+        for path in names_in(folder)? {
             let name = text_of(&path);
-            let is_log = name.ends_with(".ndjson");
-            if !(is_log || name.contains(".damaged-") || name.contains(".torn-")) {
+            let is_log = name.ends_with(".ndjson") || name.ends_with(".begun");
+            let counts = is_log || name.contains(".damaged-") || name.contains(".torn-");
+            if !counts || !self.read.insert(path.clone()) {
                 continue;
             }
-            let Ok(file) = fs::File::open(&path) else { continue };
-            let mut reader = io::BufReader::with_capacity(256 << 10, file);
-            let mut line = Vec::new();
-            while io::BufRead::read_until(&mut reader, b'\n', &mut line).is_ok_and(|n| n > 0) {
-                self.read_line(&line);
-                line.clear();
+            match self.read_log(&path) {
+                // It was moved meanwhile, and is read where it is now.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                other => other.map_err(|e| (path, e))?,
             }
         }
+        Ok(())
+    }
+
+    fn read_log(&mut self, path: &Path) -> io::Result<()> {
+        let mut reader = io::BufReader::with_capacity(256 << 10, fs::File::open(path)?);
+        let mut line = Vec::new();
+        while io::BufRead::read_until(&mut reader, b'\n', &mut line)? > 0 {
+            self.read_line(&line);
+            line.clear();
+        }
+        Ok(())
     }
 
     fn read_line(&mut self, line: &[u8]) {

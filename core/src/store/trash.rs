@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Place, Store, Summary, failed, make_private, write_whole};
+use super::{Place, Store, Summary, failed, make_private, rename_new, write_whole};
 use crate::error::{Code, Error, Result};
 use crate::event::{SessionId, now};
 use crate::log::Log;
@@ -42,9 +42,11 @@ impl Store {
         let trashed = Trashed {
             deleted: now().to_string(),
             folder: place.folder.clone(),
-            summary: place.summary().unwrap_or_default(),
+            summary: Summary { id: place.id.to_string(), ..place.summary().unwrap_or_default() },
         };
-        let to = self.trash_folder().join(place.id.as_str());
+        // Each deletion has a folder of its own, so that none takes the place of another.
+        let stamp = trashed.deleted.replace([':', '.'], "-");
+        let to = self.trash_folder().join(format!("{}-{stamp}", place.id));
         let text = serde_json::to_string_pretty(&trashed).expect("a manifest is JSON");
         make_private(&to)
             .and_then(|()| write_whole(&to.join(MANIFEST), text.as_bytes()))
@@ -57,13 +59,20 @@ impl Store {
     /// Gets a Session back from the trash.
     ///
     /// # Errors
-    /// `SESSION_NOT_FOUND` when it is not there, `WRITE_FAILED`.
+    /// `SESSION_NOT_FOUND` when it is not there, `WRITE_FAILED`, also when there is a Session with its id again.
     pub fn undelete(&self, id: &SessionId) -> Result<Trashed> {
-        let from = self.trash_folder().join(id.as_str());
-        let trashed = manifest(&from).ok_or_else(|| {
+        let mine = self.trashed_folders().into_iter().filter(|(_, it)| it.summary.id == id.as_str());
+        let (from, trashed) = mine.max_by(|(_, a), (_, b)| a.deleted.cmp(&b.deleted)).ok_or_else(|| {
             Error::new(Code::SessionNotFound, format!("{id} is not in the trash"), "pixir sessions list --trash")
                 .with("input", id.as_str())
         })?;
+        if let Some(there) = self.places().into_iter().find(|it| it.id == *id) {
+            return Err(Error::new(
+                Code::WriteFailed,
+                format!("there is a session {id} again, in {}", there.folder.display()),
+                format!("pixir sessions delete {id} --yes  # puts that one into the trash as well"),
+            ));
+        }
         let place = Place::new(&trashed.folder, id.clone());
         make_private(&trashed.folder)
             .and_then(|()| move_all(&place, &from, &trashed.folder))
@@ -74,10 +83,14 @@ impl Store {
 
     /// What is in the trash, the last deleted first.
     pub fn trash(&self) -> Vec<Trashed> {
-        let folders = fs::read_dir(self.trash_folder()).into_iter().flatten().flatten();
-        let mut all: Vec<Trashed> = folders.filter_map(|folder| manifest(&folder.path())).collect();
+        let mut all: Vec<Trashed> = self.trashed_folders().into_iter().map(|(_, it)| it).collect();
         all.sort_by(|a, b| b.deleted.cmp(&a.deleted));
         all
+    }
+
+    fn trashed_folders(&self) -> Vec<(PathBuf, Trashed)> {
+        let folders = fs::read_dir(self.trash_folder()).into_iter().flatten().flatten().map(|folder| folder.path());
+        folders.filter_map(|folder| Some((folder.clone(), manifest(&folder)?))).collect()
     }
 }
 
@@ -95,7 +108,7 @@ fn move_all(place: &Place, from: &Path, to: &Path) -> std::io::Result<()> {
     });
     let all = std::iter::once((here.own_folder(), there.own_folder())).chain(side).chain([(here.log(), there.log())]);
     for (from, to) in all.filter(|(from, _)| from.exists()).collect::<Vec<_>>() {
-        fs::rename(from, to)?;
+        rename_new(&from, &to)?;
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -80,18 +79,19 @@ impl Tool for Bash {
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
         Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
             let safety = if reads_only { unasked(ctx.workspace.root()) } else { Vec::new() };
-            if !reads_only {
-                let (shadow, ctx) = (Arc::clone(&ctx.shadow), ctx.clone());
-                let _ = tokio::task::spawn_blocking(move || shadow.look(&ctx)).await;
+            if reads_only {
+                return run(&command, &folder, limit, safety, &ctx).await;
             }
+            let before = ctx.clone();
+            let look = move || before.shadow.look(&before.call_id, &before.workspace, &before.blobs);
+            let _ = tokio::task::spawn_blocking(look).await;
             let mut output = run(&command, &folder, limit, safety, &ctx).await?;
-            if !reads_only {
-                let (shadow, looking) = (Arc::clone(&ctx.shadow), ctx.clone());
-                let changes = tokio::task::spawn_blocking(move || shadow.changes(&looking)).await;
-                output.changes = changes.unwrap_or_default();
-                if ctx.shadow.is_cut() {
-                    output.stdout.push(b"note: this workspace has too many files to watch; not every change of this command is known\n");
-                }
+            let after = ctx.clone();
+            let find = move || after.shadow.changes(&after.workspace, &after.blobs);
+            let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
+            output.changes = found.changes;
+            for note in found.notes {
+                output.stdout.push(format!("note: {note}\n").as_bytes());
             }
             Ok(output)
         }))

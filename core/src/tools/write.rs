@@ -59,6 +59,11 @@ pub(super) fn replacing(would: &str, ctx: &Context, at: &Inside, after: Vec<u8>)
     let at = at.clone();
     Ok(Prepared::new(plan, action, move |ctx| async move {
         let work = move || -> Result<Output> {
+            // Whoever interrupts this waits for it, and records what it did.
+            let mut made = ctx.shadow.writing();
+            if ctx.cancel.is_cancelled() {
+                return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
+            }
             let now = ctx.workspace.read_if_there(&at)?;
             if now.as_ref().map(|n| &n.bytes) != before.as_ref().map(|b| &b.bytes) {
                 return Err(Error::new(
@@ -69,16 +74,22 @@ pub(super) fn replacing(would: &str, ctx: &Context, at: &Inside, after: Vec<u8>)
                 .with("input", shown));
             }
             // The earlier version is safe before it is replaced.
-            let unkept = |e: std::io::Error| {
+            let unkept = |why: String| {
                 Error::new(
                     Code::WriteFailed,
-                    format!("{shown} was left as it is, because its earlier version cannot be kept: {e}"),
+                    format!("{shown} was left as it is, because its earlier version cannot be kept: {why}"),
                     "check the state folder (pixir doctor)",
                 )
             };
             let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
-            let mut change = changes::record(&ctx.blobs, &shown, old, Some((&after, 0))).map_err(unkept)?;
-            change.after_mode = Some(ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?);
+            let mut change = changes::record(&ctx.blobs, &shown, old, Some((&after, 0)))
+                .map_err(|e| unkept(e.to_string()))?;
+            if before.is_some() && change.before_blob.is_none() {
+                return Err(unkept("it is too large".into()));
+            }
+            let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
+            (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
+            made.push((ctx.call_id.clone(), change.clone()));
             let verb = if before.is_some() { "Replaced" } else { "Created" };
             let mut output = Output::text(
                 &ctx,

@@ -123,6 +123,7 @@ fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
     let what = match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
+        (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
         _ => "set files back".to_owned(),
     };
     let mut lines = vec![marked("↺ ", &what, theme.fg(theme.warning), look)];

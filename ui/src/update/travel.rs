@@ -58,7 +58,7 @@ pub(super) fn arrive(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
 /// The person has seen the plan and wants it.
 pub(super) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
     match plan.reason {
-        RestoreReason::Rewind => arrive(state, Some(wish)),
+        RestoreReason::Rewind | RestoreReason::Stayed => arrive(state, Some(wish)),
         RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: plan.of_turn, wish })],
         RestoreReason::Redo => vec![Effect::Send(Input::Redo { wish })],
     }
