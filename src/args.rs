@@ -322,9 +322,9 @@ pub(crate) enum SessionsCommand {
     Export {
         /// The session: an id, its unique beginning, a name, or last
         id: String,
-        /// What to write
-        #[arg(long, value_enum, default_value = "md")]
-        to: ExportForm,
+        /// What to write; Markdown, unless --json says otherwise
+        #[arg(long, value_enum)]
+        to: Option<ExportForm>,
         /// File to write; it must not be there yet. Without, stdout
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,

@@ -269,7 +269,9 @@ fn usage(e: &clap::Error) -> u8 {
         _ => Code::Usage,
     };
     let rendered = e.to_string();
-    let first = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    // What is missing stands on lines of its own.
+    let said: Vec<&str> = rendered.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let first = said.join(" ").trim_start_matches("error: ").to_owned();
     let wrong = context(ContextKind::InvalidArg).or_else(|| context(ContextKind::InvalidSubcommand));
     let fix = match (code, &wrong) {
         (Code::UnknownFlag, Some(flag)) => near_flag(flag),
@@ -277,7 +279,10 @@ fn usage(e: &clap::Error) -> u8 {
             .or_else(|| context(ContextKind::SuggestedValue))
             .map(|near| format!("did you mean {near}?")),
     };
-    let fix = fix.unwrap_or_else(|| "pixir --help".to_owned());
+    let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("pixir");
+    let command: Vec<&str> =
+        usage.split_whitespace().take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+    let fix = fix.unwrap_or_else(|| format!("{} --help", command.join(" ")));
     let mut error = Error::new(code, first, fix);
     if let Some(input) = wrong {
         error = error.with("input", input);

@@ -41,6 +41,13 @@ impl Output {
         }
     }
 
+    /// A word beside the result, for people; whoever reads JSON finds it in the document.
+    pub(crate) fn aside(&self, text: &str) {
+        if !self.is_json() {
+            chatter(text);
+        }
+    }
+
     /// One document where JSON was asked for, else text.
     pub(crate) fn either(&self, document: &Value, text: &str) {
         if self.is_json() { self.document(document) } else { self.line(&safe(text)) }
@@ -87,6 +94,11 @@ fn plain(error: &Error) -> String {
 /// Text of a model or a tool, without what would steer a terminal.
 pub(crate) fn safe(text: &str) -> String {
     String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned()
+}
+
+/// So many of them, in words.
+pub(crate) fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
 /// Progress and notes, on stderr; nobody depends on them.

@@ -74,7 +74,7 @@ pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<D
     if !left.is_empty() {
         let names: Vec<String> =
             left.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
-        it.warn("repairs", format!("earlier repairs have kept: {}", names.join(", ")), String::new());
+        it.ok("repairs", format!("earlier repairs have kept: {}", names.join(", ")));
     }
     look_at_lock(place, &contents, &mut it);
     let history = History::fold(contents.entries);
@@ -86,7 +86,9 @@ pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<D
         let what = format!("{unknown} entries are of kinds that this pixir does not know; they are kept");
         it.warn("version", what, "a newer pixir wrote them; update to see them".into());
     }
-    let gravest = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).max_by_key(|f| f.level);
+    // The first of the gravest: what stands before stands in the way of what comes after.
+    let worst = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).map(|f| f.level).max();
+    let gravest = it.0.iter().find(|f| Some(f.level) == worst && !f.fix.is_empty());
     let next_action = gravest.map_or_else(|| format!("pixir resume {id}"), |finding| finding.fix.clone());
     Ok(Diagnosis { session_id: id.to_owned(), findings: it.0, next_action })
 }
@@ -128,7 +130,14 @@ fn look_at_turn(history: &History, id: &str, it: &mut Findings) {
         history.entries().iter().rev().find_map(|e| if let Fact::TurnEnded(it) = &e.fact { Some(it) } else { None });
     if history.turn_open {
         let what = format!("turn {} has no end: pixir was stopped in it, or it is still running", history.turns);
-        return it.warn("last turn", what, format!("pixir resume {id} closes it and goes on"));
+        let running = it.0.iter().any(|f| f.about == "lock" && f.level == Level::Warn);
+        let fix = if running {
+            String::new()
+        } else {
+            format!("pixir resume {id}  # closes it and goes on; look at the files first")
+        };
+        let what = if running { format!("turn {} is running", history.turns) } else { what };
+        return it.warn("last turn", what, fix);
     }
     match last {
         None => it.ok("last turn", "there was none yet".into()),
@@ -144,12 +153,14 @@ fn look_at_turn(history: &History, id: &str, it: &mut Findings) {
 
 fn look_at_files(history: &History, place: &Place, blobs: &Blobs, it: &mut Findings) {
     let workspace = Path::new(&history.started.workspace);
-    if !workspace.is_dir() {
+    if workspace.as_os_str().is_empty() {
+        it.warn("workspace", "the line that names it is lost".into(), String::new());
+    } else if !workspace.is_dir() {
         let what = format!("its workspace {} is gone", workspace.display());
         it.fail(
             "workspace",
             what,
-            format!("pixir resume --read-only {} shows it; put the folder back to go on", place.id),
+            format!("pixir resume --read-only {}  # to look at it; put the folder back to go on", place.id),
         );
     }
     let (mut changes, mut lost, mut unknown) = (0, 0, 0);
@@ -186,7 +197,7 @@ fn look_at_provider(history: &History, providers: &Providers, id: &str, it: &mut
         Err(_) => it.warn(
             "provider",
             format!("{provider}, which answered last, is not set up here"),
-            format!("pixir doctor, or pixir resume {id} --model PROVIDER/NAME"),
+            format!("pixir doctor  # or pixir resume {id} --model PROVIDER/NAME"),
         ),
     }
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());

@@ -159,6 +159,10 @@ impl Harness {
         if change.provider.as_ref() == Some(&now.provider) && change.model.as_ref() == Some(&now.model) {
             (change.provider, change.model) = (None, None);
         }
+        // Letting everything run is a decision for one sitting.
+        if now.mode == Mode::Auto {
+            change.mode = change.mode.or(Some(Mode::Ask));
+        }
         change.mode = change.mode.filter(|mode| *mode != now.mode);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
         (change != SettingsChanged::default()).then_some(change)

@@ -102,8 +102,10 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     turns.reverse();
     match (turns.is_empty(), done.undone.is_empty()) {
         (false, _) => Ok(turns),
-        (true, false) => Err(nothing("every turn's changes are undone already", "redo brings the last back")),
-        (true, true) => Err(nothing("there is nothing to undo: no turn of this session changed a file", "/tree shows the turns")),
+        (true, false) => Err(nothing("every turn's changes are undone already", "pixir redo  # or /redo")),
+        (true, true) => {
+            Err(nothing("there is nothing to undo: no turn of this session changed a file", "pixir tree  # or /tree"))
+        }
     }
 }
 
@@ -114,13 +116,13 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
 pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
     let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
     if of_turn.peek().is_none() {
-        return Err(Error::new(Code::NotFound, format!("there is no turn {turn}"), "/tree shows the turns")
+        return Err(Error::new(Code::NotFound, format!("there is no turn {turn}"), "pixir tree  # or /tree")
             .with("input", turn));
     }
     let results = of_turn.filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None });
     let files = aimed(results.flatten());
     if files.is_empty() {
-        return Err(nothing(&format!("turn {turn} changed no file"), "/tree shows the turns"));
+        return Err(nothing(&format!("turn {turn} changed no file"), "pixir tree  # or /tree"));
     }
     Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
 }
@@ -133,7 +135,7 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
     let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
-        return Err(nothing("there is nothing to redo: nothing is undone", "/undo takes back what a turn changed"));
+        return Err(nothing("there is nothing to redo: nothing is undone", "pixir undo  # or /undo"));
     };
     Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files: aimed(it.changes.iter()) })
 }

@@ -76,7 +76,7 @@ impl Shadow {
     /// Looks at the workspace before a command runs, and keeps the bytes of what is new or has changed. Work per call follows that.
     pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) {
         let mut seen = lock(&self.seen);
-        seen.looked = Some(SystemTime::now());
+        seen.looked = Some(file_clock());
         let now = list(workspace.root());
         (seen.cut, seen.folders) = (now.cut, now.folders);
         let mut before = std::mem::take(&mut seen.files);
@@ -100,9 +100,10 @@ impl Shadow {
             found.notes.push("this workspace has too many files to watch; not every change of this command is known");
         }
         let inodes: HashSet<u64> = seen.files.values().map(|file| file.stamp.inode).collect();
-        let touched = now.files.iter().filter(|(path, file)| {
-            seen.files.get(*path).is_none_or(|old| old.stamp != file.stamp || old.fresh)
-        });
+        let touched = now
+            .files
+            .iter()
+            .filter(|(path, file)| seen.files.get(*path).is_none_or(|old| old.stamp != file.stamp || old.fresh));
         let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
         // What is not found may also be ignored now, or beyond the bound; only what is really gone was deleted.
         let gone: Vec<PathBuf> = seen
@@ -115,7 +116,7 @@ impl Shadow {
             found.notes.push("a file whose name is no text was changed; that cannot be undone");
         }
         for (path, file) in touched {
-            let is_new = seen.looked.is_none_or(|looked| file.born.is_some_and(|born| born + COARSE >= looked));
+            let is_new = seen.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
             let is_known = is_new || inodes.contains(&file.stamp.inode);
             found.changes.extend(seen.change(workspace, blobs, &path, Some(file), is_known));
         }
@@ -144,6 +145,18 @@ impl Shadow {
         }
         all
     }
+}
+
+/// Now, by the clock that files get their times from: it moves in steps, and is never ahead of the usual one.
+fn file_clock() -> SystemTime {
+    #[cfg(target_os = "linux")]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        let since = Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0));
+        UNIX_EPOCH + since
+    }
+    #[cfg(not(target_os = "linux"))]
+    SystemTime::now()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -277,5 +290,11 @@ fn seen(metadata: &Metadata, now: SystemTime) -> SeenFile {
     };
     let latest = stamp.modified.max(stamp.changed);
     let latest = UNIX_EPOCH + Duration::new(u64::try_from(latest.0).unwrap_or(0), u32::try_from(latest.1).unwrap_or(0));
-    SeenFile { stamp, mode: metadata.mode() & 0o777, born: metadata.created().ok(), fresh: latest + COARSE >= now, kept: None }
+    SeenFile {
+        stamp,
+        mode: metadata.mode() & 0o777,
+        born: metadata.created().ok(),
+        fresh: latest + COARSE >= now,
+        kept: None,
+    }
 }

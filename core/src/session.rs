@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, FileChange, Label, Live, SessionId, SettingsChanged, Severity,
-    Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, FileChange, Label, Live, SessionId, SettingsChanged,
+    Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::History;
 use crate::input::{Decision, Input};

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::travel::entries;
 use crate::args::Format;
 use crate::narrate::Narrator;
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter, count, safe};
 
 /// The request that would be sent after this entry.
 pub(crate) fn show_request(
@@ -24,16 +24,11 @@ pub(crate) fn show_request(
     seq: Option<u64>,
     output: &Output,
 ) -> Result<()> {
-    let mut entries = entries(place)?;
+    let mut entries = entries(place, output)?;
     if let Some(seq) = seq {
         let last = entries.last().map_or(0, |entry| entry.seq);
         if seq > last {
-            return Err(Error::new(
-                Code::NotFound,
-                format!("there is no entry {seq}; the last is {last}"),
-                format!("pixir replay {} shows them", place.id),
-            )
-            .with("input", seq));
+            return Err(no_entry(seq, last, place));
         }
         entries.retain(|entry| entry.seq <= seq);
     }
@@ -49,6 +44,11 @@ pub(crate) fn show_request(
     }
     tell_request(&it, output);
     Ok(())
+}
+
+fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
+    let message = format!("there is no entry {seq}; the last is {last}");
+    Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", seq)
 }
 
 fn tell_request(it: &Inspection, output: &Output) {
@@ -79,7 +79,11 @@ fn tell_request(it: &Inspection, output: &Output) {
 
 /// The Log, told again.
 pub(crate) fn replay(place: &Place, from: u64, output: &Output) -> Result<()> {
-    let entries = entries(place)?;
+    let entries = entries(place, output)?;
+    let last = entries.last().map_or(0, |entry| entry.seq);
+    if from > last {
+        return Err(no_entry(from, last, place));
+    }
     let mut narrator = Narrator::default();
     let mut told = 0;
     for entry in &entries {
@@ -153,18 +157,18 @@ pub(crate) fn show_diagnosis(store: &Store, providers: &Providers, place: &Place
 pub(crate) fn gc(store: &Store, trash_days: u32, yes: bool, dry_run: bool, output: &Output) -> Result<()> {
     let garbage = store.garbage(Duration::from_secs(u64::from(trash_days) * 86_400))?;
     let text = format!(
-        "{} deleted sessions, {} file versions, {} outputs, {} leftovers: {}",
-        garbage.trash.len(),
-        garbage.blobs.len(),
-        garbage.outputs.len(),
-        garbage.leftovers.len(),
+        "{}, {}, {}, {}: {}",
+        count(garbage.trash.len(), "deleted session"),
+        count(garbage.blobs.len(), "file version"),
+        count(garbage.outputs.len(), "output"),
+        count(garbage.leftovers.len(), "leftover"),
         human_size(garbage.bytes)
     );
     if !dry_run && !yes && !garbage.is_empty() {
         return Err(Error::new(
             Code::ConfirmationNeeded,
             format!("this would remove for good: {text}"),
-            "pixir gc --yes does it, pixir gc --dry-run --json lists every file",
+            "pixir gc --yes  # pixir gc --dry-run --json lists every file",
         ));
     }
     if !dry_run {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ExportForm, Format, SessionsCommand};
 use crate::export::{self, Story};
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter, count, safe};
 
 /// One of them; the exit code.
 pub(crate) fn run(command: SessionsCommand, harness: &Harness, dry_run: bool, output: &Output) -> Result<u8> {
@@ -28,10 +28,13 @@ pub(crate) fn run(command: SessionsCommand, harness: &Harness, dry_run: bool, ou
         SessionsCommand::Rename { id, name } => rename(harness, &harness.find(&id)?, &name, dry_run, output)?,
         SessionsCommand::Delete { id, yes, undo } => {
             // What is destroyed is named in full.
-            let id = SessionId::parse(&id)?;
+            let id = SessionId::parse(&id)
+                .map_err(|e| Error { message: format!("name it by its whole id; {}", e.message), ..e })?;
             if undo { undelete(harness, &id, dry_run, output)? } else { delete(harness, &id, yes, dry_run, output)? }
         }
         SessionsCommand::Export { id, to, output: file, no_files } => {
+            let whole = if output.is_json() && file.is_none() { ExportForm::Json } else { ExportForm::Md };
+            let to = to.unwrap_or(whole);
             write_export(harness, &harness.find(&id)?, to, file.as_deref(), no_files, dry_run, output)?;
         }
         SessionsCommand::Import { file } => import(harness, &file, dry_run, output)?,
@@ -70,14 +73,19 @@ fn list(harness: &Harness, wanted: &Wanted, output: &Output) -> Result<()> {
     sessions.truncate(wanted.limit);
     let next = if rest > sessions.len() { sessions.last().map(|it| it.id.clone()) } else { None };
     match output.format {
-        Format::Json | Format::Jsonl => {
+        Format::Jsonl => {
+            for it in &sessions {
+                output.line(&project(&json!(it), &wanted.select)?.to_string());
+            }
+        }
+        Format::Json => {
             let rows: Vec<Value> = sessions.iter().map(|it| json!(it)).collect();
             let rows = rows.iter().map(|row| project(row, &wanted.select)).collect::<Result<Vec<_>>>()?;
             output.document(&json!({
                 "schemaVersion": 1, "sessions": rows, "total": total, "truncated": next.is_some(), "nextCursor": next,
             }));
         }
-        Format::Tsv if !wanted.select.is_empty() => {
+        Format::Tsv | Format::Plain if !wanted.select.is_empty() => {
             for it in &sessions {
                 let row = project(&json!(it), &wanted.select)?;
                 let cells: Vec<String> = wanted.select.iter().map(|field| tsv(&row[field])).collect();
@@ -133,7 +141,11 @@ fn plain(sessions: &[Summary], total: usize, wanted: &Wanted, next: Option<&str>
         let place = if wanted.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
-        output.line(&safe(&format!("{}  {when}  {:>3} turns  {title}{place}{damaged}", it.id, it.turns)));
+        output.line(&safe(&format!(
+            "{}  {when}  {:>9}  {title}{place}{damaged}",
+            it.id,
+            count(it.turns as usize, "turn")
+        )));
     }
     match (total, next) {
         (0, _) if wanted.all => chatter("no sessions yet: pixir \"your first prompt\""),
@@ -165,8 +177,9 @@ fn summary_of(place: &Place) -> Result<Summary> {
 }
 
 fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
-    let summary = summary_of(place)?;
-    let history = History::fold(log::read(&place.log())?.entries);
+    let contents = log::read(&place.log())?;
+    let summary = Summary { damaged: !contents.damage.is_empty(), ..summary_of(place)? };
+    let history = History::fold(contents.entries);
     let files = changes::between(history.entries().iter(), harness.blobs());
     let branches = pixir_core::tree::nodes(&history).iter().filter(|node| !node.on_path).count();
     if output.is_json() {
@@ -207,12 +220,21 @@ fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
 
 fn rename(harness: &Harness, place: &Place, name: &str, dry_run: bool, output: &Output) -> Result<()> {
     if name.chars().count() > 200 || name.chars().any(char::is_control) {
-        return Err(Error::new(Code::InvalidArgs, "a name is one line of at most 200 characters", "a shorter name"));
+        let fix = "one line of at most 200 characters";
+        return Err(Error::new(Code::InvalidArgs, "that is no name", fix).with("input", safe(name)));
+    }
+    if name == "last" || SessionId::parse(name).is_ok() {
+        return Err(Error::new(Code::InvalidArgs, "that name would mean another session", "another name"));
     }
     if !dry_run {
         harness.store().rename(place, name)?;
     }
-    let verb = if dry_run { "would be named" } else { "is now named" };
+    let verb = match (dry_run, name.is_empty()) {
+        (true, false) => "would be named",
+        (false, false) => "is now named",
+        (true, true) => "would have no name",
+        (false, true) => "has no name any more",
+    };
     output.either(
         &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": place.id, "name": name }),
         &format!("{} {verb} {name}", place.id),
@@ -270,9 +292,12 @@ fn write_export(
     output: &Output,
 ) -> Result<()> {
     let text = match to {
-        ExportForm::Json => archive::export(place, harness.blobs(), !no_files)?,
+        ExportForm::Json => {
+            super::travel::entries(place, output)?;
+            archive::export(place, harness.blobs(), !no_files)?
+        }
         ExportForm::Md | ExportForm::Html => {
-            let history = History::fold(log::read(&place.log())?.entries);
+            let history = History::fold(super::travel::entries(place, output)?);
             let story = Story::new(summary_of(place)?, &history, harness.blobs());
             if to == ExportForm::Html { export::html(&story) } else { export::markdown(&story) }
         }

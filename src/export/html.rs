@@ -180,7 +180,8 @@ fn escape(text: &str) -> String {
 
 /// A model's Markdown. HTML in it is text, pictures are links, and a link leads to the web or nowhere.
 fn markdown(text: &str) -> String {
-    let text: String = safe(text).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();
+    let text: String =
+        safe(text).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut dropped: Vec<bool> = Vec::new();
     let events = Parser::new_ext(&text, options).filter_map(|event| match event {

@@ -206,7 +206,8 @@ impl Machine {
                 .collect(),
             ..Step::default()
         };
-        let steps = (0..60).flat_map(|n| [step("I look.", Some("echo 1")), step(&format!("Answer {n}."), None)]).collect();
+        let steps =
+            (0..60).flat_map(|n| [step("I look.", Some("echo 1")), step(&format!("Answer {n}."), None)]).collect();
         let scripted = Scripted::new(Script { pace_ms: 0, steps });
         let around = Surroundings {
             home: folder.join("home"),
@@ -353,15 +354,15 @@ fn of_eight_that_want_to_write_one_does_and_when_it_is_killed_the_next_one_can_a
     let mut waited = Vec::new();
     for round in 0..rounds {
         let server = Server::start(vec![Reply::Stall { text: "held".into() }]);
-        let mut args = vec!["resume".to_owned(), id.clone(), "y".into(), "--headless".into(), "--format".into(), "jsonl".into()];
+        let mut args =
+            vec!["resume".to_owned(), id.clone(), "y".into(), "--headless".into(), "--format".into(), "jsonl".into()];
         args.extend(server.flags(Dialect::Chat));
         let mut racers: Vec<Child> = (0..8).map(|_| shell.command(&args).spawn().expect("it starts")).collect();
         // The losers end by themselves; the winner waits for its model.
         server.wait_for(1);
         let until = Instant::now() + Duration::from_secs(20);
         let winner = loop {
-            let mut alive: Vec<usize> =
-                (0..8).filter(|n| racers[*n].try_wait().expect("a child").is_none()).collect();
+            let mut alive: Vec<usize> = (0..8).filter(|n| racers[*n].try_wait().expect("a child").is_none()).collect();
             if alive.len() == 1 {
                 break alive.remove(0);
             }
@@ -384,7 +385,11 @@ fn of_eight_that_want_to_write_one_does_and_when_it_is_killed_the_next_one_can_a
         drop(log);
     }
     waited.sort();
-    eprintln_figures(&format!("takeover after kill -9: median {:?}, worst {:?} of {rounds}", waited[rounds / 2], waited[rounds - 1]));
+    eprintln_figures(&format!(
+        "takeover after kill -9: median {:?}, worst {:?} of {rounds}",
+        waited[rounds / 2],
+        waited[rounds - 1]
+    ));
     let turns = entries(&log_of(&shell, &id)).iter().filter(|e| e["type"] == "user_message").count();
     assert_eq!(turns, rounds + 1, "each round had one writer");
 }
@@ -402,7 +407,8 @@ fn eprintln_figures(text: &str) {
 
 /// Whether this machine lets strace inject faults.
 fn can_inject() -> bool {
-    let tried = Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
+    let tried =
+        Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
     tried.is_ok_and(|ran| ran.status.success())
 }
 
@@ -438,7 +444,9 @@ fn whichever_system_call_on_the_log_fails_nothing_runs_after_it_and_the_session_
             }
         }
     }
-    eprintln_figures(&format!("{cells} injected failures; {stopped} stopped the turn, the rest came after it or were survived"));
+    eprintln_figures(&format!(
+        "{cells} injected failures; {stopped} stopped the turn, the rest came after it or were survived"
+    ));
     assert!(stopped * 3 > cells, "the faults arrive");
 }
 

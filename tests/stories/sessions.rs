@@ -46,7 +46,11 @@ fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
         let ran = shell.run(["sessions", "show", wrong, "--json"]);
         assert_eq!((ran.code, &ran.error()["code"]), (5, &json!("SESSION_NOT_FOUND")), "{wrong}");
     }
-    assert!(shell.run(["sessions", "show", "the parsr", "--json"]).error()["remediation"].to_string().contains("the parser"));
+    assert!(
+        shell.run(["sessions", "show", "the parsr", "--json"]).error()["remediation"]
+            .to_string()
+            .contains("the parser")
+    );
     // From another folder too, and there it is said where it works.
     let elsewhere = shell.workspace().join("sub");
     fs::create_dir(&elsewhere).expect("mkdir");
@@ -179,7 +183,10 @@ fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
 
     // Another machine, the same workspace path.
     fs::remove_dir_all(shell.home()).expect("remove");
-    assert_eq!(done(&shell.run(["sessions", "import", file, "--dry-run", "--json"]))["imported"]["session_id"], json!(id));
+    assert_eq!(
+        done(&shell.run(["sessions", "import", file, "--dry-run", "--json"]))["imported"]["session_id"],
+        json!(id)
+    );
     assert!(shell.logs().is_empty());
     done(&shell.run(["sessions", "import", file, "--json"]));
     assert_eq!(fs::read(&shell.logs()[0]).expect("read"), before);
@@ -200,7 +207,9 @@ fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     session(&shell);
     let markdown = shell.run(["sessions", "export", "last"]).stdout;
-    for part in ["> change <alpha> to omega", "**read** `a.txt`", "-alpha\n+omega", "<details><summary>thinking", "## Done"] {
+    for part in
+        ["> change <alpha> to omega", "**read** `a.txt`", "-alpha\n+omega", "<details><summary>thinking", "## Done"]
+    {
         assert!(markdown.contains(part), "{part} is missing:\n{markdown}");
     }
     let file = shell.workspace().join("out.html");
@@ -208,7 +217,9 @@ fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
     let wrote = done(&shell.run(["sessions", "export", "last", "--to", "html", "--output", name, "--json"]));
     let html = fs::read_to_string(&file).expect("it was written");
     assert_eq!(wrote["bytes"], json!(html.len()));
-    for part in ["change &lt;alpha&gt; to omega", "<table>", "<strong>works</strong>", "class=\"add\"", "prefers-color-scheme"] {
+    for part in
+        ["change &lt;alpha&gt; to omega", "<table>", "<strong>works</strong>", "class=\"add\"", "prefers-color-scheme"]
+    {
         assert!(html.contains(part), "{part} is missing");
     }
     for part in ["<script", "http://", "https://", "<img", "<link", "@import", "url("] {
@@ -281,7 +292,8 @@ fn inspect_prints_what_was_really_sent_at_any_entry() {
         done(&shell.run(args));
         // The server is known by name, as it would be from a configuration file.
         let dialect_name = if let Dialect::Responses = dialect { "responses" } else { "chat" };
-        let config = format!("[providers.custom]\nbase_url = \"http://127.0.0.1:1/v1\"\ndialect = \"{dialect_name}\"\n");
+        let config =
+            format!("[providers.custom]\nbase_url = \"http://127.0.0.1:1/v1\"\ndialect = \"{dialect_name}\"\n");
         let folder = shell.home().parent().expect("a parent").join(".config/pixir");
         fs::create_dir_all(&folder).expect("mkdir");
         fs::write(folder.join("config.toml"), config).expect("write");
@@ -299,7 +311,10 @@ fn inspect_prints_what_was_really_sent_at_any_entry() {
             assert_eq!(&inspected["request"], body, "at {seq}");
             assert_eq!(inspected["bytes"], json!(body.to_string().len()));
             let parts = inspected["parts"].as_array().expect("parts").iter();
-            assert_eq!(parts.map(|p| p["bytes"].as_u64().expect("a number")).sum::<u64>(), body.to_string().len() as u64);
+            assert_eq!(
+                parts.map(|p| p["bytes"].as_u64().expect("a number")).sum::<u64>(),
+                body.to_string().len() as u64
+            );
         }
         assert_eq!(shell.run(["inspect", "last", "--seq", "999", "--json"]).error()["code"], "NOT_FOUND");
         assert!(shell.run(["inspect"]).stdout.contains("tool results"));
@@ -346,4 +361,99 @@ fn diagnose_says_what_a_killed_session_needs() {
     let killed = shell.run(["diagnose", "--json"]).document();
     assert!(find(&killed, "last turn").to_string().contains("has no end"), "{killed}");
     assert!(find(&killed, "lock").to_string().contains("nobody"), "{killed}");
+}
+
+#[test]
+fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let exported = shell.aside("old.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);
+    let exported = exported.to_str().expect("text").to_owned();
+    let go_on = |text_of_it: &str| {
+        let server = Server::start(vec![text(text_of_it)]);
+        let mut args = vec!["resume".to_owned(), id.clone(), "more".into(), "--headless".into(), "--json".into()];
+        args.extend(server.flags(Dialect::Chat));
+        done(&shell.run(args));
+    };
+    go_on("longer");
+    let longer = fs::read(&shell.logs()[0]).expect("read");
+    // Away with the longer, back with the old: now there are two of that name, one in the trash.
+    done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
+    done(&shell.run(["sessions", "import", &exported, "--json"]));
+    let refused = shell.run(["sessions", "delete", &id, "--undo", "--json"]);
+    assert_eq!(refused.error()["code"], "WRITE_FAILED", "it would take the other's place");
+    let elsewhere = shell.workspace().join("sub");
+    fs::create_dir(&elsewhere).expect("mkdir");
+    go_on("another way");
+    let mut import = shell.command(["sessions", "import", &exported, "--json"]);
+    let refused = crate::shell::ran(import.current_dir(&elsewhere).output().expect("it runs"));
+    assert_eq!(refused.error()["code"], "WRITE_FAILED", "the id is taken, in another folder");
+    done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
+    assert_eq!(
+        done(&shell.run(["sessions", "list", "--trash", "--json"]))["trash"].as_array().expect("a list").len(),
+        2
+    );
+    // The one that was deleted last comes back first.
+    done(&shell.run(["sessions", "delete", &id, "--undo", "--json"]));
+    assert!(shell.run(["replay", &id]).stdout.contains("another way"));
+    done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
+    let folders = fs::read_dir(shell.home().join("trash")).expect("a folder").flatten();
+    let kept: Vec<Vec<u8>> =
+        folders.map(|f| fs::read(f.path().join(format!("{id}.ndjson"))).expect("its log")).collect();
+    assert!(kept.contains(&longer), "nothing in the trash was replaced");
+}
+
+#[test]
+fn a_session_of_which_nothing_can_be_read_is_not_hidden() {
+    for broken in ["", "\u{1}\u{2}garbage\n", "{\"v\":1"] {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let id = session(&shell);
+        fs::write(&shell.logs()[0], broken).expect("write");
+        let list = done(&shell.run(["sessions", "list", "--json"]));
+        assert_eq!(
+            (&list["sessions"][0]["id"], &list["sessions"][0]["damaged"]),
+            (&json!(id), &json!(true)),
+            "{broken:?}"
+        );
+        assert_eq!(shell.run(["sessions", "verify", &id, "--json"]).code, 1);
+        let resumed = shell.run(["resume", &id, "x", "--headless", "--json"]);
+        assert_eq!(resumed.error()["code"], "CORRUPT_LOG_LINE");
+        let repair = shell.run(["sessions", "repair", &id, "--json"]);
+        assert_eq!(repair.error()["code"], "CORRUPT_LOG_LINE");
+        assert!(repair.error()["remediation"].as_str().expect("a fix").starts_with("pixir sessions delete"));
+        done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
+    }
+}
+
+#[test]
+fn a_lost_first_line_costs_only_what_it_said() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let log = shell.logs()[0].clone();
+    let text = fs::read_to_string(&log).expect("read");
+    fs::write(&log, text.split_once('\n').expect("lines").1).expect("write");
+    assert_eq!(
+        shell.run(["diagnose", "--json"]).document()["next_actions"][0],
+        json!(format!("pixir sessions repair {id} --dry-run"))
+    );
+    done(&shell.run(["sessions", "repair", &id, "--json"]));
+    assert_eq!(entries(&log).len(), text.lines().count(), "a note stands in its place");
+    assert_eq!(shell.run(["diagnose", "--json"]).code, 0);
+    done(&shell.run(["undo", &id, "--json"]));
+    assert_eq!(shell.read("a.txt"), "alpha\n");
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
+    let shell = Shell::new(&[]);
+    let ran = shell.run(["sessions", "rename", "--json"]);
+    assert_eq!((ran.code, &ran.error()["remediation"]), (2, &json!("pixir sessions rename --help")));
+    assert!(ran.error()["error"]["message"].as_str().expect("text").contains("<ID>"), "{}", ran.stderr);
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    session(&shell);
+    for name in ["last", "20261121T203012-0a1b2c", "two\nlines", &"x".repeat(201)] {
+        let ran = shell.run(["sessions", "rename", "last", name, "--json"]);
+        assert_eq!((ran.code, &ran.error()["code"]), (2, &json!("INVALID_ARGS")), "{name}");
+    }
+    assert_eq!(shell.run(["sessions", "rename", "last", "", "--json"]).code, 0);
 }

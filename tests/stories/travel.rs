@@ -361,3 +361,147 @@ proptest! {
         }
     }
 }
+
+// ─── What is the person's stays the person's ───
+
+#[test]
+fn what_was_only_ignored_before_is_not_taken_for_new() {
+    let shell = Shell::new(&[(".gitignore", "data.db\nbuild/\n"), ("data.db", "precious"), ("build/out.o", "object")]);
+    turns(&shell, &["sed -i /data/d .gitignore", "mv build out; cp data.db copy.db; ln copy.db hard.db"]);
+    let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
+    let standing = |path: &str| {
+        let files = plan["plan"]["files"].as_array().expect("files");
+        files.iter().find(|f| f["path"] == path).unwrap_or_else(|| panic!("{path}: {plan}"))["standing"].clone()
+    };
+    assert_eq!((standing("out/out.o"), standing("copy.db")), (json!("impossible"), json!("ready")));
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("out/out.o"), "object");
+    assert!(!shell.workspace().join("copy.db").exists() && !shell.workspace().join("hard.db").exists());
+    done(&shell.run(["undo", "--json", "--turn", "1"]));
+    assert_eq!((shell.read("data.db"), shell.read(".gitignore")), ("precious".into(), "data.db\nbuild/\n".into()));
+}
+
+#[test]
+fn a_command_that_is_cut_off_can_be_undone_too() {
+    let files: Vec<(String, String)> = (0..700).map(|n| (format!("src/f{n}.txt"), format!("{n}\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let shell = Shell::new(&files);
+    let before = tree_of(&shell.workspace());
+    let script = shell.aside("s.json", &commands(&["rm -rf src; echo cut > new.txt; sleep 60"]));
+    let provider = format!("script:{}", script.display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "--deadline", "2", "do it"]);
+    assert_eq!(ran.code, 14, "{}", ran.stderr);
+    assert!(!shell.workspace().join("src").exists());
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(tree_of(&shell.workspace()), before);
+}
+
+#[test]
+fn what_a_person_changed_between_two_turns_is_not_lost_either() {
+    let shell = Shell::new(&[]);
+    let lines = |all: &[&str]| all.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let id = turns(&shell, &["printf 'a\\nb\\nc\\nd\\ne\\nf\\ng\\n' > f"]);
+    shell.write("f", &lines(&["mine", "a", "b", "c", "d", "e", "f", "g"]));
+    let script = shell.aside("more.json", &commands(&["sed -i s/g/G/ f"]));
+    let provider = format!("script:{}", script.display());
+    done(&shell.run(["--provider", &provider, "--headless", "--json", "--write", "resume", &id, "more"]));
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("f"), lines(&["mine", "a", "b", "c", "d", "e", "f", "g"]));
+    // The first turn made the file; it is not as that turn left it.
+    let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
+    assert_eq!(plan["plan"]["files"][0]["standing"], "changed_since", "{plan}");
+    assert_eq!(shell.run(["undo", "--json"]).error()["code"], "FILE_CHANGED");
+    assert!(shell.read("f").starts_with("mine"));
+}
+
+#[test]
+fn a_turn_that_was_undone_in_part_is_the_one_that_is_undone_next() {
+    let shell = Shell::new(&[("x", "x\n"), ("a", "a\n"), ("b", "b\n")]);
+    turns(&shell, &["echo X > x", "echo A > a; echo B > b"]);
+    shell.write("b", "mine\n");
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!((shell.read("a"), shell.read("b"), shell.read("x")), ("a\n".into(), "mine\n".into(), "X\n".into()));
+    done(&shell.run(["undo", "--json", "--changed-since", "overwrite"]));
+    assert_eq!((shell.read("b"), shell.read("x")), ("b\n".into(), "X\n".into()), "the same turn");
+    // What somebody has set back by hand is not in the way of the turn before.
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("x"), "x\n");
+    let left = shell.run(["undo", "--json"]);
+    assert_eq!(left.error()["code"], "NOTHING_TO_DO");
+    assert!(left.error()["error"]["message"].as_str().expect("text").contains("undone already"), "{}", left.stderr);
+    assert_eq!(shell.run(["undo", "--json", "--turn", "99"]).error()["code"], "NOT_FOUND");
+}
+
+#[test]
+fn folders_and_permissions_that_were_there_before_stay() {
+    let shell = Shell::new(&[("deep/down/keep.txt", "k\n")]);
+    fs::create_dir_all(shell.workspace().join("empty/one")).expect("mkdir");
+    turns(
+        &shell,
+        &[
+            "echo 1 > empty/one/f; mkdir -p new/a/b; echo 2 > new/a/b/g; echo 3 > deep/down/h; chmod 755 deep/down/keep.txt",
+        ],
+    );
+    fs::set_permissions(shell.workspace().join("deep/down/keep.txt"), fs::Permissions::from_mode(0o700))
+        .expect("chmod");
+    done(&shell.run(["undo", "--json"]));
+    assert!(shell.workspace().join("empty/one").is_dir(), "it was empty before");
+    assert!(!shell.workspace().join("new").exists(), "it came with the turn");
+    assert_eq!(shell.read("deep/down/keep.txt"), "k\n");
+    assert_eq!(tree_of(&shell.workspace())["deep/down/keep.txt"].1, 0o700, "set by hand since");
+
+    fs::rename(shell.workspace().join("deep"), shell.workspace().join("moved")).expect("rename");
+    turns(&shell, &["echo 9 > moved/down/n"]);
+    fs::rename(shell.workspace().join("moved"), shell.workspace().join("other")).expect("rename");
+    symlink("other", shell.workspace().join("moved")).expect("symlink");
+    assert_eq!(shell.run(["undo", "--json"]).error()["code"], "FILE_CHANGED", "not through a symlink");
+    assert_eq!(shell.read("other/down/n"), "9\n");
+}
+
+#[test]
+fn a_fork_knows_the_turns_that_it_came_with() {
+    let shell = Shell::new(&[("a", "a\n")]);
+    let id = turns(&shell, &["echo A > a", "echo B > b"]);
+    let fork = done(&shell.run(["fork", &id, "--json"]));
+    let forked = fork["session_id"].as_str().expect("an id");
+    let tree = done(&shell.run(["tree", forked, "--json"]));
+    assert_eq!((&tree["turns"][0]["turn"], &tree["turns"][1]["turn"]), (&json!(1), &json!(2)));
+    done(&shell.run(["undo", forked, "--json"]));
+    assert!(!shell.workspace().join("b").exists());
+    done(&shell.run(["undo", forked, "--json"]));
+    assert_eq!(shell.read("a"), "a\n");
+    let script = shell.aside("more.json", &commands(&["echo C > c"]));
+    let provider = format!("script:{}", script.display());
+    done(&shell.run(["--provider", &provider, "--headless", "--json", "--write", "resume", forked, "more"]));
+    let tree = done(&shell.run(["tree", forked, "--json"]));
+    let turns = tree["turns"].as_array().expect("turns");
+    assert_eq!(turns.last().expect("a turn")["turn"], 3, "numbers go on");
+}
+
+#[tokio::test]
+async fn when_files_stay_behind_the_model_is_told_which() {
+    let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
+    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two."), says("I see.")];
+    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    pixir.does("<S-Tab>").await;
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    pixir.does("<C-t><Up><Enter>").await;
+    pixir.does("n").await;
+    pixir.does("what now?<Enter>").await;
+    let log = pixir.log();
+    let told = log.iter().find(|e| e["type"] == "files_restored").expect("it is recorded");
+    assert_eq!((&told["data"]["reason"], &told["data"]["left"][0]["path"]), (&json!("stayed"), &json!("a.txt")));
+    assert!(pixir.screen.screen().contains("stayed as they are"), "{}", pixir.screen.screen());
+}
+
+#[tokio::test]
+async fn letting_everything_run_ends_with_the_sitting() {
+    let mut pixir = Pixir::new(vec![says("One.")], &[]);
+    pixir.does("<S-Tab>").await;
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("· auto"), "{screen}");
+    let mut again = pixir.again(vec![]).await;
+    again.screen.until_idle().await;
+    assert!(again.screen.screen().contains("· ask"), "{}", again.screen.screen());
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Live, Mode, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Entry, Fact, Live, Mode, RestoreReason, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
@@ -467,6 +467,9 @@ pub(crate) fn on_opened(state: &mut State, past: Vec<Arc<Entry>>) -> Vec<Effect>
     rebuild(state)
 }
 
+/// Changes whose diffs are loaded when a Session is opened, the newest; what is older says its numbers.
+const MOST_DIFFS: usize = 40;
+
 /// The path to the head, as cells.
 fn rebuild(state: &mut State) -> Vec<Effect> {
     state.transcript = Transcript::default();
@@ -474,17 +477,18 @@ fn rebuild(state: &mut State) -> Vec<Effect> {
         // Plans, refusals and ends of Turns are shown where their Turn is.
         let belongs = state.history.is_on_path(entry.seq)
             || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
-        if belongs {
+        // What was done to files on the way to another branch is told there.
+        let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
+        if belongs && !leaves {
             state.transcript.record(&entry.fact);
         }
     }
     state.viewport.follow();
-    let last_turn = state.history.turns;
-    let changed = state.history.entries().iter().filter(|e| e.turn == Some(last_turn)).filter_map(|e| match &e.fact {
+    let changed = state.history.path().rev().filter_map(|e| match &e.fact {
         Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(it.call_id.clone())),
         _ => None,
     });
-    changed.collect()
+    changed.take(MOST_DIFFS).collect()
 }
 
 /// Something was recorded, or is happening.
@@ -500,7 +504,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     match &entry.fact {
         Fact::HeadMoved(_) => {
             let effects = rebuild(state);
-            state.say("the conversation goes on from here; what came after is kept in /tree");
+            state.say("it goes on from here; /tree keeps the rest");
             return effects;
         }
         Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),

@@ -46,7 +46,6 @@ pub(super) trait DiskFile: fmt::Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Takes the lock; false when another has it.
     fn try_lock(&self) -> io::Result<bool>;
-    fn unlock(&self) -> io::Result<()>;
     /// The process that has the lock, where that can be known.
     fn holder(&self) -> Option<u32>;
 }
@@ -149,10 +148,6 @@ impl DiskFile for File {
             Err(fs::TryLockError::WouldBlock) => Ok(false),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        File::unlock(self)
     }
 
     fn holder(&self) -> Option<u32> {

@@ -384,15 +384,6 @@ impl DiskFile for SimFile {
         })
     }
 
-    fn unlock(&self) -> io::Result<()> {
-        self.with(|sim| {
-            if sim.inodes[self.inode].locked == Some(self.handle) {
-                sim.inodes[self.inode].locked = None;
-            }
-            Ok(())
-        })
-    }
-
     fn holder(&self) -> Option<u32> {
         None
     }

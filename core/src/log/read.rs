@@ -57,7 +57,7 @@ impl Damage {
                 "line {} of the session log is damaged ({}); the session is open for reading only",
                 self.line, self.reason
             ),
-            format!("pixir sessions repair {id} --dry-run shows what a repair would do"),
+            format!("pixir sessions repair {id} --dry-run"),
         )
         .with("line", self.line)
         .with("log", path.display().to_string())

@@ -10,8 +10,8 @@ use super::{Job, Session, Work};
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan, RestoreReason, SessionFork,
-    SessionId, SessionStarted, SettingsChanged, Severity, Status, Usage,
+    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan,
+    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Status, Usage,
 };
 use crate::history::Settings;
 use crate::input::{Summarize, Wish};
@@ -195,7 +195,7 @@ impl Session {
             return Err(Error::new(
                 Code::NothingToDo,
                 "no file was restored: all are as they should be",
-                "/tree shows the turns",
+                "pixir tree  # or /tree",
             ));
         }
         if restored.changes.is_empty() {

@@ -82,8 +82,8 @@ pub(super) fn replacing(would: &str, ctx: &Context, at: &Inside, after: Vec<u8>)
                 )
             };
             let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
-            let mut change = changes::record(&ctx.blobs, &shown, old, Some((&after, 0)))
-                .map_err(|e| unkept(e.to_string()))?;
+            let mut change =
+                changes::record(&ctx.blobs, &shown, old, Some((&after, 0))).map_err(|e| unkept(e.to_string()))?;
             if before.is_some() && change.before_blob.is_none() {
                 return Err(unkept("it is too large".into()));
             }

@@ -230,11 +230,13 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
     };
     let pin = if node.pinned { "  pinned" } else { "" };
     let tools = format!("{}{}{pin}", count(node.tool_calls, "call"), count(node.files, "change"));
-    let room = columns.saturating_sub(indent.len() + 2 + tools.len());
+    let number = node.turn.map_or(String::new(), |turn| format!("{turn} "));
+    let room = columns.saturating_sub(indent.len() + 2 + tools.len() + number.len());
     let text_style = if node.on_path { theme.fg(theme.text) } else { theme.dim() };
     Line::from(vec![
         Span::raw(indent),
         Span::styled(mark, style),
+        Span::styled(number, theme.dim()),
         Span::styled(first_line(&format!("{label}{}", node.text), room), text_style),
         Span::styled(tools, theme.dim()),
     ])
