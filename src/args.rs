@@ -315,6 +315,14 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         undo: bool,
     },
+    /// Let a session work in this folder from now on, for example after its folder was moved
+    #[command(
+        after_help = "Examples:\n  pixir sessions move 20261121T203012-0a1b2c\n  pixir sessions move ID --workspace ../app --dry-run"
+    )]
+    Move {
+        /// The session: an id, its unique beginning or a name
+        id: String,
+    },
     /// Write a session as Markdown, as one HTML page, or as JSON that loses nothing
     #[command(
         after_help = "Examples:\n  pixir sessions export last > session.md\n  pixir sessions export last --to html --output session.html"

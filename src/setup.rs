@@ -108,7 +108,11 @@ pub(crate) fn here(run: &RunOptions, around: &Surroundings, id: &str) -> Result<
     Err(Error::new(
         Code::SessionNotFound,
         format!("that session works in another folder: {folder}"),
-        format!("pixir resume {} --workspace {folder}", place.id),
+        if Path::new(&folder).is_dir() {
+            format!("pixir resume {} --workspace {folder}", place.id)
+        } else {
+            format!("pixir sessions move {}  # that folder is gone; this one takes its place", place.id)
+        },
     )
     .with("workspace", folder))
 }
@@ -167,6 +171,7 @@ fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Provider
         effort: run.effort.clone(),
         mode: if says_mode { Some(mode(run, config, asker)?) } else { None },
         name: None,
+        workspace: None,
     })
 }
 

@@ -195,9 +195,14 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         new(&temporary, &bytes)?;
         fs::rename(temporary, path)
     };
+    let recorded = Path::new(&document.summary.workspace);
     write().map_err(|e| {
         Error::new(Code::WriteFailed, format!("write the session: {e}"), "check the state folder (pixir doctor)")
     })?;
+    // It works here from now on.
+    if recorded != workspace {
+        store.relocate(&place, workspace)?;
+    }
     Ok(it)
 }
 

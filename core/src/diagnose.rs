@@ -152,7 +152,7 @@ fn look_at_turn(history: &History, id: &str, it: &mut Findings) {
 }
 
 fn look_at_files(history: &History, place: &Place, blobs: &Blobs, it: &mut Findings) {
-    let workspace = Path::new(&history.started.workspace);
+    let workspace = Path::new(&history.settings.workspace);
     if workspace.as_os_str().is_empty() {
         it.warn("workspace", "the line that names it is lost".into(), String::new());
     } else if !workspace.is_dir() {

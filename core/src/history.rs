@@ -129,11 +129,13 @@ pub struct Settings {
     pub mode: Mode,
     /// The Session's name.
     pub name: Option<String>,
+    /// The root that no path may leave.
+    pub workspace: String,
 }
 
 impl Settings {
     fn apply(&mut self, change: &SettingsChanged) {
-        let SettingsChanged { provider, model, effort, mode, name } = change.clone();
+        let SettingsChanged { provider, model, effort, mode, name, workspace } = change.clone();
         if let Some(provider) = provider {
             self.provider = provider;
         }
@@ -148,6 +150,9 @@ impl Settings {
         }
         if let Some(name) = name {
             self.name = Some(name).filter(|n| !n.is_empty());
+        }
+        if let Some(workspace) = workspace {
+            self.workspace = workspace;
         }
     }
 }
@@ -230,6 +235,7 @@ impl History {
                     effort: it.effort.clone(),
                     mode: it.mode,
                     name: None,
+                    workspace: it.workspace.clone(),
                 };
             }
             Fact::SettingsChanged(it) => self.settings.apply(it),

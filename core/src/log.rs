@@ -293,6 +293,11 @@ impl Log {
         Ok(())
     }
 
+    /// The open file has another name now.
+    pub(crate) fn moved(&mut self, to: &Path) {
+        to.clone_into(&mut self.path);
+    }
+
     /// Where the file is, or will be.
     pub fn path(&self) -> &Path {
         &self.path

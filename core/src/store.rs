@@ -12,11 +12,11 @@ use crate::log::Log;
 
 mod gc; // what nothing refers to any more
 mod index; // one line for each Session, rebuilt from the Logs
-mod trash; // deleted, and got back
+mod moves; // to the trash, back, to another workspace
 
 pub use gc::Garbage;
 pub use index::Summary;
-pub use trash::Trashed;
+pub use moves::Trashed;
 
 /// Everything that pixir keeps under its home.
 #[derive(Debug, Clone)]

@@ -215,7 +215,6 @@ impl Workspace {
     }
 
     /// Replaces or makes a file in one step: it holds the old bytes or the new, never anything between.
-
     ///
     /// # Errors
     /// `WRITE_FAILED` when the target is a symlink or no regular file or the disk refuses, `OUTSIDE_WORKSPACE`.

@@ -1,4 +1,4 @@
-//! `pixir sessions`: list, show, rename, delete, export, import, verify, repair.
+//! `pixir sessions`: list, show, rename, delete, move, export, import, verify, repair.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -37,6 +37,7 @@ pub(crate) fn run(command: SessionsCommand, harness: &Harness, dry_run: bool, ou
             let to = to.unwrap_or(whole);
             write_export(harness, &harness.find(&id)?, to, file.as_deref(), no_files, dry_run, output)?;
         }
+        SessionsCommand::Move { id } => relocate(harness, &harness.find(&id)?, dry_run, output)?,
         SessionsCommand::Import { file } => import(harness, &file, dry_run, output)?,
         SessionsCommand::Verify { id, all } => {
             let places = match id {
@@ -260,6 +261,26 @@ fn delete(harness: &Harness, id: &SessionId, yes: bool, dry_run: bool, output: &
     output.either(
         &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": id, "undo_command": undo }),
         &format!("{id} {verb}; {undo} gets it back"),
+    );
+    Ok(())
+}
+
+fn relocate(harness: &Harness, place: &Place, dry_run: bool, output: &Output) -> Result<()> {
+    let folder = harness.workspace();
+    if *place == harness.place(&place.id) {
+        return Err(Error::new(
+            Code::NothingToDo,
+            format!("it works in {} already", folder.display()),
+            "run it in another folder, or with --workspace DIR",
+        ));
+    }
+    if !dry_run {
+        harness.store().relocate(place, folder)?;
+    }
+    let verb = if dry_run { "would work" } else { "works" };
+    output.either(
+        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": place.id, "workspace": folder }),
+        &format!("{} {verb} in {} from now on", place.id, folder.display()),
     );
     Ok(())
 }

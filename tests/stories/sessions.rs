@@ -457,3 +457,33 @@ fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
     }
     assert_eq!(shell.run(["sessions", "rename", "last", "", "--json"]).code, 0);
 }
+
+#[test]
+fn a_session_follows_its_folder_when_that_was_moved_and_an_imported_one_works_where_it_is() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let exported = shell.aside("s.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);
+    let moved = shell.workspace().with_file_name("moved");
+    fs::rename(shell.workspace(), &moved).expect("rename");
+    let there = |args: &[&str]| {
+        let mut command = shell.command(args);
+        crate::shell::ran(command.current_dir(&moved).output().expect("it runs"))
+    };
+    let refused = there(&["resume", &id, "x", "--headless", "--json"]);
+    let fix = refused.error()["remediation"].as_str().expect("a fix").to_owned();
+    assert!(fix.starts_with(&format!("pixir sessions move {id}")), "{fix}");
+    done(&there(&["sessions", "move", &id, "--dry-run", "--json"]));
+    assert_eq!(done(&there(&["sessions", "list", "--json"]))["total"], 0);
+    done(&there(&["sessions", "move", &id, "--json"]));
+    let workspace = moved.canonicalize().expect("a folder").display().to_string();
+    assert_eq!(done(&there(&["sessions", "list", "--json"]))["sessions"][0]["workspace"], json!(workspace));
+    assert_eq!(there(&["diagnose", "--json"]).code, 0);
+    done(&there(&["undo", "--json"]));
+    assert_eq!(fs::read_to_string(moved.join("a.txt")).expect("read"), "alpha\n");
+    assert_eq!(there(&["sessions", "move", &id, "--json"]).error()["code"], "NOTHING_TO_DO");
+
+    done(&there(&["sessions", "delete", &id, "--yes", "--json"]));
+    done(&there(&["sessions", "import", exported.to_str().expect("text"), "--json"]));
+    assert_eq!(done(&there(&["sessions", "list", "--json"]))["sessions"][0]["workspace"], json!(workspace));
+    assert_eq!(done(&there(&["sessions", "verify", &id, "--json"]))["ok"], true);
+}

@@ -219,6 +219,9 @@ pub struct SettingsChanged {
     /// The Session's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The canonical root that it works in from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
 }
 
 /// How a user message came to be delivered.

@@ -71,7 +71,7 @@ pub(super) enum Verdict {
     Proven,
     /// It can be read, and nothing speaks against it but that the line before it is damaged.
     Unproven,
-    /// The same; and lines are missing before it.
+    /// The same; and lines are missing before it, or it stands in the wrong place.
     AfterGap(String),
     /// It was changed, or is no entry.
     Damaged(String),
@@ -392,6 +392,12 @@ impl Reader {
         let follows_chain = follows(Some(self.chain));
         let (follows_claimed, follows_computed) =
             if follows_chain { (false, false) } else { (follows(self.claimed), follows(self.computed)) };
+        // Two lines changed places: the one before was made after this one.
+        let after_this = |it: &mut Suspect| {
+            let open = std::str::from_utf8(&it.bytes).ok().and_then(chain::split).map(|(open, _)| open);
+            it.entry.seq == entry.seq + 1 && open.is_some_and(|o| chain::link(claimed, o.as_bytes()) == it.claimed)
+        };
+        let swapped = if follows_chain { self.suspect.take_if(after_this) } else { None };
         self.settle(Some(Next { follows_claimed, follows_computed, seq: entry.seq }), visit);
 
         let known = self.session.as_ref().or(self.named.as_ref().filter(|_| !follows_chain));
@@ -414,6 +420,12 @@ impl Reader {
                 self.last.clear();
                 self.last.extend_from_slice(bytes);
                 visit(Line { number: self.number, bytes, entry: Some(entry), verdict, whole });
+                if let Some(Suspect { number, bytes, entry, claimed, .. }) = swapped {
+                    self.accept(&entry, claimed);
+                    let verdict = Verdict::AfterGap("it stands before the line that it follows".into());
+                    visit(Line { number, bytes: &bytes, entry: Some(entry), verdict, whole: true });
+                    self.last = bytes;
+                }
             }
             _ if !whole => self.torn(bytes, visit),
             _ => {

@@ -222,8 +222,8 @@ impl Session {
         });
         let id = SessionId::now();
         let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
-        let Settings { provider, model, effort, mode, name } = self.history.settings.clone();
-        let started = SessionStarted { provider, model, effort, mode, ..self.history.started.clone() };
+        let Settings { provider, model, effort, mode, name, workspace } = self.history.settings.clone();
+        let started = SessionStarted { workspace, provider, model, effort, mode, ..self.history.started.clone() };
         log.append(None, started.into())?;
         let named = name.map(|name| format!("{name} (fork)"));
         let first = log.next_seq() + 1 + u64::from(named.is_some());

@@ -83,6 +83,9 @@ impl Summary {
                 if let (Some(provider), Some(model)) = (&it.provider, &it.model) {
                     self.model = format!("{provider}/{model}");
                 }
+                if let Some(workspace) = &it.workspace {
+                    self.workspace.clone_from(workspace);
+                }
                 if let Some(name) = &it.name {
                     self.name = Some(name.clone()).filter(|n| !n.is_empty());
                 }

@@ -1,4 +1,4 @@
-//! Deleted Sessions, which can be got back until the trash is emptied.
+//! Sessions that are moved: to the trash, back from it, or to another workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Place, Store, Summary, failed, make_private, rename_new, write_whole};
 use crate::error::{Code, Error, Result};
-use crate::event::{SessionId, now};
+use crate::event::{SessionId, SettingsChanged, now};
 use crate::log::Log;
 
 const MANIFEST: &str = "manifest.json";
@@ -79,6 +79,24 @@ impl Store {
             .and_then(|()| fs::remove_dir_all(&from))
             .map_err(|e| failed("get the session back from the trash", &e))?;
         Ok(trashed)
+    }
+
+    /// Moves a Session to another workspace, where it works from now on.
+    ///
+    /// # Errors
+    /// `SESSION_LOCKED`, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`, `WRITE_FAILED`.
+    pub fn relocate(&self, place: &Place, workspace: &Path) -> Result<()> {
+        let (mut log, _) = Log::open(&place.log(), place.id.clone())?;
+        let to = self.folder_of(workspace);
+        if to != place.folder {
+            make_private(&to)
+                .and_then(|()| move_all(place, &place.folder, &to))
+                .map_err(|e| failed("move the session", &e))?;
+        }
+        let change = SettingsChanged { workspace: Some(workspace.display().to_string()), ..SettingsChanged::default() };
+        log.moved(&Place::new(&to, place.id.clone()).log());
+        log.append(None, change.into())?;
+        log.sync()
     }
 
     /// What is in the trash, the last deleted first.
