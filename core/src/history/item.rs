@@ -1,0 +1,134 @@
+//! What a model is sent, piece by piece: the entries themselves, and what stands for several of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::event::{BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
+
+/// One piece of what a model is sent: an entry that says it, or what was made of several.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// An entry that is in the Log.
+    Recorded(Arc<Entry>),
+    /// What stands for others, or closes a call that was cut off.
+    Made(Piece<'static>),
+}
+
+/// What an [`Item`] says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece<'a> {
+    /// The person, or something put into the conversation on the person's behalf.
+    User(Cow<'a, str>),
+    /// The model's text.
+    Assistant(Cow<'a, str>),
+    /// The model's thinking, for the same model only.
+    Reasoning {
+        /// The model that thought it.
+        model: Cow<'a, str>,
+        /// The Provider's own item.
+        item: Cow<'a, Value>,
+    },
+    /// A tool that the model called.
+    Call {
+        /// Its id.
+        id: Cow<'a, str>,
+        /// The tool.
+        name: Cow<'a, str>,
+        /// A JSON object, as text.
+        args: Cow<'a, str>,
+    },
+    /// What came of it.
+    Result {
+        /// The call that it answers.
+        id: Cow<'a, str>,
+        /// What the model reads.
+        output: Cow<'a, str>,
+    },
+}
+
+impl Item {
+    /// What the person says, or what is said for them.
+    pub fn user(text: String) -> Item {
+        Item::Made(Piece::User(text.into()))
+    }
+
+    /// What it says.
+    pub fn piece(&self) -> Piece<'_> {
+        match self {
+            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::User(Cow::Borrowed(""))),
+            Item::Made(piece) => piece.reborrow(),
+        }
+    }
+}
+
+impl Piece<'_> {
+    fn reborrow(&self) -> Piece<'_> {
+        match self {
+            Piece::User(text) => Piece::User(Cow::Borrowed(text)),
+            Piece::Assistant(text) => Piece::Assistant(Cow::Borrowed(text)),
+            Piece::Reasoning { model, item } => {
+                Piece::Reasoning { model: Cow::Borrowed(model), item: Cow::Borrowed(item) }
+            }
+            Piece::Call { id, name, args } => {
+                Piece::Call { id: Cow::Borrowed(id), name: Cow::Borrowed(name), args: Cow::Borrowed(args) }
+            }
+            Piece::Result { id, output } => Piece::Result { id: Cow::Borrowed(id), output: Cow::Borrowed(output) },
+        }
+    }
+
+    /// Bytes of text, for estimates.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Piece::User(text) | Piece::Assistant(text) => text.len(),
+            Piece::Reasoning { item, .. } => item.to_string().len(),
+            Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
+            Piece::Result { id, output } => id.len() + output.len(),
+        }
+    }
+}
+
+/// What a model reads of an entry, if anything.
+pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
+    Some(match fact {
+        Fact::UserMessage(it) => Piece::User(Cow::Borrowed(&it.text)),
+        Fact::SkillActivation(it) => {
+            Piece::User(Cow::Owned(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body)))
+        }
+        Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
+        Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
+        Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => Piece::Assistant(Cow::Borrowed(&it.text)),
+        Fact::Reasoning(it) => {
+            Piece::Reasoning { model: Cow::Borrowed(&it.model), item: Cow::Borrowed(it.item.as_ref()?) }
+        }
+        Fact::ToolCall(it) => Piece::Call {
+            id: Cow::Borrowed(&it.call_id),
+            name: Cow::Borrowed(&it.name),
+            args: Cow::Owned(it.args.to_string()),
+        },
+        Fact::ToolResult(it) => Piece::Result { id: Cow::Borrowed(&it.call_id), output: Cow::Borrowed(&it.output) },
+        _ => return None,
+    })
+}
+
+fn branch_text(it: &BranchSummary) -> String {
+    format!("<summary of=\"a branch of this conversation that was left\">\n{}\n</summary>", it.summary)
+}
+
+fn restored_text(it: &FilesRestored) -> Option<String> {
+    let what = match it.reason {
+        RestoreReason::Undo => "took back the changes that you made to these files",
+        RestoreReason::Redo => "brought back the changes to these files that had been taken back",
+        RestoreReason::Rewind => return None,
+        RestoreReason::Stayed => {
+            let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
+            return Some(format!(
+                "<note>The person went back to here in the conversation; these files are not as you know them from it: {}. Read them before you rely on them.</note>",
+                paths.join(", ")
+            ));
+        }
+    };
+    let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+    Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
+}
