@@ -15,7 +15,6 @@ use crate::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Live, PermissionDecision, Plan, PlanUpdated, ProviderUsage, Reasoning,
     Rule, SessionId, Status, ToolCall, TurnStatus, Verdict,
 };
-use crate::history::Piece;
 use crate::input::Decision;
 use crate::permissions::{Action, Judgement};
 use crate::present::Overflow;
@@ -421,11 +420,7 @@ fn decided(
 
 /// A Provider may use an id twice; results find their calls by it, so each is made its own.
 fn unique(request: &Request, calls: Vec<CallRequest>) -> Vec<CallRequest> {
-    let mut seen: HashSet<String> = request
-        .items
-        .iter()
-        .filter_map(|item| if let Piece::Call { id, .. } = item.piece() { Some(id.into_owned()) } else { None })
-        .collect();
+    let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
     calls
         .into_iter()
         .map(|mut call| {

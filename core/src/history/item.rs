@@ -54,6 +54,18 @@ impl Item {
         Item::Made(Piece::User(text.into()))
     }
 
+    /// The id, when it is a call.
+    pub fn call_id(&self) -> Option<&str> {
+        match self {
+            Item::Recorded(entry) => match &entry.fact {
+                Fact::ToolCall(it) => Some(&it.call_id),
+                _ => None,
+            },
+            Item::Made(Piece::Call { id, .. }) => Some(id),
+            Item::Made(_) => None,
+        }
+    }
+
     /// What it says.
     pub fn piece(&self) -> Piece<'_> {
         match self {
