@@ -153,7 +153,8 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
     check(&bytes, &place.id, &bad)?;
     // An id is one Session, in whichever workspace.
     if let Some(there) = store.places().into_iter().find(|other| other.id == place.id) {
-        if fs::read(there.log()).is_ok_and(|there| there == bytes) {
+        // It may have gone on since.
+        if fs::read(there.log()).is_ok_and(|there| there.starts_with(&bytes)) {
             it.already_there = true;
         } else {
             return Err(Error::new(
@@ -163,11 +164,17 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
             ));
         }
     }
-    if dry_run || it.already_there {
+    if dry_run {
+        return Ok(it);
+    }
+    // Versions that were lost come back also where the Session itself is there.
+    blobs.iter().try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop)).map_err(|e| {
+        Error::new(Code::WriteFailed, format!("write a file version: {e}"), "check the state folder (pixir doctor)")
+    })?;
+    if it.already_there {
         return Ok(it);
     }
     let write = || -> std::io::Result<()> {
-        blobs.iter().try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop))?;
         let private = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let new = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;

@@ -20,6 +20,7 @@ mod read; // line by line, each judged
 mod repair; // a damaged Log made whole
 
 use chain::Chain;
+pub(crate) use disk::rename_new;
 use disk::{Disk, DiskFile, RealDisk, append_all};
 pub use read::{Contents, Damage, Position, read, read_on};
 pub use repair::{Repair, repair};

@@ -109,6 +109,13 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     }
 }
 
+/// Files of this Turn that an undo has left as they are.
+pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
+    let restored = entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(it) } else { None });
+    let of_turn = restored.filter(|it| it.reason == RestoreReason::Undo && it.of_turn == Some(turn));
+    of_turn.flat_map(|it| it.left.iter().map(|left| left.path.as_str())).collect()
+}
+
 /// Takes back what a Turn changed.
 ///
 /// # Errors
@@ -176,7 +183,9 @@ impl Done {
                         it.undone.push(entry.seq);
                     }
                     (RestoreReason::Redo, Some(turn)) => {
-                        it.undone.pop();
+                        if restored.left.is_empty() {
+                            it.undone.pop();
+                        }
                         it.applied.retain(|t| *t != turn);
                         it.applied.push(turn);
                     }
@@ -195,6 +204,8 @@ type Bytes<'a> = (&'a [u8], Option<u32>);
 /// A file with everything that is needed to restore it.
 struct Found {
     path: String,
+    /// The name of the bytes that it should have.
+    wanted_blob: Option<String>,
     new_folders: u32,
     current: Option<Contents>,
     left: Option<Option<Vec<u8>>>,
@@ -237,13 +248,29 @@ impl Aim {
             changes: Vec::new(),
             left: Vec::new(),
         };
+        let choice_for = |file: &Found| wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
+        // What does not come back may have been moved: then nothing else with its bytes goes.
+        let missing: Vec<(&str, &str)> = found
+            .iter()
+            .filter(|file| file.standing != Standing::AlreadyThere && file.outcome(choice_for(file)).is_err())
+            .filter_map(|file| Some((file.wanted_blob.as_deref()?, file.path.as_str())))
+            .collect();
+        let last_copy_of = |file: &Found| {
+            let bytes = &file.current.as_ref()?.bytes;
+            let name = if missing.is_empty() { return None } else { blobs::name_of(bytes) };
+            missing.iter().find(|(blob, _)| *blob == name).map(|(_, path)| *path)
+        };
         let mut writes = Vec::new();
         // What is to go goes first: a folder may be in a file's way, or a file in a folder's. The last path goes first,
         // so that folders are empty when their turn comes.
         for file in found.iter().rev().filter(|file| file.standing != Standing::AlreadyThere) {
-            let choice = wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
-            match file.outcome(choice) {
+            match file.outcome(choice_for(file)) {
                 Ok(Some(target)) => writes.push((file, target)),
+                Ok(None) if last_copy_of(file).is_some() => {
+                    let of = last_copy_of(file).unwrap_or_default();
+                    let why = format!("it has the bytes of {of}, which does not come back");
+                    it.left.push(LeftFile { path: file.path.clone(), why });
+                }
                 Ok(None) => match restore_one(file, None, workspace, blobs) {
                     Ok(change) => it.changes.push(change),
                     Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
@@ -285,6 +312,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     };
     let mut it = Found {
         path: path.to_owned(),
+        wanted_blob: if let Version::Known { blob, .. } = wanted { Some(blob.clone()) } else { None },
         new_folders: file.new_folders(),
         current: None,
         left: None,

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::blobs::Blobs;
 use crate::changes;
 use crate::event::{ChangeKind, FileChange};
+use crate::tools::Cancel;
 use crate::workspace::Workspace;
 
 /// More files than this are not watched.
@@ -19,6 +20,8 @@ const MAX_FILES: usize = 20_000;
 const MAX_KEPT: u64 = 4 << 20;
 /// The most that is kept beforehand in all, bytes before compression.
 const MAX_KEPT_TOTAL: u64 = 256 << 20;
+/// Bytes of the pack that may be of no use before it is begun anew.
+const SLACK: u64 = 64 << 20;
 /// File times are coarse: what was changed so shortly before it was looked at may change again unseen.
 const COARSE: Duration = Duration::from_millis(50);
 
@@ -47,8 +50,12 @@ struct Seen {
     cut: bool,
     /// When it was looked at.
     looked: Option<SystemTime>,
+    /// Names of what is neither a file nor a folder.
+    others: HashSet<PathBuf>,
     pack: Option<File>,
     end: u64,
+    /// Bytes of the pack that are still needed, and what they are unpacked.
+    live: u64,
     total: u64,
 }
 
@@ -74,55 +81,36 @@ struct SeenFile {
 
 impl Shadow {
     /// Looks at the workspace before a command runs, and keeps the bytes of what is new or has changed. Work per call follows that.
-    pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) {
+    pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &Cancel) {
         let mut seen = lock(&self.seen);
         seen.looked = Some(file_clock());
+        seen.tidy();
         let now = list(workspace.root());
-        (seen.cut, seen.folders) = (now.cut, now.folders);
+        (seen.cut, seen.folders, seen.others) = (now.cut, now.folders, now.others);
         let mut before = std::mem::take(&mut seen.files);
         for (path, mut file) in now.files {
             match before.remove(&path) {
-                Some(old) if old.stamp == file.stamp && !old.fresh => file = old,
-                _ => file.kept = seen.keep(workspace, blobs, &path, &file),
+                Some(old) if old.stamp == file.stamp && !old.fresh && old.kept.is_some() => file = old,
+                old => {
+                    seen.forget(old);
+                    file.kept = seen.keep(workspace, blobs, &path, &file);
+                }
             }
             seen.files.insert(path, file);
         }
-        *lock(&self.running) = Some(call_id.to_owned());
+        before.into_values().for_each(|old| seen.forget(Some(old)));
+        // When nobody waits for it any more, no command follows.
+        if !cancel.is_cancelled() {
+            *lock(&self.running) = Some(call_id.to_owned());
+        }
     }
 
-    /// What the command changed.
-    pub(crate) fn changes(&self, workspace: &Workspace, blobs: &Blobs) -> Found {
-        *lock(&self.running) = None;
+    /// What the command changed. It is noted before anyone hears of it.
+    pub(crate) fn changes(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
         let mut seen = lock(&self.seen);
-        let now = list(workspace.root());
-        let mut found = Found::default();
-        if now.cut || seen.cut {
-            found.notes.push("this workspace has too many files to watch; not every change of this command is known");
-        }
-        let inodes: HashSet<u64> = seen.files.values().map(|file| file.stamp.inode).collect();
-        let touched = now
-            .files
-            .iter()
-            .filter(|(path, file)| seen.files.get(*path).is_none_or(|old| old.stamp != file.stamp || old.fresh));
-        let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
-        // What is not found may also be ignored now, or beyond the bound; only what is really gone was deleted.
-        let gone: Vec<PathBuf> = seen
-            .files
-            .keys()
-            .filter(|path| !now.files.contains_key(*path) && is_gone(&workspace.root().join(path)))
-            .cloned()
-            .collect();
-        if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
-            found.notes.push("a file whose name is no text was changed; that cannot be undone");
-        }
-        for (path, file) in touched {
-            let is_new = seen.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
-            let is_known = is_new || inodes.contains(&file.stamp.inode);
-            found.changes.extend(seen.change(workspace, blobs, &path, Some(file), is_known));
-        }
-        for path in gone {
-            found.changes.extend(seen.change(workspace, blobs, &path, None, true));
-        }
+        let found = seen.compare(workspace, blobs);
+        lock(&self.made).extend(found.changes.iter().map(|change| (call_id.to_owned(), change.clone())));
+        *lock(&self.running) = None;
         found
     }
 
@@ -136,14 +124,14 @@ impl Shadow {
         lock(&self.made).retain(|(id, _)| id != call_id);
     }
 
-    /// What calls that were cut off have changed. Waits for a write that is being done.
+    /// What calls without a recorded result have changed. Waits for a write or a look that is being done.
     pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
-        let mut all = std::mem::take(&mut *lock(&self.made));
-        let running = lock(&self.running).take();
+        drop(lock(&self.seen));
+        let running = lock(&self.running).clone();
         if let Some(call_id) = running {
-            all.extend(self.changes(workspace, blobs).changes.into_iter().map(|change| (call_id.clone(), change)));
+            self.changes(&call_id, workspace, blobs);
         }
-        all
+        lock(&self.made).clone()
     }
 }
 
@@ -164,6 +152,74 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Seen {
+    /// Everything that is different since it was looked at.
+    fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> Found {
+        let now = list(workspace.root());
+        let mut found = Found::default();
+        let cut = now.cut || self.cut;
+        if cut {
+            found.notes.push("this workspace has too many files to watch; not every change of this command is known");
+        }
+        let last = self.files.last_key_value().map(|(path, _)| path.clone());
+        // What came into sight behind the last one was there before, and is not known.
+        let in_sight = |path: &PathBuf| !self.cut || last.as_ref().is_none_or(|last| path <= last);
+        let touched = now.files.iter().filter(|(path, file)| match self.files.get(*path) {
+            Some(old) => old.stamp != file.stamp || old.fresh,
+            None => in_sight(path),
+        });
+        let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
+        // What is not found may also be ignored now, or beyond the bound; only what is really gone was deleted.
+        let gone: Vec<PathBuf> = self
+            .files
+            .keys()
+            .filter(|path| !now.files.contains_key(*path) && is_gone(workspace.root(), path))
+            .cloned()
+            .collect();
+        if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
+            found.notes.push("a file whose name is no text was changed; that cannot be undone");
+        }
+        // With other rules for what is ignored, what comes into sight may have been there all the time.
+        let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
+        let is_changed = |path: &Path, file: &SeenFile| {
+            self.files.get(path).is_some_and(|old| {
+                let same = || Some(workspace.locate(path.to_str()?).and_then(|at| workspace.read(&at)).ok()?.bytes);
+                old.stamp != file.stamp || self.kept(old) != same()
+            })
+        };
+        let rules_changed = gone.iter().any(|path| is_rules(path))
+            || touched.iter().any(|(path, file)| is_rules(path) && is_changed(path, file));
+        // The number of a file that is gone may be given to a new one; the time when it was made tells them apart.
+        let known: HashSet<(u64, SystemTime)> =
+            self.files.values().filter_map(|file| Some((file.stamp.inode, file.born?))).collect();
+        for (path, file) in touched {
+            let was_made = self.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
+            let was_moved = file.born.is_some_and(|born| known.contains(&(file.stamp.inode, born)));
+            let was_there = self.others.contains(&path) || rules_changed || cut;
+            let is_known = was_moved || (was_made && !was_there);
+            found.changes.extend(self.change(workspace, blobs, &path, Some(file), is_known));
+        }
+        for path in gone {
+            found.changes.extend(self.change(workspace, blobs, &path, None, true));
+        }
+        found
+    }
+
+    /// These bytes are not needed any more.
+    fn forget(&mut self, old: Option<SeenFile>) {
+        if let Some(SeenFile { stamp, kept: Some((_, len)), .. }) = old {
+            self.total -= stamp.size.min(self.total);
+            self.live -= (len as u64).min(self.live);
+        }
+    }
+
+    /// Begins a new pack when most of the old one is not needed any more; what is there is kept again.
+    fn tidy(&mut self) {
+        if self.end > 2 * self.live + SLACK {
+            (self.pack, self.end, self.live, self.total) = (None, 0, 0, 0);
+            self.files.values_mut().for_each(|file| file.kept = None);
+        }
+    }
+
     fn keep(&mut self, workspace: &Workspace, blobs: &Blobs, path: &Path, file: &SeenFile) -> Option<(u64, usize)> {
         if file.stamp.size > MAX_KEPT || self.total + file.stamp.size > MAX_KEPT_TOTAL {
             return None;
@@ -180,7 +236,8 @@ impl Seen {
             }
             let place = (self.end, packed.len());
             self.end += packed.len() as u64;
-            self.total += bytes.len() as u64;
+            self.live += packed.len() as u64;
+            self.total += file.stamp.size;
             Ok(place)
         };
         write().ok()
@@ -205,6 +262,7 @@ impl Seen {
         let shown = path.to_str()?;
         let old = self.files.remove(path);
         let before = old.and_then(|old| self.kept(&old));
+        self.forget(old);
         let after = now.map(|_| workspace.locate(shown).and_then(|at| workspace.read(&at)).ok());
         if let Some(file) = now {
             let kept = self.keep(workspace, blobs, path, &file);
@@ -245,10 +303,12 @@ impl Seen {
     }
 }
 
-/// No file is there any more; what took its place, a symlink or a folder, is not watched.
-fn is_gone(path: &Path) -> bool {
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) => !metadata.is_file(),
+/// No file is there any more; what took its place or its folder's, a symlink or something else, is not watched.
+fn is_gone(root: &Path, path: &Path) -> bool {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let is_link = |folder: &Path| std::fs::symlink_metadata(root.join(folder)).is_ok_and(|m| m.is_symlink());
+    match std::fs::symlink_metadata(root.join(path)) {
+        Ok(metadata) => !metadata.is_file() || above.into_iter().any(is_link),
         Err(e) => matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
 }
@@ -257,6 +317,7 @@ fn is_gone(path: &Path) -> bool {
 struct Listed {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
+    others: HashSet<PathBuf>,
     /// There was more than is watched.
     cut: bool,
 }
@@ -264,7 +325,7 @@ struct Listed {
 /// Every file and folder of the workspace that is not ignored.
 fn list(root: &Path) -> Listed {
     let now = SystemTime::now();
-    let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), cut: false };
+    let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), others: HashSet::new(), cut: false };
     for entry in crate::tools::walk(root).flatten() {
         let Ok(path) = entry.path().strip_prefix(root) else { continue };
         if entry.file_type().is_some_and(|t| t.is_dir()) {
@@ -276,6 +337,8 @@ fn list(root: &Path) -> Listed {
             }
             let Ok(metadata) = entry.metadata() else { continue };
             listed.files.insert(path.to_owned(), seen(&metadata, now));
+        } else {
+            listed.others.insert(path.to_owned());
         }
     }
     listed

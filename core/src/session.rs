@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, FileChange, Label, Live, SessionId, SettingsChanged,
-    Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Entry, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity,
+    Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::History;
 use crate::input::{Decision, Input};
@@ -144,7 +144,8 @@ impl Session {
         let outbox = Arc::<Outbox>::default();
         self.watchers.retain(|it| Arc::strong_count(it) > 1);
         self.watchers.push(Arc::clone(&outbox));
-        let watch = Watch::new(self.history.entries().to_vec(), outbox);
+        let read_only = matches!(self.pen, Pen::ReadsOnly(_));
+        let watch = Watch::new(self.history.entries().to_vec(), read_only, outbox);
         if let Pen::ReadsOnly(why) = &self.pen {
             let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
             self.notice(Severity::Warning, code, message);
@@ -172,8 +173,8 @@ impl Session {
                 self.publish_queue();
                 Ok(())
             }
-            Input::Prompt { text } => self.begin_turn(text, Delivery::Prompt),
-            Input::FollowUp { text } | Input::Steer { text } => self.begin_turn(text, Delivery::Prompt),
+            Input::Prompt { text } => self.begin_turn(text, Delivery::Prompt).await,
+            Input::FollowUp { text } | Input::Steer { text } => self.begin_turn(text, Delivery::Prompt).await,
             Input::Dequeue => {
                 self.clear_queue();
                 Ok(())
@@ -196,7 +197,7 @@ impl Session {
             Input::Undo { turn, wish } => self.undo(turn, &wish).await,
             Input::Redo { wish } => self.redo(&wish).await,
             Input::Fork { seq } => self.fork(seq),
-            Input::ActivateSkill { name, args } => self.activate_skill(&name, args),
+            Input::ActivateSkill { name, args } => self.activate_skill(&name, args).await,
         };
         if let Err(error) = outcome {
             self.publish(Event::Live(Live::Refused(error.body())));
@@ -234,10 +235,10 @@ impl Session {
         self.record(None, plan.into())
     }
 
-    fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
+    async fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
         let activation = skills::activate(&self.surface.skills(), name, &args)?;
         self.record(None, activation.into())?;
-        if args.is_empty() { Ok(()) } else { self.begin_turn(args, Delivery::Prompt) }
+        if args.is_empty() { Ok(()) } else { self.begin_turn(args, Delivery::Prompt).await }
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
@@ -257,8 +258,8 @@ impl Session {
 
     // ─── The Turn ───
 
-    fn begin_turn(&mut self, text: String, delivery: Delivery) -> Result<()> {
-        self.close_open_turn()?;
+    async fn begin_turn(&mut self, text: String, delivery: Delivery) -> Result<()> {
+        self.close_open_turn().await?;
         let number = self.history.turns + 1;
         self.record(Some(number), UserMessage { text, delivery }.into())?;
         let (report, reports) = mpsc::unbounded_channel();
@@ -280,8 +281,11 @@ impl Session {
         Ok(())
     }
 
-    fn close_open_turn(&mut self) -> Result<()> {
+    async fn close_open_turn(&mut self) -> Result<()> {
         let turn = Some(self.history.turns).filter(|n| *n > 0);
+        for fact in self.results_cut_off().await {
+            self.record(turn, fact)?;
+        }
         for fact in self.history.repairs() {
             self.record(turn, fact)?;
         }
@@ -365,7 +369,6 @@ impl Session {
             (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
             (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
-            (Fact::ToolResult(it), Some(_)) => self.surface.shadow.recorded(&it.call_id),
             _ => {}
         }
         match self.record(turn, fact) {
@@ -415,15 +418,15 @@ impl Session {
             self.publish(Event::Live(Live::Refused(error.body())));
         }
         self.set_status(Status::Idle);
-        self.begin_next();
+        self.begin_next().await;
     }
 
     /// What came too late to join the work that has ended starts the next Turn.
-    fn begin_next(&mut self) {
+    async fn begin_next(&mut self) {
         let next = self.steer.pop_front().or_else(|| self.follow_up.pop_front());
         if let Some(text) = next {
             self.publish_queue();
-            if let Err(error) = self.begin_turn(text, Delivery::FollowUp) {
+            if let Err(error) = self.begin_turn(text, Delivery::FollowUp).await {
                 self.publish(Event::Live(Live::Refused(error.body())));
             }
         }
@@ -439,12 +442,7 @@ impl Session {
         if !draft.is_empty() {
             facts.push(AssistantMessage { text: draft, partial: true }.into());
         }
-        let orphans = self.history.orphans().to_vec();
-        let cut_off = if orphans.is_empty() { Vec::new() } else { self.changes_cut_off().await };
-        facts.extend(orphans.iter().map(|id| {
-            let changes = cut_off.iter().filter(|(of, _)| of == id).map(|(_, change)| change.clone()).collect();
-            Fact::from(ToolResult { changes, ..History::orphan_result(id) })
-        }));
+        facts.extend(self.results_cut_off().await);
         facts.push(
             TurnEnded {
                 status: outcome.status,
@@ -464,11 +462,20 @@ impl Session {
         }
     }
 
-    /// What calls that were cut off have changed in files, so that it can be undone like everything else.
-    async fn changes_cut_off(&self) -> Vec<(String, FileChange)> {
+    /// Results of calls that were cut off, with what they have changed in files, so that it can be undone like everything else.
+    async fn results_cut_off(&self) -> Vec<Fact> {
+        let orphans = self.history.orphans().to_vec();
+        if orphans.is_empty() {
+            return Vec::new();
+        }
         let surface = self.surface.clone();
         let look = move || surface.shadow.unrecorded(&surface.workspace, &surface.blobs);
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        let made = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        let result = |id: String| {
+            let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();
+            Fact::from(ToolResult { changes, ..History::orphan_result(&id) })
+        };
+        orphans.into_iter().map(result).collect()
     }
 
     /// The Log cannot be written: the Turn stops where it is, and what was shown stays on the screen.
@@ -501,6 +508,9 @@ impl Session {
         {
             log.take_back();
             return Err(e);
+        }
+        if let Fact::ToolResult(it) = &entry.fact {
+            self.surface.shadow.recorded(&it.call_id);
         }
         self.indexed.summary.take(&entry);
         self.history.append(Arc::clone(&entry));

@@ -257,12 +257,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Moves a file or a folder to a name that must not be taken.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
-}
-
 fn failed(what: &str, e: &io::Error) -> Error {
     Error::new(Code::WriteFailed, format!("{what}: {e}"), "check the state folder (pixir doctor shows where it is)")
 }

@@ -12,12 +12,14 @@ use crate::event::{Entry, Event, Live};
 pub struct Watch {
     /// What was recorded before the watch began.
     pub past: Vec<Arc<Entry>>,
+    /// Nothing can be recorded in this Session, here.
+    pub read_only: bool,
     outbox: Arc<Outbox>,
 }
 
 impl Watch {
-    pub(crate) fn new(past: Vec<Arc<Entry>>, outbox: Arc<Outbox>) -> Watch {
-        Watch { past, outbox }
+    pub(crate) fn new(past: Vec<Arc<Entry>>, read_only: bool, outbox: Arc<Outbox>) -> Watch {
+        Watch { past, read_only, outbox }
     }
 
     /// The next event; `None` when the Session has closed.

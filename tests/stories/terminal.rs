@@ -270,3 +270,59 @@ fn what_waited_for_a_turn_that_was_killed_is_a_draft_again() {
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }
+
+#[test]
+fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() {
+    let shell = Shell::new(&[]);
+    let server =
+        Server::start(vec![call("c1", "bash", json!({"command": "echo made > made.txt; trap '' TERM; sleep 4321"}))]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::start(&shell, &args, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while shell.read("made.txt") != "made\n" {
+        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+    let log = shell.logs().remove(0);
+    terminal.send("/new\r");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    assert!(!is_running("sleep 4321"));
+    let entries = crate::shell::entries(&log);
+    assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
+    let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");
+    assert_eq!(result["data"]["changes"][0]["path"], "made.txt", "what it did until then can be undone");
+}
+
+#[test]
+fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One.")]);
+    let mut writer = start(&shell, &server, Dialect::Chat, 80, 24);
+    writer.wait_for("Ask pixir");
+    writer.send("go\r");
+    writer.wait_for("One.");
+    writer.send("half a thought");
+    wait_until_kept(&shell, "half a thought");
+    let mut viewer = Terminal::start(&shell, &["resume", "--last", "--read-only"], 80, 24);
+    viewer.wait_for("One.");
+    viewer.wait_for("reading only");
+    viewer.send("\x03\x03\x03");
+    viewer.end().assert_sane();
+    wait_until_kept(&shell, "half a thought");
+    let mut second = start(&shell, &server, Dialect::Chat, 80, 24);
+    second.wait_for("Ask pixir");
+    second.send("/resume\r");
+    second.wait_for("go");
+    second.send("\r");
+    let screen = second.wait_for("being written by process");
+    assert!(screen.contains(&writer.process().to_string()), "{screen}");
+    second.send("\x03\x03\x03");
+    second.end().assert_sane();
+    writer.send("\x03\x03\x03");
+    writer.end().assert_sane();
+}

@@ -505,3 +505,79 @@ async fn letting_everything_run_ends_with_the_sitting() {
     again.screen.until_idle().await;
     assert!(again.screen.screen().contains("· ask"), "{}", again.screen.screen());
 }
+
+#[test]
+fn what_a_command_only_moved_or_brought_into_sight_is_not_lost_by_undoing_it() {
+    // A folder gives its place to a symlink to where it went.
+    let shell = Shell::new(&[("src/a", "a\n"), ("src/b", "b\n")]);
+    turns(&shell, &["mv src lib && ln -s lib src"]);
+    let ran = shell.run(["undo", "--json"]);
+    assert_eq!((ran.code, &ran.error()["code"]), (1, &json!("FILE_CHANGED")), "{}", ran.stdout);
+    assert_eq!((shell.read("lib/a"), shell.read("lib/b")), ("a\n".into(), "b\n".into()));
+    fs::remove_file(shell.workspace().join("src")).expect("remove");
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!((shell.read("src/a"), shell.workspace().join("lib").exists()), ("a\n".into(), false));
+
+    // What is ignored is not ignored any more, and is made anew.
+    let shell = Shell::new(&[(".gitignore", "local.env\n"), ("local.env", "secret\n"), ("target.txt", "t\n")]);
+    symlink("target.txt", shell.workspace().join("link")).expect("symlink");
+    turns(&shell, &["rm .gitignore; sed -i s/secret/public/ local.env", "sed -i s/t/T/ link"]);
+    done(&shell.run(["undo", "--json", "--turn", "1"]));
+    assert_eq!((shell.read("local.env"), shell.read(".gitignore")), ("public\n".into(), "local.env\n".into()));
+    shell.run(["undo", "--json", "--turn", "2"]);
+    assert_eq!(shell.read("link"), "T\n");
+}
+
+#[test]
+fn what_cannot_be_undone_is_not_in_the_way_of_what_can() {
+    let shell = Shell::new(&[("x", "x\n")]);
+    fs::write(shell.workspace().join("big"), vec![b'z'; 5 << 20]).expect("write");
+    turns(&shell, &["echo X > x", "echo more >> big; echo b > b"]);
+    let first = done(&shell.run(["undo", "--json"]));
+    assert_eq!(first["restored"]["left"][0]["path"], "big");
+    assert!(!shell.workspace().join("b").exists());
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(shell.read("x"), "x\n");
+
+    // A redo that could not do everything is still there.
+    shell.write("x", "mine\n");
+    assert_eq!(shell.run(["redo", "--json"]).error()["code"], "FILE_CHANGED");
+    shell.write("x", "x\n");
+    done(&shell.run(["redo", "--json"]));
+    assert_eq!(shell.read("x"), "X\n");
+}
+
+#[test]
+fn a_file_that_is_written_again_and_again_can_always_be_undone() {
+    let shell = Shell::new(&[]);
+    fs::write(shell.workspace().join("big"), vec![b'z'; 3 << 20]).expect("write");
+    let steps: Vec<Value> = (0..100)
+        .map(|n| json!({ "text": "", "calls": [ { "name": "bash", "args": { "command": format!("echo {n} >> big") } } ] }))
+        .chain([json!({ "text": "Done." })])
+        .collect();
+    let script = shell.aside("s.json", &json!({ "steps": steps }).to_string());
+    let provider = format!("script:{}", script.display());
+    done(&shell.run(["--provider", &provider, "--headless", "--json", "--write", "do it"]));
+    let log = entries(&shell.logs()[0]);
+    let changes = log.iter().filter(|e| e["type"] == "tool_result").map(|e| &e["data"]["changes"][0]);
+    assert!(changes.clone().count() == 100 && changes.clone().all(|change| change["before_blob"].is_string()));
+    done(&shell.run(["undo", "--json"]));
+    assert_eq!(fs::metadata(shell.workspace().join("big")).expect("it is there").len(), 3 << 20);
+}
+
+#[tokio::test]
+async fn a_move_that_was_refused_can_be_asked_for_again() {
+    let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
+    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two.")];
+    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    pixir.does("<S-Tab>").await;
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    pixir.does("<C-t><Up><Enter>").await;
+    fs::write(pixir.path("a.txt"), "saved meanwhile\n").expect("write");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("changed since"), "{screen}");
+    pixir.does("o<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "one\n");
+    assert!(!pixir.screen.screen().contains("Two."), "{}", pixir.screen.screen());
+}

@@ -122,6 +122,9 @@ pub(crate) struct App {
     failed: Option<Error>,
     /// What was kept beside the Log last.
     kept: Kept,
+    read_only: bool,
+    /// Sessions that were left, and may not have closed yet.
+    leaving: Vec<Handle>,
     done: bool,
 }
 
@@ -158,6 +161,8 @@ impl App {
             opening: 0,
             failed: None,
             kept: Kept::default(),
+            read_only: false,
+            leaving: Vec::new(),
             done: false,
         };
         let connect = launch.connect;
@@ -214,12 +219,12 @@ impl App {
 
     /// What the person would miss after a crash has changed since it was kept.
     pub(crate) fn has_news_to_keep(&self) -> bool {
-        self.state.session.is_some() && Kept::of(&self.state) != self.kept
+        self.state.session.is_some() && !self.read_only && Kept::of(&self.state) != self.kept
     }
 
     /// Keeps the draft and where the person reads, beside the Log. It is a small file, written in one step.
     pub(crate) fn keep(&mut self) {
-        let (Some(harness), Some(id)) = (&self.harness, &self.state.session) else { return };
+        let (Some(harness), Some(id), false) = (&self.harness, &self.state.session, self.read_only) else { return };
         let kept = Kept::of(&self.state);
         if kept != self.kept {
             if let Err(e) = harness.place(id).keep_presenter_state(&kept.to_text()) {
@@ -243,6 +248,7 @@ impl App {
         let Some(harness) = self.harness.clone() else { return };
         self.keep();
         let before = self.handle.take();
+        self.leaving.extend(before.clone());
         self.watch = None;
         let again = self.state.session.clone();
         self.state.clear_session();
@@ -254,7 +260,8 @@ impl App {
                 before.close().await;
             }
             let (opened, instead) = match (open(&harness), again) {
-                (Err(error), Some(id)) => (harness.resume(&id), Some(error)),
+                // One in which nothing was said is gone when it is closed.
+                (Err(error), Some(id)) => (harness.resume(&id).or_else(|_| harness.start()), Some(error)),
                 (opened, _) => (opened, None),
             };
             match opened {
@@ -322,12 +329,15 @@ impl App {
             },
             // Another was asked for meanwhile.
             News::Opened { number, handle, .. } if number != self.opening => {
+                self.leaving.push(handle.clone());
                 tokio::spawn(async move { handle.close().await });
             }
             News::Opened { handle, mut watch, instead, kept, .. } => {
                 self.state.session = Some(handle.id().clone());
                 let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));
-                if let Some(text) = kept {
+                self.read_only = watch.read_only;
+                // Who only looks leaves the draft to whoever writes.
+                if let Some(text) = kept.filter(|_| !self.read_only) {
                     Kept::restore(&text, &mut self.state);
                 }
                 // Under this Session nothing is kept yet of what is on the screen now.
@@ -463,6 +473,10 @@ impl App {
         }
         self.keep();
         if let Some(handle) = &self.handle {
+            handle.close().await;
+        }
+        // Those that were left have to be at their end too: what ran in them is stopped, and recorded.
+        for handle in &self.leaving {
             handle.close().await;
         }
         let spoken = self.state.history.head().is_some();

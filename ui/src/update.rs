@@ -87,11 +87,16 @@ fn is_focused(state: &State) -> bool {
 }
 
 fn close_overlay(state: &mut State) -> Vec<Effect> {
-    // A theme that was only looked at is put back.
-    if let Some(Overlay::Picker(picker)) = state.overlays.pop()
-        && let Some(Action::Theme(name)) = picker.on_cancel
-    {
-        load_theme(state, &name);
+    match state.overlays.pop() {
+        // A theme that was only looked at is put back.
+        Some(Overlay::Picker(picker)) => {
+            if let Some(Action::Theme(name)) = picker.on_cancel {
+                load_theme(state, &name);
+            }
+        }
+        // The person stays here.
+        Some(Overlay::Restore(_)) => state.going = None,
+        _ => {}
     }
     Vec::new()
 }
@@ -504,6 +509,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     match &entry.fact {
         Fact::HeadMoved(_) => {
             let effects = rebuild(state);
+            travel::arrived(state);
             state.say("it goes on from here; /tree keeps the rest");
             return effects;
         }

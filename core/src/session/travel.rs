@@ -11,10 +11,10 @@ use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
     BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan,
-    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Status, Usage,
+    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status, Usage,
 };
 use crate::history::Settings;
-use crate::input::{Summarize, Wish};
+use crate::input::{Choice, Summarize, Wish};
 use crate::log::Log;
 use crate::prompt;
 use crate::provider::Failure;
@@ -134,7 +134,7 @@ impl Session {
             self.publish(Event::Live(Live::Refused(error.body())));
         }
         self.set_status(Status::Idle);
-        self.begin_next();
+        self.begin_next().await;
     }
 
     // ─── Files ───
@@ -145,14 +145,31 @@ impl Session {
             Some(turn) => vec![turn],
             None => restore::undoable(self.history.entries())?,
         };
-        let last = turns.len() - 1;
-        for (n, turn) in turns.into_iter().enumerate() {
+        let mut fallback = None;
+        for turn in turns.iter().copied() {
             let aim = restore::undo(self.history.entries(), turn)?;
-            if n == last || !self.differing(aim.clone()).await?.is_empty() {
+            // A turn of which only that is left which an earlier undo has left is not in the way of the one before it.
+            if turns.len() == 1 || self.has_more_to_undo(turn, &aim, wish).await? {
                 return self.restore(aim, wish).await.map(drop);
             }
+            fallback = fallback.or(Some(aim));
         }
-        Ok(())
+        match fallback {
+            Some(aim) => self.restore(aim, wish).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn has_more_to_undo(&self, turn: u32, aim: &Aim, wish: &Wish) -> Result<bool> {
+        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
+        let aim = aim.clone();
+        let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
+        let left = restore::left_by_undo(self.history.entries(), turn);
+        Ok(plan.files.iter().any(|file| match file.standing {
+            Standing::Ready => true,
+            Standing::ChangedSince => wish.changed_since != Choice::Keep || !left.contains(&file.path.as_str()),
+            Standing::AlreadyThere | Standing::Impossible => false,
+        }))
     }
 
     pub(super) async fn redo(&mut self, wish: &Wish) -> Result<()> {

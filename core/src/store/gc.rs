@@ -113,12 +113,29 @@ impl Store {
     /// `WRITE_FAILED` for the first that cannot be removed.
     pub fn clean(&self, garbage: &Garbage) -> Result<()> {
         let clean = || -> io::Result<()> {
-            for path in garbage.trash.iter().chain(&garbage.outputs).chain(&garbage.leftovers) {
-                if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+            for path in garbage.trash.iter().chain(&garbage.leftovers) {
+                unless_gone(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
             }
-            garbage.blobs.iter().try_for_each(|path| remove_blob(path))
+            for path in &garbage.outputs {
+                // A Session that is being moved comes after its folder.
+                let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                if path.is_dir() && !self.places().iter().any(|place| place.id.as_str() == name) {
+                    unless_gone(fs::remove_dir_all(path))?;
+                } else if path.is_file() {
+                    unless_gone(fs::remove_file(path))?;
+                }
+            }
+            garbage.blobs.iter().try_for_each(|path| unless_gone(remove_blob(path)))
         };
         clean().map_err(|e| failed("clean up", &e))
+    }
+}
+
+/// Somebody else has taken it.
+fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

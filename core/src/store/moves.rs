@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Place, Store, Summary, failed, make_private, rename_new, write_whole};
+use super::{Place, Store, Summary, failed, make_private, write_whole};
 use crate::error::{Code, Error, Result};
 use crate::event::{SessionId, SettingsChanged, now};
-use crate::log::Log;
+use crate::log::{Log, rename_new};
 
 const MANIFEST: &str = "manifest.json";
 

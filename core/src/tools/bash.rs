@@ -83,11 +83,11 @@ impl Tool for Bash {
                 return run(&command, &folder, limit, safety, &ctx).await;
             }
             let before = ctx.clone();
-            let look = move || before.shadow.look(&before.call_id, &before.workspace, &before.blobs);
+            let look = move || before.shadow.look(&before.call_id, &before.workspace, &before.blobs, &before.cancel);
             let _ = tokio::task::spawn_blocking(look).await;
             let mut output = run(&command, &folder, limit, safety, &ctx).await?;
             let after = ctx.clone();
-            let find = move || after.shadow.changes(&after.workspace, &after.blobs);
+            let find = move || after.shadow.changes(&after.call_id, &after.workspace, &after.blobs);
             let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
             output.changes = found.changes;
             for note in found.notes {

@@ -46,13 +46,18 @@ pub(super) fn planned(state: &mut State, plan: RestorePlan) -> Vec<Effect> {
 
 /// Makes the move that was asked for.
 pub(super) fn arrive(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
-    let Some(Going { to_seq, summarize, edit }) = state.going.take() else { return Vec::new() };
-    if let Some(text) = edit {
+    // It is kept until the head has moved: what is refused can be asked for again.
+    let Some(Going { to_seq, summarize, .. }) = state.going.clone() else { return Vec::new() };
+    vec![Effect::Send(Input::MoveHead { to_seq, summarize, files })]
+}
+
+/// The head has moved; a prompt that is to be edited comes back.
+pub(super) fn arrived(state: &mut State) {
+    if let Some(text) = state.going.take().and_then(|going| going.edit) {
         // A draft that is replaced can be brought back with Up.
         state.composer.take();
         state.composer.set(&text);
     }
-    vec![Effect::Send(Input::MoveHead { to_seq, summarize, files })]
 }
 
 /// The person has seen the plan and wants it.
