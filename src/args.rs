@@ -149,7 +149,7 @@ pub(crate) enum Command {
         #[arg(long)]
         read_only: bool,
     },
-    /// List, show, rename, delete, export, verify and repair sessions
+    /// List, show, rename, delete, move, export, import, verify and repair sessions
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Sessions {
         #[command(subcommand)]

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, output: &Output) -> Result<u8> {
+    pixir_core::process::adopt_orphans();
     let around = setup::surroundings();
     let Cli { prompt, run, command, .. } = cli;
     match command {
@@ -229,8 +230,8 @@ fn stdin_prompt() -> Result<String> {
 
 /// One word that is nearly a command was meant as one.
 fn check_command(prompt: Option<&str>) -> Result<()> {
-    let Some(word) = prompt.filter(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
-    else {
+    // A very short word is like too many others.
+    let Some(word) = prompt.filter(|p| p.len() > 3 && p.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')) else {
         return Ok(());
     };
     if std::env::args().any(|arg| arg == "--") {

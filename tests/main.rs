@@ -10,6 +10,7 @@ mod stories {
     mod cli; // what the command line promises
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
+    mod processes; // what a command starts ends with it
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest
     mod terminal; // what only a real terminal shows

@@ -125,24 +125,23 @@ async fn run(
     safety: Vec<(&str, String)>,
     ctx: &Context,
 ) -> Result<Output> {
-    let mut child = process::shell(command)
+    let mut shell = process::shell(command);
+    shell
         .current_dir(folder)
         .env_clear()
         .envs(ctx.environment.iter().map(|(k, v)| (k, v)))
         .envs(safety)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| {
-            Error::new(
-                Code::CommandFailed,
-                format!("bash could not be started: {e}"),
-                "install bash, or check that the workspace folder is still there",
-            )
-        })?;
-    // Dropped at any await, by an interrupt or a panic, it still stops every process of the command.
-    let group = Group::of(&child);
+        .stderr(Stdio::piped());
+    // Dropped at any await, by an interrupt or a panic, the group still stops every process of the command.
+    let (mut child, group) = Group::start(shell).map_err(|e| {
+        Error::new(
+            Code::CommandFailed,
+            format!("bash could not be started: {e}"),
+            "install bash, or check that the workspace folder is still there",
+        )
+    })?;
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Error::new(Code::CommandFailed, "the command has no output streams", "report this as a bug"));
     };
