@@ -80,7 +80,7 @@ fn a_tree_is_gone_when_the_turn_is_interrupted_or_pixir_is_asked_to_end() {
         let marker = format!("65432.{}{n}", std::process::id());
         let command = format!("{} touch started; sleep {marker}", tree(&mut random, &marker, 2) + "\n");
         let shell = Shell::new(&[]);
-        let provider = script(&shell, &[command.clone()]);
+        let provider = script(&shell, std::slice::from_ref(&command));
         let mut child = shell
             .command(["--provider", &provider, "--headless", "--json", "--write", "go"])
             .stdout(Stdio::null())

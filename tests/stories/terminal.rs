@@ -239,11 +239,22 @@ fn a_draft_survives_kill_and_a_closed_window_also_where_nothing_was_said_yet() {
         terminal.signal(signal);
         drop(terminal.end());
         assert_eq!(shell.logs().len(), 1, "the session in which nothing was said is gone");
+        // A second thought, in a session of its own, is not touched by going on with the first.
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("something else");
+        wait_until_kept(&shell, "something else");
+        terminal.signal(Signal::KILL);
+        drop(terminal.end());
         let mut args = vec!["resume".to_owned(), "--last".into()];
         args.extend(server.flags(Dialect::Chat));
         let mut terminal = Terminal::start(&shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
         let screen = terminal.wait_for("❯ and another");
         assert!(screen.contains("a long thought, to its end") && screen.contains("One."), "{screen}");
+        terminal.send("\x03\x03\x03");
+        terminal.end().assert_sane();
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("❯ something else");
         terminal.send("\x03\x03\x03");
         terminal.end().assert_sane();
     }

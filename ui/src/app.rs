@@ -123,6 +123,8 @@ pub(crate) struct App {
     /// What was kept beside the Log last.
     kept: Kept,
     read_only: bool,
+    /// What was asked for before it was known where the Sessions are.
+    later: Vec<Effect>,
     /// Sessions that were left, and may not have closed yet.
     leaving: Vec<Handle>,
     done: bool,
@@ -162,6 +164,7 @@ impl App {
             failed: None,
             kept: Kept::default(),
             read_only: false,
+            later: Vec::new(),
             leaving: Vec::new(),
             done: false,
         };
@@ -191,6 +194,12 @@ impl App {
 
     pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
+            // What needs to know where the Sessions are waits until that is known.
+            let waits = !matches!(effect, Effect::Send(_) | Effect::Quit);
+            if self.harness.is_none() && waits {
+                self.later.push(effect);
+                continue;
+            }
             match effect {
                 Effect::Send(input) => self.send(input).await,
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
@@ -251,7 +260,10 @@ impl App {
         self.leaving.extend(before.clone());
         self.watch = None;
         let again = self.state.session.clone();
-        self.state.clear_session();
+        // What was opened on the screen before the first Session was stays.
+        if self.opening > 0 {
+            self.state.clear_session();
+        }
         self.state.can_send = true;
         self.opening += 1;
         let number = self.opening;
@@ -269,7 +281,8 @@ impl App {
                     Some(watch) => {
                         let place = harness.place(handle.id());
                         let is_new = watch.past.iter().all(|entry| !entry.fact.is_conversation());
-                        let kept = place.presenter_state().or_else(|| harness.abandoned().filter(|_| is_new));
+                        let abandoned = || if is_new && !watch.read_only { harness.abandoned() } else { None };
+                        let kept = place.presenter_state().or_else(abandoned);
                         News::Opened { number, handle, watch, instead, kept }
                     }
                     None => News::NotOpened {
@@ -325,6 +338,8 @@ impl App {
                     if let Some(open) = self.open.take() {
                         self.reopen(open).await;
                     }
+                    let later = std::mem::take(&mut self.later);
+                    Box::pin(self.perform(later)).await;
                 }
             },
             // Another was asked for meanwhile.
