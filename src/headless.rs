@@ -80,8 +80,9 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
     };
     let mut turn = Told::new(handle, &job);
     // A new Session's own first line belongs to the stream; an old one's past is in its Log.
-    for entry in std::mem::take(&mut watch.past).into_iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.hear(handle, &Event::Recorded(entry));
+    let past = std::mem::take(&mut watch.past);
+    for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
+        turn.hear(handle, &Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
         handle.send(Input::ActivateSkill { name, args: String::new() }).await;

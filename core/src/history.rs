@@ -66,7 +66,7 @@ pub struct Jump {
 }
 
 /// Everything that a Log says, folded once and then kept up to date entry by entry.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Arc<Entry>>,
     /// For each entry, the index of the conversation entry before it.

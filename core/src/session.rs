@@ -145,7 +145,7 @@ impl Session {
         self.watchers.retain(|it| Arc::strong_count(it) > 1);
         self.watchers.push(Arc::clone(&outbox));
         let read_only = matches!(self.pen, Pen::ReadsOnly(_));
-        let watch = Watch::new(self.history.entries().to_vec(), read_only, outbox);
+        let watch = Watch::new(self.history.clone(), read_only, outbox);
         if let Pen::ReadsOnly(why) = &self.pen {
             let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
             self.notice(Severity::Warning, code, message);

@@ -5,20 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::event::{Entry, Event, Live};
+use crate::event::{Event, Live};
+use crate::history::History;
 
 /// A Session's past and its news. A slow reader gets merged deltas, and every recorded entry.
 #[derive(Debug)]
 pub struct Watch {
-    /// What was recorded before the watch began.
-    pub past: Vec<Arc<Entry>>,
+    /// What was recorded before the watch began, folded; entries are shared, not copied.
+    pub past: History,
     /// Nothing can be recorded in this Session, here.
     pub read_only: bool,
     outbox: Arc<Outbox>,
 }
 
 impl Watch {
-    pub(crate) fn new(past: Vec<Arc<Entry>>, read_only: bool, outbox: Arc<Outbox>) -> Watch {
+    pub(crate) fn new(past: History, read_only: bool, outbox: Arc<Outbox>) -> Watch {
         Watch { past, read_only, outbox }
     }
 

@@ -165,7 +165,7 @@ fn list_trash(harness: &Harness, output: &Output) {
         return;
     }
     for it in &trash {
-        let when = it.deleted.get(..16).unwrap_or_default().replace('T', " ");
+        let when = it.deleted.strftime("%Y-%m-%d %H:%M");
         output.line(&safe(&format!("{}  deleted {when}  {}", it.summary.id, it.summary.title())));
     }
     chatter(if trash.is_empty() { "the trash is empty" } else { "pixir sessions delete ID --undo gets one back" });

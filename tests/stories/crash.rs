@@ -220,9 +220,14 @@ impl Machine {
         (runtime.expect("a runtime"), harness.expect("a workspace"))
     }
 
+    fn take_past(&mut self) {
+        let past = std::mem::take(&mut self.watch.past);
+        past.entries().iter().for_each(|entry| self.history.append(Arc::clone(entry)));
+    }
+
     /// Takes in everything that was told.
     fn hear(&mut self) {
-        self.watch.past.drain(..).for_each(|entry| self.history.append(entry));
+        self.take_past();
         while let Some(event) = self.watch.try_next() {
             if let Event::Recorded(entry) = event {
                 self.history.append(entry);
@@ -264,7 +269,8 @@ impl Machine {
             self.runtime.block_on(self.handle.close());
         }
         self.runtime.shutdown_timeout(std::time::Duration::from_secs(5));
-        self.watch.past.drain(..).for_each(|entry| self.history.append(entry));
+        let past = std::mem::take(&mut self.watch.past);
+        past.entries().iter().for_each(|entry| self.history.append(Arc::clone(entry)));
         while let Some(event) = self.watch.try_next() {
             if let Event::Recorded(entry) = event {
                 self.history.append(entry);
@@ -285,8 +291,8 @@ impl Machine {
         if log.exists() {
             // What was told is there, and reads the same; a kill may come between writing and telling.
             let told = self.history.entries().len();
-            assert!(watch.past.len() >= told);
-            let again = History::fold(watch.past[..told].iter().cloned());
+            assert!(watch.past.entries().len() >= told);
+            let again = History::fold(watch.past.entries()[..told].iter().cloned());
             assert_eq!(seen(&again), seen(&self.history));
         }
         let mut machine = Machine { runtime, harness, handle, watch, history: History::default(), folder: self.folder };

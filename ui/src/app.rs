@@ -84,7 +84,7 @@ enum News {
     Opened {
         number: u64,
         handle: Handle,
-        watch: Watch,
+        watch: Box<Watch>,
         instead: Option<pixir_core::Error>,
         /// What the screen had kept beside its Log.
         kept: Option<String>,
@@ -280,10 +280,10 @@ impl App {
                 Ok(handle) => match handle.watch().await {
                     Some(watch) => {
                         let place = harness.place(handle.id());
-                        let is_new = watch.past.iter().all(|entry| !entry.fact.is_conversation());
+                        let is_new = watch.past.entries().iter().all(|entry| !entry.fact.is_conversation());
                         let abandoned = || if is_new && !watch.read_only { harness.abandoned() } else { None };
                         let kept = place.presenter_state().or_else(abandoned);
-                        News::Opened { number, handle, watch, instead, kept }
+                        News::Opened { number, handle, watch: Box::new(watch), instead, kept }
                     }
                     None => News::NotOpened {
                         number,
@@ -360,7 +360,7 @@ impl App {
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
-                self.watch = Some(watch);
+                self.watch = Some(*watch);
                 for input in std::mem::take(&mut self.state.waiting) {
                     handle.send(input).await;
                 }

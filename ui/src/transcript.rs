@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{
-    BranchSummary, Delivery, Fact, FilesRestored, HistoryCompaction, PlanItem, Severity, ToolResult, TurnEnded,
-    TurnStatus, Verdict,
-};
+use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult, TurnStatus, Verdict};
 use ratatui::text::Line;
 
 use crate::render::markdown::settled;
@@ -16,27 +14,13 @@ use crate::render::markdown::settled;
 /// One thing that happened.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
-    User {
-        text: String,
-        delivery: Delivery,
-    },
-    Assistant {
-        text: String,
-        partial: bool,
-    },
+    /// What is in the Log, by reference: a long Session is in memory once.
+    Recorded(Arc<Entry>),
+    /// Thinking that no entry repeats.
     Thinking {
         text: String,
     },
     Tool(Box<ToolCell>),
-    Plan(Vec<PlanItem>),
-    Skill {
-        name: String,
-    },
-    Compaction(Box<HistoryCompaction>),
-    /// What was done on a branch that was left.
-    Branch(Box<BranchSummary>),
-    Restored(Box<FilesRestored>),
-    Ended(Box<TurnEnded>),
     Error(Box<ErrorBody>),
     Notice {
         severity: Severity,
@@ -47,9 +31,8 @@ pub(crate) enum Cell {
 /// A tool call and what came of it.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolCell {
-    pub(crate) name: String,
-    pub(crate) args: serde_json::Value,
-    pub(crate) result: Option<ToolResult>,
+    call: Arc<Entry>,
+    result: Option<Arc<Entry>>,
     pub(crate) refused: bool,
     /// Output that has come so far.
     pub(crate) live: String,
@@ -57,6 +40,22 @@ pub(crate) struct ToolCell {
     pub(crate) diffs: Option<Vec<FileDiff>>,
     /// Shown in full, or in short; `None` leaves it to what it is.
     pub(crate) expanded: Option<bool>,
+}
+
+impl ToolCell {
+    pub(crate) fn call(&self) -> &ToolCall {
+        match &self.call.fact {
+            Fact::ToolCall(it) => it,
+            other => unreachable!("a tool's cell is made of a call, not of {}", other.kind()),
+        }
+    }
+
+    pub(crate) fn result(&self) -> Option<&ToolResult> {
+        match &self.result.as_ref()?.fact {
+            Fact::ToolResult(it) => Some(it),
+            _ => None,
+        }
+    }
 }
 
 /// The most of a running command's output that is kept for the screen, bytes.
@@ -115,27 +114,25 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     /// Takes in what was recorded.
-    pub(crate) fn record(&mut self, fact: &Fact) {
-        match fact {
-            Fact::UserMessage(it) => self.push(Cell::User { text: it.text.clone(), delivery: it.delivery }),
-            Fact::AssistantMessage(it) => {
+    pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
+        match &entry.fact {
+            Fact::AssistantMessage(_) => {
                 // What was streamed is now whole; two lines, and the same text can never be there twice.
                 self.draft = Draft { thinking: std::mem::take(&mut self.draft.thinking), ..Draft::default() };
                 self.settle_thinking();
-                self.push(Cell::Assistant { text: it.text.clone(), partial: it.partial });
+                self.show(entry);
             }
             Fact::Reasoning(it) => {
                 self.draft.thinking.clear();
                 if !it.text.trim().is_empty() {
-                    self.push(Cell::Thinking { text: it.text.clone() });
+                    self.show(entry);
                 }
             }
             Fact::ToolCall(it) => {
                 self.settle_thinking();
                 self.calls.insert(it.call_id.clone(), self.slots.len());
                 self.push(Cell::Tool(Box::new(ToolCell {
-                    name: it.name.clone(),
-                    args: it.args.clone(),
+                    call: Arc::clone(entry),
                     result: None,
                     refused: false,
                     live: String::new(),
@@ -144,28 +141,25 @@ impl Transcript {
                 })));
             }
             Fact::ToolResult(it) => self.with_call(&it.call_id, |cell| {
-                cell.result = Some(it.clone());
+                cell.result = Some(Arc::clone(entry));
                 cell.live = String::new();
             }),
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
                 self.with_call(&it.call_id, |cell| cell.refused = true)
             }
-            Fact::PlanUpdated(it) => self.push(Cell::Plan(it.items.clone())),
-            Fact::SkillActivation(it) => self.push(Cell::Skill { name: it.name.clone() }),
-            Fact::HistoryCompaction(it) => self.push(Cell::Compaction(Box::new(it.clone()))),
-            Fact::BranchSummary(it) => self.push(Cell::Branch(Box::new(it.clone()))),
-            Fact::FilesRestored(it) => self.push(Cell::Restored(Box::new(it.clone()))),
-            Fact::LogRepaired(it) => {
-                let text =
-                    format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
-                self.push(Cell::Notice { severity: Severity::Warning, text });
-            }
             Fact::TurnEnded(it) => {
                 self.draft = Draft::default();
                 if it.status != TurnStatus::Completed {
-                    self.push(Cell::Ended(Box::new(it.clone())));
+                    self.show(entry);
                 }
             }
+            Fact::UserMessage(_)
+            | Fact::PlanUpdated(_)
+            | Fact::SkillActivation(_)
+            | Fact::HistoryCompaction(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
+            | Fact::LogRepaired(_) => self.show(entry),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::PermissionDecision(_)
@@ -175,6 +169,10 @@ impl Transcript {
             | Fact::Label(_)
             | Fact::Unknown { .. } => {}
         }
+    }
+
+    fn show(&mut self, entry: &Arc<Entry>) {
+        self.push(Cell::Recorded(Arc::clone(entry)));
     }
 
     /// Thinking that no entry will repeat stays as a cell.
@@ -228,9 +226,12 @@ impl Transcript {
 
     /// The last answer, for the main screen when the interface closes.
     pub(crate) fn last_answer(&self) -> Option<&str> {
-        self.slots
-            .iter()
-            .rev()
-            .find_map(|slot| if let Cell::Assistant { text, .. } = &slot.cell { Some(text.as_str()) } else { None })
+        self.slots.iter().rev().find_map(|slot| match &slot.cell {
+            Cell::Recorded(entry) => match &entry.fact {
+                Fact::AssistantMessage(it) => Some(it.text.as_str()),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 }

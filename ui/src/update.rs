@@ -460,8 +460,8 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
 // ─── The Session said ───
 
 /// A Session was opened: its past is folded like its future.
-pub(crate) fn on_opened(state: &mut State, past: Vec<Arc<Entry>>) -> Vec<Effect> {
-    state.history = History::fold(past);
+pub(crate) fn on_opened(state: &mut State, past: History) -> Vec<Effect> {
+    state.history = past;
     let said = state
         .history
         .path()
@@ -485,7 +485,7 @@ fn rebuild(state: &mut State) -> Vec<Effect> {
         // What was done to files on the way to another branch is told there.
         let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
         if belongs && !leaves {
-            state.transcript.record(&entry.fact);
+            state.transcript.record(entry);
         }
     }
     state.viewport.follow();
@@ -530,7 +530,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         _ => {}
     }
     let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
-    state.transcript.record(&entry.fact);
+    state.transcript.record(entry);
     if matches!(entry.fact, Fact::Reasoning(_)) && !state.transcript.draft.text.is_empty() {
         state.viewport.draft_was_split(draft, rows);
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Place, Store, Summary, failed, make_private, write_whole};
@@ -15,8 +16,8 @@ const MANIFEST: &str = "manifest.json";
 /// A Session in the trash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trashed {
-    /// When it was deleted, RFC 3339.
-    pub deleted: String,
+    /// When it was deleted.
+    pub deleted: Timestamp,
     /// The folder that it goes back to.
     folder: PathBuf,
     /// What is known of it.
@@ -40,12 +41,12 @@ impl Store {
             Err(e) => return Err(e),
         };
         let trashed = Trashed {
-            deleted: now().to_string(),
+            deleted: now(),
             folder: place.folder.clone(),
             summary: Summary { id: place.id.to_string(), ..place.summary().unwrap_or_default() },
         };
         // Each deletion has a folder of its own, so that none takes the place of another.
-        let stamp = trashed.deleted.replace([':', '.'], "-");
+        let stamp = trashed.deleted.as_millisecond();
         let to = self.trash_folder().join(format!("{}-{stamp}", place.id));
         let text = serde_json::to_string_pretty(&trashed).expect("a manifest is JSON");
         make_private(&to)
@@ -102,7 +103,7 @@ impl Store {
     /// What is in the trash, the last deleted first.
     pub fn trash(&self) -> Vec<Trashed> {
         let mut all: Vec<Trashed> = self.trashed_folders().into_iter().map(|(_, it)| it).collect();
-        all.sort_by(|a, b| b.deleted.cmp(&a.deleted));
+        all.sort_by_key(|it| std::cmp::Reverse(it.deleted));
         all
     }
 

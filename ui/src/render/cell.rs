@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    ChangeKind, Delivery, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult, TurnStatus,
+    ChangeKind, Delivery, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult, TurnStatus,
 };
 use pixir_core::present::human_duration;
 use ratatui::style::{Modifier, Style};
@@ -28,32 +28,60 @@ pub(crate) fn joins_next(above: &Cell, below: &Cell) -> bool {
 }
 
 fn is_short(cell: &ToolCell) -> bool {
-    matches!(cell.name.as_str(), "read" | "ls" | "find" | "grep" | "update_plan")
+    matches!(cell.call().name.as_str(), "read" | "ls" | "find" | "grep" | "update_plan")
 }
 
 /// The lines of a cell.
 pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
     let theme = look.theme;
     match cell {
-        Cell::User { text, delivery } => {
-            let (mark, style) = match delivery {
+        Cell::Recorded(entry) => recorded(&entry.fact, look),
+        Cell::Thinking { text } => thinking(text, look, false),
+        Cell::Tool(cell) => tool(cell, look),
+        Cell::Error(it) => {
+            let style = theme.fg(theme.error);
+            let mut lines = wrap(
+                &[Span::styled(visible(&it.message), style)],
+                look.columns,
+                &[Span::styled("■ ", style)],
+                &[Span::raw("  ")],
+            );
+            lines.extend(fix(Some(&it.remediation), look));
+            lines
+        }
+        Cell::Notice { severity, text } => notice(*severity, text, look),
+    }
+}
+
+/// An entry of the Log as lines.
+fn recorded(fact: &Fact, look: &Look<'_>) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    match fact {
+        Fact::UserMessage(it) => {
+            let (mark, style) = match it.delivery {
                 Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
                 Delivery::Steer => ("» ", theme.fg(theme.user)),
             };
-            wrap(&[Span::styled(plain(text), style)], look.columns, &[Span::styled(mark, style)], &[Span::raw("  ")])
+            wrap(
+                &[Span::styled(plain(&it.text), style)],
+                look.columns,
+                &[Span::styled(mark, style)],
+                &[Span::raw("  ")],
+            )
         }
-        Cell::Assistant { text, partial } => {
-            let mut lines = indent(markdown::lines(text, &look.inset(INDENT)));
-            if *partial {
+        Fact::AssistantMessage(it) => {
+            let mut lines = indent(markdown::lines(&it.text, &look.inset(INDENT)));
+            if it.partial {
                 lines.push(marked("  ", "⋯ it broke off here", theme.fg(theme.warning), look));
             }
             lines
         }
-        Cell::Thinking { text } => thinking(text, look, false),
-        Cell::Tool(cell) => tool(cell, look),
-        Cell::Plan(items) => plan(items, look),
-        Cell::Skill { name } => vec![marked("◆ ", &format!("skill {name} is active"), theme.fg(theme.tool), look)],
-        Cell::Compaction(it) => {
+        Fact::Reasoning(it) => thinking(&it.text, look, false),
+        Fact::PlanUpdated(it) => plan(&it.items, look),
+        Fact::SkillActivation(it) => {
+            vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), look)]
+        }
+        Fact::HistoryCompaction(it) => {
             let head = format!(
                 "compacted: {} → {} tokens, {} entries replaced by a summary",
                 it.tokens_before, it.tokens_after, it.entries_dropped
@@ -64,7 +92,7 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
             }
             lines
         }
-        Cell::Branch(it) => {
+        Fact::BranchSummary(it) => {
             let how = if it.strategy == "model" { "by the model" } else { "from the log" };
             let head = format!("the branch that was left is summed up here, {how}");
             let mut lines = vec![marked("◆ ", &head, theme.fg(theme.tool), look)];
@@ -73,8 +101,8 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
             }
             lines
         }
-        Cell::Restored(it) => restored(it, look),
-        Cell::Ended(it) => {
+        Fact::FilesRestored(it) => restored(it, look),
+        Fact::TurnEnded(it) => {
             let (text, style) = match it.status {
                 TurnStatus::Interrupted => ("interrupted".to_owned(), theme.fg(theme.warning)),
                 TurnStatus::Completed
@@ -97,25 +125,21 @@ pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
             }
             lines
         }
-        Cell::Error(it) => {
-            let style = theme.fg(theme.error);
-            let mut lines = wrap(
-                &[Span::styled(visible(&it.message), style)],
-                look.columns,
-                &[Span::styled("■ ", style)],
-                &[Span::raw("  ")],
-            );
-            lines.extend(fix(Some(&it.remediation), look));
-            lines
+        Fact::LogRepaired(it) => {
+            let text =
+                format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
+            notice(Severity::Warning, &text, look)
         }
-        Cell::Notice { severity, text } => {
-            let style = match severity {
-                Severity::Info => theme.dim(),
-                Severity::Warning => theme.fg(theme.warning),
-            };
-            wrap(&[Span::styled(visible(text), style)], look.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
-        }
+        _ => Vec::new(),
     }
+}
+
+fn notice(severity: Severity, text: &str, look: &Look<'_>) -> Vec<Line<'static>> {
+    let style = match severity {
+        Severity::Info => look.theme.dim(),
+        Severity::Warning => look.theme.fg(look.theme.warning),
+    };
+    wrap(&[Span::styled(visible(text), style)], look.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
 }
 
 fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
@@ -266,10 +290,10 @@ fn plan(items: &[PlanItem], look: &Look<'_>) -> Vec<Line<'static>> {
 fn tool(cell: &ToolCell, look: &Look<'_>) -> Vec<Line<'static>> {
     let mut lines = vec![card(cell, look)];
     let open = cell.expanded.unwrap_or(look.details);
-    if cell.name == "update_plan" && !open {
+    if cell.call().name == "update_plan" && !open {
         return lines;
     }
-    match (&cell.result, &cell.diffs) {
+    match (cell.result(), &cell.diffs) {
         (None, _) => lines.extend(block(&cell.live, look, if open { usize::MAX } else { PREVIEW }, End::Last)),
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             lines.extend(changed(diffs, look, open))
@@ -282,20 +306,20 @@ fn tool(cell: &ToolCell, look: &Look<'_>) -> Vec<Line<'static>> {
 /// `✓ edit stats.sh  +1 −1  3ms`
 fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
     let theme = look.theme;
-    let (mark, style) = match &cell.result {
+    let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
         None => ("● ", theme.fg(theme.accent)),
         Some(result) if result.ok => ("✓ ", theme.fg(theme.success)),
         Some(_) => ("✗ ", theme.fg(theme.error)),
     };
     let mut tail: Vec<Span<'static>> = Vec::new();
-    if let Some(result) = &cell.result {
+    if let Some(result) = cell.result() {
         let (added, removed) = result.changes.iter().fold((0, 0), |(a, r), c| (a + c.added, r + c.removed));
         if added + removed > 0 {
             tail.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
             tail.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
         }
-        if cell.name == "bash" && result.exit_code.is_some_and(|code| code != 0) {
+        if cell.call().name == "bash" && result.exit_code.is_some_and(|code| code != 0) {
             tail.push(Span::styled(format!("  exit {}", result.exit_code.unwrap_or_default()), theme.fg(theme.error)));
         }
         if result.plan.is_some() {
@@ -308,10 +332,10 @@ fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
     }
     let room = look
         .columns
-        .saturating_sub(INDENT + width(&cell.name) + 1 + tail.iter().map(|s| width(&s.content)).sum::<usize>());
+        .saturating_sub(INDENT + width(&cell.call().name) + 1 + tail.iter().map(|s| width(&s.content)).sum::<usize>());
     let mut spans = vec![
         Span::styled(mark, style),
-        Span::styled(cell.name.clone(), theme.fg(theme.tool)),
+        Span::styled(cell.call().name.clone(), theme.fg(theme.tool)),
         Span::raw(" "),
         Span::styled(fit(&visible(&target(cell)), room), theme.fg(theme.text)),
     ];
@@ -321,8 +345,8 @@ fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
 
 /// The argument that says most.
 fn target(cell: &ToolCell) -> String {
-    let text = |key: &str| cell.args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
-    match cell.name.as_str() {
+    let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
+    match cell.call().name.as_str() {
         "bash" => text("command").unwrap_or_default(),
         "grep" | "find" => {
             let place = text("path").map_or(String::new(), |path| format!(" in {path}"));
@@ -330,7 +354,7 @@ fn target(cell: &ToolCell) -> String {
         }
         "ls" => text("path").unwrap_or_else(|| ".".into()),
         "update_plan" => {
-            let items = cell.args["items"].as_array().map_or(0, Vec::len);
+            let items = cell.call().args["items"].as_array().map_or(0, Vec::len);
             format!("{items} steps")
         }
         _ => text("path").unwrap_or_default(),
