@@ -229,13 +229,13 @@ impl History {
 
     fn make(&mut self, piece: Piece<'static>) {
         self.item_bytes += piece.len();
-        self.items.push(Item::Made(piece));
+        self.items.push(Item::made(piece));
     }
 
     /// What the model is sent, oldest first; every call has its result.
     pub fn items(&self) -> Vec<Item> {
         let mut items = self.items.clone();
-        items.extend(self.open_calls.iter().map(|id| Item::Made(not_run(id.clone()))));
+        items.extend(self.open_calls.iter().map(|id| Item::made(not_run(id.clone()))));
         items
     }
 

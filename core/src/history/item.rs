@@ -13,7 +13,7 @@ pub enum Item {
     /// An entry that is in the Log.
     Recorded(Arc<Entry>),
     /// What stands for others, or closes a call that was cut off.
-    Made(Piece<'static>),
+    Made(Box<Piece<'static>>),
 }
 
 /// What an [`Item`] says.
@@ -49,9 +49,14 @@ pub enum Piece<'a> {
 }
 
 impl Item {
+    /// What stands in no entry.
+    pub fn made(piece: Piece<'static>) -> Item {
+        Item::Made(Box::new(piece))
+    }
+
     /// What the person says, or what is said for them.
     pub fn user(text: String) -> Item {
-        Item::Made(Piece::User(text.into()))
+        Item::made(Piece::User(text.into()))
     }
 
     /// The id, when it is a call.
@@ -61,8 +66,10 @@ impl Item {
                 Fact::ToolCall(it) => Some(&it.call_id),
                 _ => None,
             },
-            Item::Made(Piece::Call { id, .. }) => Some(id),
-            Item::Made(_) => None,
+            Item::Made(piece) => match &**piece {
+                Piece::Call { id, .. } => Some(id),
+                _ => None,
+            },
         }
     }
 

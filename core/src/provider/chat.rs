@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn calls_of_one_answer_are_one_message_and_each_has_its_result_after_it() {
         let call =
-            |id: &str| Item::Made(Piece::Call { id: id.to_owned().into(), name: "read".into(), args: "{}".into() });
-        let result = |id: &str| Item::Made(Piece::Result { id: id.to_owned().into(), output: "x".into() });
+            |id: &str| Item::made(Piece::Call { id: id.to_owned().into(), name: "read".into(), args: "{}".into() });
+        let result = |id: &str| Item::made(Piece::Result { id: id.to_owned().into(), output: "x".into() });
         let request = Request {
             model: "m".into(),
             effort: None,
@@ -220,7 +220,7 @@ mod tests {
             tools: Arc::new([]),
             items: vec![
                 Item::user("u".into()),
-                Item::Made(Piece::Assistant("a".into())),
+                Item::made(Piece::Assistant("a".into())),
                 call("1"),
                 call("2"),
                 result("1"),
