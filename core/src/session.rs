@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Entry, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity,
-    Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity, Status,
+    ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::History;
 use crate::input::{Decision, Input};
@@ -25,6 +25,7 @@ use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch};
 
 mod handle; // a running Session, from outside
+mod record; // what is recorded, and who hears of it
 mod surface;
 mod travel; // going elsewhere in the conversation // what it leans on, and how it is run
 
@@ -488,69 +489,7 @@ impl Session {
         self.set_status(Status::Idle);
     }
 
-    // ─── What is recorded, and who hears of it ───
-
-    fn writable(&self) -> Result<()> {
-        match &self.pen {
-            Pen::Writes(_) => Ok(()),
-            Pen::ReadsOnly(why) => Err(why.clone()),
-        }
-    }
-
-    fn record(&mut self, turn: Option<u32>, fact: Fact) -> Result<()> {
-        let log = match &mut self.pen {
-            Pen::Writes(log) => log,
-            Pen::ReadsOnly(why) => return Err(why.clone()),
-        };
-        let entry: Arc<Entry> = log.append(turn, fact)?;
-        if is_sync_point(&entry.fact)
-            && let Err(e) = log.sync()
-        {
-            log.take_back();
-            return Err(e);
-        }
-        if let Fact::ToolResult(it) = &entry.fact {
-            self.surface.shadow.recorded(&it.call_id);
-        }
-        self.indexed.summary.take(&entry);
-        self.history.append(Arc::clone(&entry));
-        // The index is behind while a Turn runs, and is read on from the Log by whoever lists then.
-        if matches!(entry.fact, Fact::TurnEnded(_)) {
-            self.index();
-        }
-        self.publish(Event::Recorded(entry));
-        Ok(())
-    }
-
-    fn index(&mut self) {
-        if let Pen::Writes(log) = &self.pen {
-            self.indexed.position = log.position();
-            self.indexed.summary.bytes = self.indexed.position.bytes;
-            self.indexed.keep(&self.surface.logs);
-        }
-    }
-
-    fn notice(&mut self, severity: Severity, code: &str, message: String) {
-        self.publish(Event::Live(Live::Notice { severity, code: code.to_owned(), message }));
-    }
-
-    fn publish_all(&mut self, news: impl IntoIterator<Item = Live>) {
-        news.into_iter().for_each(|live| self.publish(Event::Live(live)));
-    }
-
-    fn publish(&mut self, event: Event) {
-        self.watchers.retain(|it| Arc::strong_count(it) > 1);
-        for watcher in &self.watchers {
-            watcher.push(event.clone());
-        }
-    }
-
-    fn set_status(&mut self, status: Status) {
-        if self.status != status {
-            self.status = status;
-            self.publish(Event::Live(Live::Status { status }));
-        }
-    }
+    // ─── What waits ───
 
     fn publish_queue(&mut self) {
         let live = Live::QueueChanged {
@@ -597,31 +536,5 @@ async fn next_report(work: &mut Option<Work>) -> Option<Report> {
     match work {
         Some(work) => work.reports.recv().await,
         None => std::future::pending().await,
-    }
-}
-
-/// What must survive a power cut before anything else happens.
-fn is_sync_point(fact: &Fact) -> bool {
-    match fact {
-        Fact::SessionStarted(_)
-        | Fact::UserMessage(_)
-        | Fact::AssistantMessage(_)
-        | Fact::PermissionDecision(_)
-        | Fact::HistoryCompaction(_)
-        | Fact::SessionFork(_)
-        | Fact::ToolResult(_)
-        | Fact::HeadMoved(_)
-        | Fact::BranchSummary(_)
-        | Fact::FilesRestored(_)
-        | Fact::TurnEnded(_) => true,
-        Fact::SettingsChanged(_)
-        | Fact::Reasoning(_)
-        | Fact::ToolCall(_)
-        | Fact::SkillActivation(_)
-        | Fact::PlanUpdated(_)
-        | Fact::ProviderUsage(_)
-        | Fact::Label(_)
-        | Fact::LogRepaired(_)
-        | Fact::Unknown { .. } => false,
     }
 }
