@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pixir_core::event::{
-    AssistantMessage, Delivery, Entry, Fact, SessionId, SessionStarted, ToolCall, ToolResult, TurnEnded, TurnStatus,
-    Usage, UserMessage,
+    AssistantMessage, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, TurnEnded, TurnStatus, Usage,
+    UserMessage,
 };
 use pixir_core::history::History;
 use pixir_core::log::{self, Log};
@@ -122,7 +122,7 @@ fn main() {
         assert_eq!(store.list(&folder).len(), 1);
         let cold = began.elapsed().as_secs_f64();
         let warm = best(|| store.list(&folder));
-        let (shown, memory) = resume(&shell, &id, &contents);
+        let (shown, memory) = resume(&shell, &id);
         println!(
             "| {entries} | {megabytes:.1} | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {:.2} | {shown:.0} | {memory:.0} |",
             entries as f64 / appended / 1e3,
@@ -138,7 +138,7 @@ fn main() {
 }
 
 /// The real binary in a pty, from its start until the last answer can be read.
-fn resume(shell: &Shell, id: &SessionId, _: &[Arc<Entry>]) -> (f64, f64) {
+fn resume(shell: &Shell, id: &SessionId) -> (f64, f64) {
     let began = Instant::now();
     let mut terminal = Terminal::start(shell, &["resume", id.as_str()], 120, 40);
     terminal.wait_for("I looked at it and fixed what was wrong.");

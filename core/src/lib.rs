@@ -1,7 +1,8 @@
 //! The agent without a face: Sessions, Turns, Providers, tools, and an append-only Log that is the truth.
 //!
 //! A Presenter sends [`Input`]s to a [`session::Handle`] and hears [`Event`]s; it never owns History, permissions or tools.
-//! Nothing here draws, prints, reads the environment or holds a global: two harnesses in one process do not know each other.
+//! Nothing here draws, prints or reads the environment, and two harnesses in one process do not know each other. The one
+//! global is [`process`]'s table of children, because a process has only one.
 #![warn(missing_docs)]
 
 // The vocabulary; it imports nothing of ours.
@@ -14,31 +15,31 @@ pub mod archive; // a Session as one document, and back
 pub mod changes; // files before and after, as diffs
 pub mod compaction; // where to cut a long history, and what to keep
 pub mod diagnose; // what is wrong with a Session
-pub mod harness; // one workspace's Sessions: start, resume, list
+pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod history; // entries folded into what the model should see
 pub mod inspect; // the exact request at any entry
 pub mod prompt; // instructions, context, tools and History as one request
 pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
-pub mod skills;
+pub mod skills; // find, read and activate SKILL.md
 pub mod tree; // branches, read from a History
 mod turn; // ask the model, run its tools, repeat
-pub mod watch; // everything so far, then every event // find, read and activate SKILL.md
+pub mod watch; // everything so far, then every event
 
 // Who answers, and what it may do.
-pub mod permissions;
+pub mod permissions; // may this call run?
 pub mod provider; // trait Provider and its dialects
-pub mod tools; // trait Tool, the registry, the end of every call // may this call run?
+pub mod tools; // trait Tool, the registry, the end of every call
 
 // What they lean on.
 pub mod blobs; // file versions by content
-pub mod config;
+pub mod config; // settings, read once and passed in
 pub mod log; // append, chain, lock, repair
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together
 mod scan; // what a command changed
-pub mod store; // Sessions at rest: index, trash, cleaning up
-pub mod workspace; // the root that no path may leave // settings, read once and passed in
+pub mod store; // Sessions at rest: index, moves, cleaning up
+pub mod workspace; // the root that no path may leave
 
 pub use error::{Code, Error, ErrorKind, Result};
 pub use event::{Entry, Event, Fact, Live};

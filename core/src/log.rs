@@ -232,7 +232,7 @@ impl Log {
     /// Makes everything recorded so far survive a power cut. Free when nothing is new.
     ///
     /// # Errors
-    /// `LOG_WRITE_FAILED`; the file is opened anew and its end checked before the next append.
+    /// `LOG_WRITE_FAILED`; before the next append what was not synchronised is written again, and all of it checked.
     pub fn sync(&mut self) -> Result<()> {
         // Also when nothing is new: what was taken back must be gone, and what is there must be safe.
         if self.doubtful {

@@ -4,8 +4,8 @@
 #![warn(missing_docs)]
 
 mod app; // the loop: wait, drain, update, draw
-pub mod script;
-mod terminal; // the terminal, taken and given back // the same without a terminal
+pub mod script; // the same without a terminal
+mod terminal; // the terminal, taken and given back
 
 mod action; // every verb once, with its keys
 mod kept; // what a crash must not lose
@@ -14,13 +14,13 @@ mod state; // everything on the screen
 mod update; // its two doors: what the person did, what the Session said
 
 mod composer; // the draft of the person
-mod overlay;
+mod overlay; // layers over the transcript
 mod transcript; // events as cells, and the draft that grows
-mod viewport; // the window over them // layers over the transcript
+mod viewport; // the window over them
 
 mod render; // text and data → lines
-pub mod theme;
-mod view; // state → frame // colours by meaning
+pub mod theme; // colours by meaning
+mod view; // state → frame
 
 pub use app::{Farewell, Launch, Opener, run};
 pub use terminal::Screen;

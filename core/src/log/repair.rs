@@ -40,7 +40,7 @@ impl Repair {
 /// Repairs a Log under its lock. The damaged one is kept beside it; at every moment one of the two has the Log's name.
 ///
 /// # Errors
-/// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `SESSION_NOT_FOUND` when nothing of it can be read.
+/// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `CORRUPT_LOG_LINE` when nothing of it can be read.
 pub fn repair(path: &Path, session_id: &SessionId, dry_run: bool) -> Result<Repair> {
     repair_on(Arc::new(RealDisk), path, session_id, dry_run)
 }
@@ -49,7 +49,7 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
     let file = open_locked(&*disk, path, id)?;
     let quarantine = free_name(&*disk, path);
     let name = quarantine.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut whole = Rewritten { id: id.clone(), quarantine: name, ..Rewritten::new() };
+    let mut whole = Rewritten::new(id.clone(), name);
     let mut reader = Reader::of(Some(id));
     reader
         .run(&*file, &mut |line| {
@@ -124,14 +124,14 @@ struct Rewritten {
 }
 
 impl Rewritten {
-    fn new() -> Rewritten {
+    fn new(id: SessionId, quarantine: String) -> Rewritten {
         Rewritten {
-            id: SessionId::now(),
+            id,
             text: String::new(),
             chain: Chain::default(),
             next_seq: 0,
             pending: String::new(),
-            quarantine: String::new(),
+            quarantine,
             plan: Repair::default(),
         }
     }
