@@ -79,6 +79,22 @@ enum Job {
     Move(Box<travel::Move>),
 }
 
+impl Work {
+    fn new(job: Job, number: u32, task: JoinHandle<()>, reports: mpsc::UnboundedReceiver<Report>) -> Work {
+        Work {
+            job,
+            task,
+            reports,
+            steered: Arc::default(),
+            number,
+            began: Instant::now(),
+            usage: Usage::default(),
+            tool_calls: 0,
+            asking: None,
+        }
+    }
+}
+
 struct Asking {
     approval: Approval,
     reply: oneshot::Sender<Decision>,
@@ -267,17 +283,8 @@ impl Session {
         let steered = Arc::new(AtomicBool::new(false));
         let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
         self.draft.clear();
-        self.work = Some(Work {
-            job: Job::Turn,
-            task: tokio::spawn(turn.run()),
-            reports,
-            steered,
-            number,
-            began: Instant::now(),
-            usage: Usage::default(),
-            tool_calls: 0,
-            asking: None,
-        });
+        let task = tokio::spawn(turn.run());
+        self.work = Some(Work { steered, ..Work::new(Job::Turn, number, task, reports) });
         self.set_status(Status::Thinking);
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! Going elsewhere in the conversation: moving the head, with a summary and with the files; undo; forks.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -11,7 +9,7 @@ use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
     BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan,
-    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status, Usage,
+    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::history::Settings;
 use crate::input::{Choice, Summarize, Wish};
@@ -101,17 +99,7 @@ impl Session {
             });
             let _ = report.send(Report::Summarized(text));
         });
-        self.work = Some(Work {
-            job: Job::Move(Box::new(pending)),
-            task,
-            reports,
-            steered: Arc::new(AtomicBool::new(false)),
-            number: self.history.turns,
-            began: Instant::now(),
-            usage: Usage::default(),
-            tool_calls: 0,
-            asking: None,
-        });
+        self.work = Some(Work::new(Job::Move(Box::new(pending)), self.history.turns, task, reports));
         self.set_status(Status::Thinking);
         Ok(())
     }
