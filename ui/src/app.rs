@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as TerminalEvent, MouseEventKind};
@@ -14,7 +13,7 @@ use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 use pixir_core::tools::BoxFuture;
 use pixir_core::watch::Watch;
-use pixir_core::{Code, Entry, Error, Event, Input, Result};
+use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -122,6 +121,8 @@ pub(crate) struct App {
     failed: Option<Error>,
     /// What was kept beside the Log last.
     kept: Kept,
+    /// Something was done that may have changed what is to be kept.
+    keep_soon: bool,
     read_only: bool,
     /// What was asked for before it was known where the Sessions are.
     later: Vec<Effect>,
@@ -163,6 +164,7 @@ impl App {
             opening: 0,
             failed: None,
             kept: Kept::default(),
+            keep_soon: false,
             read_only: false,
             later: Vec::new(),
             leaving: Vec::new(),
@@ -204,7 +206,7 @@ impl App {
                 Effect::Send(input) => self.send(input).await,
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
-                Effect::LoadCallDiff(call_id) => self.load_call_diff(call_id),
+                Effect::LoadCallDiff(seq) => self.load_call_diff(seq),
                 Effect::LoadDiffs => self.load_diffs(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
@@ -224,11 +226,6 @@ impl App {
                 Effect::Quit => self.done = true,
             }
         }
-    }
-
-    /// What the person would miss after a crash has changed since it was kept.
-    pub(crate) fn has_news_to_keep(&self) -> bool {
-        self.state.session.is_some() && !self.read_only && Kept::of(&self.state) != self.kept
     }
 
     /// Keeps the draft and where the person reads, beside the Log. It is a small file, written in one step.
@@ -295,12 +292,11 @@ impl App {
         });
     }
 
-    fn load_call_diff(&mut self, call_id: String) {
-        let Some(harness) = &self.harness else { return };
-        let blobs = harness.blobs().clone();
-        let is_it = |e: &&Arc<Entry>| matches!(&e.fact, Fact::ToolResult(it) if it.call_id == call_id);
-        let entry = self.state.history.entries().iter().rev().find(is_it).cloned();
-        self.spawn_blocking(move || News::CallDiff(call_id, changes::between(entry.iter(), &blobs)));
+    fn load_call_diff(&mut self, result: u64) {
+        let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
+        let Fact::ToolResult(it) = &entry.fact else { return };
+        let (blobs, call_id) = (harness.blobs().clone(), it.call_id.clone());
+        self.spawn_blocking(move || News::CallDiff(call_id, changes::between(std::iter::once(&entry), &blobs)));
     }
 
     fn load_diffs(&mut self) {
@@ -357,6 +353,7 @@ impl App {
                 }
                 // Under this Session nothing is kept yet of what is on the screen now.
                 self.kept = Kept::default();
+                self.keep_soon = true;
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
@@ -390,6 +387,7 @@ impl App {
         self.dirty = true;
         match event {
             Some(event) => {
+                self.keep_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
                 let effects = update::on_event(&mut self.state, event);
                 self.perform(effects).await;
                 self.refresh_window();
@@ -432,6 +430,7 @@ impl App {
             TerminalEvent::FocusLost => return,
         };
         self.dirty = true;
+        self.keep_soon = true;
         self.perform(effects).await;
     }
 
@@ -540,7 +539,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
         let wants_frame = app.dirty || app.state.is_animated();
         let mut by_hand = false;
-        if keep_due.is_none() && app.has_news_to_keep() {
+        if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
             keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
         }
         tokio::select! {

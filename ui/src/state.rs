@@ -28,8 +28,8 @@ pub(crate) enum Effect {
     OpenNew,
     /// Close this Session and open that one.
     Open(SessionId),
-    /// What a call changed, for its card.
-    LoadCallDiff(String),
+    /// What the call with this result changed, for its card.
+    LoadCallDiff(u64),
     LoadDiffs,
     LoadSessions {
         forks_of: Option<String>,

@@ -490,7 +490,7 @@ fn rebuild(state: &mut State) -> Vec<Effect> {
     }
     state.viewport.follow();
     let changed = state.history.path().rev().filter_map(|e| match &e.fact {
-        Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(it.call_id.clone())),
+        Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(e.seq)),
         _ => None,
     });
     changed.take(MOST_DIFFS).collect()
@@ -535,7 +535,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         state.viewport.draft_was_split(draft, rows);
     }
     match &entry.fact {
-        Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(it.call_id.clone())],
+        Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(entry.seq)],
         _ => Vec::new(),
     }
 }
