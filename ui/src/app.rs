@@ -1,8 +1,7 @@
-//! The loop: wait, drain, update, draw. Input goes first; nothing is drawn when nothing changed.
+//! The interface without a terminal: State, Session, and the work beside them that reports back.
 
-use std::io;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crossterm::event::{Event as TerminalEvent, MouseEventKind};
 use pixir_core::changes::{self, FileDiff};
@@ -14,23 +13,19 @@ use pixir_core::store::Summary;
 use pixir_core::tools::BoxFuture;
 use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::kept::Kept;
 use crate::render::highlight::Highlighter;
 use crate::state::{Connection, Effect, State};
-use crate::terminal::Screen;
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
-use crate::update;
+use crate::update::{self, news};
 
-/// The shortest time between two frames that only news asked for.
-const FRAME: Duration = Duration::from_millis(16);
-/// How often what is animated moves.
-const TICK: Duration = Duration::from_millis(120);
-/// How soon after a change the draft is safe.
-const KEEP_AFTER: Duration = Duration::from_millis(200);
+mod run; // the loop on the real terminal
+
+pub use run::run;
+
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
 
@@ -102,7 +97,7 @@ enum News {
     Broke,
 }
 
-/// The interface without a terminal: State, Session, and what runs beside them.
+/// State, Session, and what runs beside them.
 pub(crate) struct App {
     pub(crate) state: State,
     harness: Option<Harness>,
@@ -173,7 +168,7 @@ impl App {
         let connect = launch.connect;
         app.spawn(async move { News::Connected(Box::new(connect().await)) });
         let workspace = app.state.workspace.clone();
-        app.spawn_blocking(move || News::Branch(update::branch_of(&workspace)));
+        app.spawn_blocking(move || News::Branch(branch_of(&workspace)));
         Ok(app)
     }
 
@@ -345,7 +340,7 @@ impl App {
             }
             News::Opened { handle, mut watch, instead, kept, .. } => {
                 self.state.session = Some(handle.id().clone());
-                let effects = update::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                let effects = news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
                 self.read_only = watch.read_only;
                 // Who only looks leaves the draft to whoever writes.
                 if let Some(text) = kept.filter(|_| !self.read_only) {
@@ -368,11 +363,11 @@ impl App {
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
             News::NotOpened { error, .. } => self.failed = Some(error),
             News::Branch(branch) => self.state.branch = branch,
-            News::CallDiff(call_id, diffs) => update::on_call_diff(&mut self.state, &call_id, diffs),
-            News::Diffs(turn, session) => update::on_diffs(&mut self.state, turn, session),
-            News::Sessions(sessions, forks_of) => update::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
-            News::Models(models) => update::on_models(&mut self.state, &models),
-            News::Skills(skills) => update::on_skills(&mut self.state, &skills),
+            News::CallDiff(call_id, diffs) => news::on_call_diff(&mut self.state, &call_id, diffs),
+            News::Diffs(turn, session) => news::on_diffs(&mut self.state, turn, session),
+            News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
+            News::Models(models) => news::on_models(&mut self.state, &models),
+            News::Skills(skills) => news::on_skills(&mut self.state, &skills),
             News::Coloured => self.state.generation += 1,
             News::Broke => {
                 let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
@@ -388,7 +383,7 @@ impl App {
         match event {
             Some(event) => {
                 self.keep_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
-                let effects = update::on_event(&mut self.state, event);
+                let effects = news::on_event(&mut self.state, event);
                 self.perform(effects).await;
                 self.refresh_window();
             }
@@ -509,96 +504,9 @@ async fn next_event(watch: &mut Option<Watch>) -> Option<Event> {
     }
 }
 
-/// Runs the interface on the real terminal until the person quits or a signal comes.
-///
-/// # Errors
-/// What the terminal says; inside, what the theme or the configuration says.
-pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
-    let title = format!("pixir · {}", launch.workspace.file_name().map_or_else(|| "/".into(), |n| n.to_string_lossy()));
-    let mut app = match App::new(launch) {
-        Ok(app) => app,
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut screen = Screen::take(&title)?;
-    let outcome = steer(&mut app, &mut screen).await;
-    drop(screen);
-    let signal = outcome?;
-    Ok(app.close(signal).await)
-}
-
-async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    screen.draw(&mut app.state)?;
-    app.dirty = false;
-    let mut drawn = Instant::now();
-    let mut keys = keyboard()?;
-    let mut keep_due = None;
-    loop {
-        let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
-        let wants_frame = app.dirty || app.state.is_animated();
-        let mut by_hand = false;
-        if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
-            keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
-        }
-        tokio::select! {
-            biased;
-            event = keys.recv() => match event {
-                Some(event) => {
-                    by_hand = true;
-                    app.hear_terminal(event).await;
-                }
-                // The terminal is gone.
-                None => return Ok(Some(1)),
-            },
-            _ = terminate.recv() => return Ok(Some(15)),
-            _ = hangup.recv() => return Ok(Some(1)),
-            _ = interrupt.recv() => return Ok(Some(2)),
-            () = tokio::time::sleep_until(frame_due), if wants_frame => {
-                if !app.dirty {
-                    app.state.frame += 1;
-                }
-                app.dirty = true;
-                screen.draw(&mut app.state)?;
-                app.dirty = false;
-                drawn = Instant::now();
-                continue;
-            }
-            () = tokio::time::sleep_until(keep_due.unwrap_or(frame_due)), if keep_due.is_some() => {
-                keep_due = None;
-                app.keep();
-                continue;
-            }
-            event = next_event(&mut app.watch) => app.hear_session(event).await,
-            Some(news) = app.news.recv() => app.hear(news).await,
-        }
-        while let Ok(event) = keys.try_recv() {
-            by_hand = true;
-            app.hear_terminal(event).await;
-        }
-        app.drain().await;
-        if app.is_done() {
-            return Ok(None);
-        }
-        // A key is answered at once; news waits for its frame.
-        if app.dirty && (by_hand || drawn.elapsed() >= FRAME) {
-            screen.draw(&mut app.state)?;
-            app.dirty = false;
-            drawn = Instant::now();
-        }
-    }
-}
-
-/// Reads the terminal on a thread of its own, which sleeps until there is something to read.
-fn keyboard() -> io::Result<mpsc::UnboundedReceiver<TerminalEvent>> {
-    let (tell, keys) = mpsc::unbounded_channel();
-    std::thread::Builder::new().name("keyboard".into()).spawn(move || {
-        while let Ok(event) = crossterm::event::read() {
-            if tell.send(event).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(keys)
+/// The branch that the workspace's repository is on, without running git.
+pub(crate) fn branch_of(workspace: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(workspace.join(".git/HEAD")).ok()?;
+    let head = head.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }

@@ -3,7 +3,7 @@
 //! It keeps no fact about the conversation that it could not rebuild from the event stream.
 #![warn(missing_docs)]
 
-mod app; // the loop: wait, drain, update, draw
+mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
 pub mod script; // the same without a terminal
 mod terminal; // the terminal, taken and given back
 

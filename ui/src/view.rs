@@ -16,7 +16,6 @@ use crate::render::markdown::Look;
 use crate::render::text::{fit, visible, width, wrap};
 use crate::state::{Connection, Primed, Question, State, text_columns};
 use crate::theme::Theme;
-use crate::update::welcome;
 
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -128,7 +127,7 @@ fn mode_colour(theme: &Theme, mode: Mode) -> Color {
 
 fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
     state.transcript_area = area;
-    if let Some(connection) = welcome(state)
+    if let Some(connection) = state.transcript.slots.is_empty().then_some(&state.connection)
         && state.transcript.draft.is_empty()
     {
         let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);

@@ -1,0 +1,199 @@
+//! What the Session said, and what work beside the screen found.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pixir_core::Event;
+use pixir_core::changes::FileDiff;
+use pixir_core::event::{Entry, Fact, Live, RestoreReason, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::history::History;
+use pixir_core::skills::Skill;
+use pixir_core::store::Summary;
+
+use super::{open_session, travel};
+use crate::overlay::Overlay;
+use crate::overlay::picker::Kind;
+use crate::state::{Effect, Question, Queue, State};
+use crate::transcript::{Cell, Transcript};
+
+// ─── The Session said ───
+
+/// A Session was opened: its past is folded like its future.
+pub(crate) fn on_opened(state: &mut State, past: History) -> Vec<Effect> {
+    state.history = past;
+    let said = state
+        .history
+        .path()
+        .filter_map(|e| if let Fact::UserMessage(it) = &e.fact { Some(it.text.clone()) } else { None });
+    for text in said.collect::<Vec<_>>() {
+        state.composer.remember(&text);
+    }
+    rebuild(state)
+}
+
+/// Changes whose diffs are loaded when a Session is opened, the newest; what is older says its numbers.
+const MOST_DIFFS: usize = 40;
+
+/// The path to the head, as cells.
+fn rebuild(state: &mut State) -> Vec<Effect> {
+    state.transcript = Transcript::default();
+    for entry in state.history.entries() {
+        // Plans, refusals and ends of Turns are shown where their Turn is.
+        let belongs = state.history.is_on_path(entry.seq)
+            || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
+        // What was done to files on the way to another branch is told there.
+        let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
+        if belongs && !leaves {
+            state.transcript.record(entry);
+        }
+    }
+    state.viewport.follow();
+    let changed = state.history.path().rev().filter_map(|e| match &e.fact {
+        Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(e.seq)),
+        _ => None,
+    });
+    changed.take(MOST_DIFFS).collect()
+}
+
+/// Something was recorded, or is happening.
+pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
+    match event {
+        Event::Recorded(entry) => on_entry(state, &entry),
+        Event::Live(live) => on_live(state, live),
+    }
+}
+
+fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
+    state.history.append(Arc::clone(entry));
+    match &entry.fact {
+        Fact::HeadMoved(_) => {
+            let effects = rebuild(state);
+            travel::arrived(state);
+            state.say("it goes on from here; /tree keeps the rest");
+            return effects;
+        }
+        Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
+        Fact::TurnEnded(it) => {
+            state.questions.clear();
+            state.busy_since = None;
+            if it.status == TurnStatus::Interrupted {
+                state.say("interrupted; send a message to go on");
+            }
+        }
+        Fact::SettingsChanged(it) => state.say(settings_told(it)),
+        Fact::Label(_) => {
+            if let Some(Overlay::Tree(tree)) = state.overlays.last_mut() {
+                tree.refresh(&state.history);
+            }
+        }
+        _ => {}
+    }
+    let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
+    state.transcript.record(entry);
+    if matches!(entry.fact, Fact::Reasoning(_)) && !state.transcript.draft.text.is_empty() {
+        state.viewport.draft_was_split(draft, rows);
+    }
+    match &entry.fact {
+        Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(entry.seq)],
+        _ => Vec::new(),
+    }
+}
+
+fn settings_told(it: &SettingsChanged) -> String {
+    let mut told = Vec::new();
+    if let (Some(provider), Some(model)) = (&it.provider, &it.model) {
+        told.push(format!("model: {provider}/{model}"));
+    }
+    if let Some(mode) = it.mode {
+        told.push(format!("mode: {}", mode.name()));
+    }
+    if let Some(effort) = &it.effort {
+        told.push(format!("effort: {effort}"));
+    }
+    if let Some(name) = &it.name {
+        told.push(format!("name: {name}"));
+    }
+    told.join(", ")
+}
+
+fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
+    match live {
+        Live::TextDelta { text } => state.transcript.stream_text(&text),
+        Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
+        Live::ToolOutputDelta { call_id, text } => state.transcript.stream_output(&call_id, &text),
+        Live::Status { status } => {
+            if !state.is_busy() && status != Status::Idle {
+                state.busy_since = Some(Instant::now());
+            }
+            state.status = status;
+            if status == Status::Idle {
+                state.transcript.restart_draft();
+            }
+        }
+        Live::ApprovalRequested(approval) => {
+            state.questions.push(Question { approval, painted: None, read: false, focused: false, feedback: None });
+        }
+        Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
+        Live::RetryScheduled { attempt, of, wait_ms, reason } => {
+            state.transcript.restart_draft();
+            let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
+            state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+        }
+        Live::RestorePlanned(plan) => return travel::planned(state, plan),
+        Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
+        Live::SessionForked { session_id } => {
+            let effects = open_session(state, &session_id);
+            state.say("this is the fork; the session that it came from is unchanged");
+            return effects;
+        }
+        Live::Refused(error) => {
+            state.transcript.push(Cell::Error(Box::new(error)));
+            state.viewport.follow();
+        }
+        Live::Notice { severity, message, .. } => state.transcript.push(Cell::Notice { severity, text: message }),
+    }
+    Vec::new()
+}
+
+// ─── Work beside the screen is done ───
+
+pub(crate) fn on_call_diff(state: &mut State, call_id: &str, diffs: Vec<FileDiff>) {
+    state.transcript.with_call(call_id, |cell| cell.diffs = Some(diffs));
+}
+
+pub(crate) fn on_diffs(state: &mut State, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
+    for overlay in &mut state.overlays {
+        if let Overlay::Diff(view) = overlay {
+            view.loaded(turn.clone(), session.clone());
+        }
+    }
+}
+
+pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Option<&str>) {
+    match (state.overlays.last_mut(), forks_of) {
+        (Some(Overlay::Tree(tree)), Some(parent)) => {
+            tree.set_family(sessions, parent);
+        }
+        (Some(Overlay::Picker(picker)), None) if picker.kind == Kind::Sessions => {
+            picker.sessions(sessions, state.session.as_ref().map(|id| id.as_str()))
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn on_models(state: &mut State, models: &[String]) {
+    let current = format!("{}/{}", state.history.settings.provider, state.history.settings.model);
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
+        && picker.kind == Kind::Models
+    {
+        picker.models(models, &current);
+    }
+}
+
+pub(crate) fn on_skills(state: &mut State, skills: &[Skill]) {
+    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
+        && picker.kind == Kind::Skills
+    {
+        picker.skills(skills);
+    }
+}
