@@ -168,7 +168,7 @@ struct Done {
 impl Done {
     fn fold(entries: &[Arc<Entry>]) -> Done {
         let mut it = Done::default();
-        for entry in entries {
+        for entry in told_by_files(entries).into_iter().rev().flatten() {
             match (&entry.fact, entry.turn) {
                 (Fact::ToolResult(result), Some(turn)) if !result.changes.is_empty() => {
                     it.applied.retain(|t| *t != turn);
@@ -196,6 +196,24 @@ impl Done {
         }
         it
     }
+}
+
+/// The entries that tell how the files stand, the last run first: after a rewind of every file they are as they had been
+/// there, and what came between tells nothing.
+fn told_by_files(entries: &[Arc<Entry>]) -> Vec<&[Arc<Entry>]> {
+    let mut runs = Vec::new();
+    let mut rest = entries;
+    let goes_to = |entry: &Arc<Entry>| match &entry.fact {
+        Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind && it.left.is_empty() => Some(it.to_seq),
+        _ => None,
+    };
+    while let Some((at, to_seq)) = rest.iter().enumerate().rev().find_map(|(at, e)| Some((at, goes_to(e)?))) {
+        runs.push(&rest[at + 1..]);
+        rest = &rest[..at];
+        rest = &rest[..to_seq.map_or(0, |seq| rest.partition_point(|e| e.seq <= seq))];
+    }
+    runs.push(rest);
+    runs
 }
 
 /// What a file gets: its bytes, and its permission bits where they are known.

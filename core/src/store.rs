@@ -96,7 +96,7 @@ impl Place {
 
     /// What is known of it; read from its Log where the index is behind.
     pub fn summary(&self) -> Option<Summary> {
-        index::list(&self.folder).into_iter().find(|summary| summary.id == self.id.as_str())
+        index::one(&self.folder, &self.id)
     }
 }
 

@@ -103,6 +103,13 @@ fn the_index_is_only_a_help_and_the_logs_win() {
     assert_eq!(list()[0]["name"], "new name");
     fs::remove_file(&index).expect("remove");
     assert_eq!((list()[0]["name"].clone(), list()[0]["turns"].clone()), (json!("new name"), json!(1)));
+    // Who asks for one session waits for no other.
+    let other = session(&shell);
+    fs::remove_file(&index).expect("remove");
+    done(&shell.run(["sessions", "show", &id, "--json"]));
+    let lines = fs::read_to_string(&index).expect("read");
+    assert!(lines.lines().count() == 1 && lines.contains(&id) && !lines.contains(&other), "{lines}");
+    assert_eq!(list().as_array().map(Vec::len), Some(2));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
+use pixir_core::provider::script::Step;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -166,14 +167,20 @@ fn a_repository_is_neither_needed_nor_touched() {
     assert_eq!(tree_of(&shell.workspace().join(".git")), index);
 }
 
-#[tokio::test]
-async fn going_back_in_the_tree_asks_about_the_files_and_takes_them_along() {
+/// Two turns, each of which has written the same file; what the model says after them.
+async fn written_twice(then: Option<Step>) -> Pixir {
     let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
-    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two.")];
-    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    let steps = [write("one\n"), says("One."), write("two\n"), says("Two.")];
+    let mut pixir = Pixir::sized(steps.into_iter().chain(then).collect(), &[], 100, 30);
     pixir.does("<S-Tab>").await;
     pixir.does("first<Enter>").await;
     pixir.does("second<Enter>").await;
+    pixir
+}
+
+#[tokio::test]
+async fn going_back_in_the_tree_asks_about_the_files_and_takes_them_along() {
+    let mut pixir = written_twice(None).await;
     assert_eq!(pixir.file("a.txt"), "two\n");
     let screen = pixir.does("<C-t><Up><Enter>").await;
     insta::assert_snapshot!("going_back_asks_about_the_files", screen);
@@ -480,12 +487,7 @@ fn a_fork_knows_the_turns_that_it_came_with() {
 
 #[tokio::test]
 async fn when_files_stay_behind_the_model_is_told_which() {
-    let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
-    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two."), says("I see.")];
-    let mut pixir = Pixir::sized(steps, &[], 100, 30);
-    pixir.does("<S-Tab>").await;
-    pixir.does("first<Enter>").await;
-    pixir.does("second<Enter>").await;
+    let mut pixir = written_twice(Some(says("I see."))).await;
     pixir.does("<C-t><Up><Enter>").await;
     pixir.does("n").await;
     pixir.does("what now?<Enter>").await;
@@ -567,12 +569,7 @@ fn a_file_that_is_written_again_and_again_can_always_be_undone() {
 
 #[tokio::test]
 async fn a_move_that_was_refused_can_be_asked_for_again() {
-    let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
-    let steps = vec![write("one\n"), says("One."), write("two\n"), says("Two.")];
-    let mut pixir = Pixir::sized(steps, &[], 100, 30);
-    pixir.does("<S-Tab>").await;
-    pixir.does("first<Enter>").await;
-    pixir.does("second<Enter>").await;
+    let mut pixir = written_twice(None).await;
     pixir.does("<C-t><Up><Enter>").await;
     fs::write(pixir.path("a.txt"), "saved meanwhile\n").expect("write");
     let screen = pixir.does("<Enter>").await;
@@ -580,4 +577,26 @@ async fn a_move_that_was_refused_can_be_asked_for_again() {
     pixir.does("o<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "one\n");
     assert!(!pixir.screen.screen().contains("Two."), "{}", pixir.screen.screen());
+}
+
+#[tokio::test]
+async fn undo_and_redo_go_by_the_files_of_the_place_that_was_gone_back_to() {
+    let mut pixir = written_twice(None).await;
+    pixir.does("/undo<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "one\n");
+    // Back to where the second turn had just ended: its change is there again, and nothing is undone.
+    pixir.does("<C-t><Up><Enter>").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "two\n");
+    let screen = pixir.does("/redo<Enter>").await;
+    assert!(screen.contains("nothing is undone"), "{screen}");
+    let screen = pixir.does("/undo<Enter>").await;
+    assert!(screen.contains("turn 2"), "{screen}");
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "one\n");
+    // Before both of them there is nothing that could be undone.
+    pixir.does("/undo<Enter>").await;
+    pixir.does("<Enter>").await;
+    assert!(!pixir.path("a.txt").exists());
 }

@@ -265,6 +265,7 @@ impl Session {
                     it.common_seq = it.common_seq.map(new);
                     it.from_seq = it.common_seq.unwrap_or(first);
                 }
+                Fact::FilesRestored(it) => it.to_seq = it.to_seq.map(new),
                 _ => {}
             }
             log.append(entry.turn, fact)?;

@@ -149,25 +149,17 @@ pub(super) fn ids_in(folder: &Path) -> Vec<SessionId> {
 
 /// Every Session of a folder, the latest first.
 pub(super) fn list(folder: &Path) -> Vec<Summary> {
-    let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
-    let mut lines = 0;
-    let mut known: HashMap<String, Indexed> = HashMap::new();
-    for it in text.lines().filter_map(|line| serde_json::from_str::<Indexed>(line).ok()) {
-        lines += 1;
-        known.insert(it.summary.id.clone(), it);
-    }
+    let (mut known, lines) = kept(folder);
     let mut all = Vec::new();
     let mut fresh = Vec::new();
     for id in ids_in(folder) {
-        let path = folder.join(format!("{id}.ndjson"));
-        let Ok(len) = fs::metadata(&path).map(|m| m.len()) else { continue };
-        match known.remove(id.as_str()) {
-            Some(it) if it.position.bytes == len => all.push(it),
-            old => {
-                let Some(it) = old.and_then(|old| read_on(&path, old)).or_else(|| rebuild(&path)) else { continue };
+        match brought_up(folder, &id, known.remove(id.as_str())) {
+            Some(Line::Stands(it)) => all.push(it),
+            Some(Line::Anew(it)) => {
                 fresh.push(it.clone());
                 all.push(it);
             }
+            None => {}
         }
     }
     if lines > 2 * all.len() + 64 {
@@ -181,6 +173,42 @@ pub(super) fn list(folder: &Path) -> Vec<Summary> {
     let mut all: Vec<Summary> = all.into_iter().map(|it| it.summary).collect();
     all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
     all
+}
+
+/// One Session of a folder; no other Log is read.
+pub(super) fn one(folder: &Path, id: &SessionId) -> Option<Summary> {
+    let it = match brought_up(folder, id, kept(folder).0.remove(id.as_str()))? {
+        Line::Stands(it) => it,
+        Line::Anew(it) => {
+            it.keep(folder);
+            it
+        }
+    };
+    Some(it.summary)
+}
+
+/// What the index says of each Session, and of how many lines it is.
+fn kept(folder: &Path) -> (HashMap<String, Indexed>, usize) {
+    let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Indexed>(line).ok());
+    let mut count = 0;
+    let known = lines.inspect(|_| count += 1).map(|it| (it.summary.id.clone(), it)).collect();
+    (known, count)
+}
+
+/// Whether what the index says stands, or had to be read from the Log.
+enum Line {
+    Stands(Indexed),
+    Anew(Indexed),
+}
+
+fn brought_up(folder: &Path, id: &SessionId, old: Option<Indexed>) -> Option<Line> {
+    let path = folder.join(format!("{id}.ndjson"));
+    let len = fs::metadata(&path).ok()?.len();
+    match old {
+        Some(it) if it.position.bytes == len => Some(Line::Stands(it)),
+        old => old.and_then(|old| read_on(&path, old)).or_else(|| rebuild(&path)).map(Line::Anew),
+    }
 }
 
 /// Only what came since.
