@@ -495,6 +495,14 @@ async fn when_files_stay_behind_the_model_is_told_which() {
     let told = log.iter().find(|e| e["type"] == "files_restored").expect("it is recorded");
     assert_eq!((&told["data"]["reason"], &told["data"]["left"][0]["path"]), (&json!("stayed"), &json!("a.txt")));
     assert!(pixir.screen.screen().contains("stayed as they are"), "{}", pixir.screen.screen());
+    // In a fork, where entries have other numbers, it names the same place.
+    let place = |log: &[Value]| {
+        let stayed =
+            log.iter().find(|e| e["type"] == "files_restored").expect("it is recorded")["data"]["to_seq"].clone();
+        log.iter().find(|e| e["seq"] == stayed).expect("it is there")["data"].clone()
+    };
+    pixir.does("/fork<Enter>").await;
+    assert_eq!(place(&pixir.log()), place(&log));
 }
 
 #[tokio::test]

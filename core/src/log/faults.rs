@@ -196,23 +196,13 @@ fn scenario(disk: &SimDisk, id: &SessionId, promise: &mut Promise) -> Result<()>
         promise.synced = promise.acknowledged.len();
     }
     drop(log);
-    {
-        let mut sim = disk.lock();
-        let inode = sim.find(&path).expect("it is there");
-        let end = sim.inodes[inode].cache.len();
-        sim.inodes[inode].put(end, b"{\"v\":1,\"torn");
-    }
+    disk.add(&path, b"{\"v\":1,\"torn");
     let (mut log, _) = Log::open_on(Arc::new(disk.clone()), &path, id.clone())?;
     promise.acknowledged.push(log.append(None, said("after a torn end"))?.id);
     log.sync()?;
     promise.synced = promise.acknowledged.len();
     drop(log);
-    {
-        let mut sim = disk.lock();
-        let inode = sim.find(&path).expect("it is there");
-        let end = sim.inodes[inode].cache.len();
-        sim.inodes[inode].put(end, b"what is this?\n");
-    }
+    disk.add(&path, b"what is this?\n");
     repair::repair_on(Arc::new(disk.clone()), &path, &id, false)?;
     let (mut log, _) = Log::open_on(Arc::new(disk.clone()), &path, id)?;
     promise.acknowledged.push(log.append(None, said("after a repair"))?.id);
@@ -363,6 +353,7 @@ fn a_mutated_log_never_panics_keeps_its_valid_start_and_is_whole_after_a_repair(
     let (path, id, whole) = twenty_lines(folder.path());
     let original = read(&path).expect("read").entries;
     let mut kept_all = 0_u64;
+    let mut repaired = 0;
     for seed in 1..=from_env("PIXIR_MUTATIONS", 3_000) {
         let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut bytes = whole.clone();
@@ -393,14 +384,15 @@ fn a_mutated_log_never_panics_keeps_its_valid_start_and_is_whole_after_a_repair(
             lost += u64::from(!after.entries.iter().any(|e| e.id == entry.id && e.seq == entry.seq));
         }
         kept_all += u64::from(lost == 0);
-        // A run of copied lines can bring its own successor; at most what stood next to damage is put aside.
-        assert!(lost <= 2 * plan.damage.len() as u64, "seed {seed}: {lost} lines lost");
+        repaired += 1;
+        // Of copied lines one is kept; at most what stood next to damage is put aside.
+        assert!(lost <= plan.damage.len() as u64, "seed {seed}: {lost} lines lost");
         assert!(!repair(&path, &id, true).expect("a plan").is_needed(), "seed {seed}: a repair is whole");
         for left in std::fs::read_dir(folder.path()).expect("a folder").flatten().filter(|e| e.path() != path) {
             std::fs::remove_file(left.path()).expect("remove");
         }
     }
-    assert!(kept_all > 0);
+    assert!(10 * kept_all > 9 * repaired, "{kept_all} of {repaired} kept every line that was as it had been written");
 }
 
 #[test]
