@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pixir_core::event::{
-    AssistantMessage, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, TurnEnded, TurnStatus, Usage,
-    UserMessage,
+    AssistantMessage, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus,
+    Usage, UserMessage,
 };
 use pixir_core::history::History;
 use pixir_core::log::{self, Log};
@@ -72,7 +72,7 @@ fn write_log(folder: &Path, workspace: &Path, entries: usize) -> (SessionId, std
         workspace: workspace.display().to_string(),
         model: "m".into(),
         provider: "demo".into(),
-        toolset: "typed".into(),
+        toolset: Toolset::Typed,
         pixir_version: "0".into(),
         ..SessionStarted::default()
     };
@@ -115,8 +115,9 @@ fn main() {
         let contents = log::read(&path).expect("read").entries;
         let folded = best(|| History::fold(contents.iter().map(Arc::clone)));
         let history = History::fold(contents.iter().map(Arc::clone));
-        let registry = Registry::typed();
-        let request = best(|| prompt::request(&history, registry.specs(), "key"));
+        let registry = Registry::all();
+        let blobs = pixir_core::blobs::Blobs::new(std::env::temp_dir());
+        let request = best(|| prompt::request(&history, &registry, &blobs, "key"));
         let nodes = best(|| tree::nodes(&history));
         let began = Instant::now();
         assert_eq!(store.list(&folder).len(), 1);

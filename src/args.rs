@@ -61,6 +61,9 @@ pub(crate) struct RunOptions {
     /// Let it change things without asking, as --mode auto does
     #[arg(long, global = true, conflicts_with = "mode")]
     pub(crate) write: bool,
+    /// Which tools the model gets: typed, run or both
+    #[arg(long, global = true, value_name = "TOOLSET")]
+    pub(crate) toolset: Option<String>,
     /// Folder to work in
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
@@ -238,6 +241,26 @@ pub(crate) enum Command {
         /// Days that a deleted session stays in the trash
         #[arg(long, default_value_t = 30, value_name = "N")]
         trash_days: u32,
+    },
+    /// Run a line of commands, as the tool run does; what changes things needs --write
+    #[command(
+        after_help = "Examples:\n  pixir run 'cat src/main.rs | grep -n TODO | wc -l'\n  pixir run 'write a.txt hello' --dry-run\n  pixir run help"
+    )]
+    Run {
+        /// The line; pixir run help lists the commands
+        line: String,
+        /// Print what it prints, byte for byte, without cutting or a footer
+        #[arg(long)]
+        raw: bool,
+        /// Give our stdin to its first command
+        #[arg(long)]
+        stdin: bool,
+        /// Most seconds that it may take
+        #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        timeout: u64,
+        /// End with the exit code of the line
+        #[arg(long)]
+        propagate_exit: bool,
     },
     /// List, show and run the tools that models use
     #[command(subcommand_required = true, arg_required_else_help = true)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor; // check this machine
 pub(crate) mod look; // inspect, replay, diagnose, clean up
+pub(crate) mod run; // a line of commands
 pub(crate) mod schema; // the machine-readable contract
 pub(crate) mod sessions; // Sessions at rest
 pub(crate) mod tools; // list, show, run

@@ -103,6 +103,10 @@ impl Story {
                 return;
             }
             Fact::PlanUpdated(it) => Block::Plan(it.items.clone()),
+            Fact::MemoryFact(it) => match &it.text {
+                Some(text) => Block::Note(format!("remembered: {text}")),
+                None => return,
+            },
             Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ErrorKind as ClapKind};
 use clap::{CommandFactory as _, Parser as _};
 use pixir_core::error::nearest;
-use pixir_core::event::Mode;
+use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::choose::Providers;
 use pixir_core::store::Store;
 use pixir_core::{Code, Error, Input, Result};
@@ -65,7 +65,10 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             let document = match (events, script) {
                 (true, _) => commands::schema::events(),
                 (_, true) => commands::schema::scripts(),
-                (false, false) => commands::schema::contract(),
+                (false, false) => {
+                    let toolset = run.toolset.as_deref().map_or(Ok(Toolset::Both), Toolset::parse)?;
+                    commands::schema::contract(toolset)
+                }
             };
             output.document(&document);
             Ok(0)
@@ -124,7 +127,10 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
         Some(Command::Tools { command }) => {
             let harness = setup::offline(&run, &around)?;
             match command {
-                ToolsCommand::List => commands::tools::list(&harness, output),
+                ToolsCommand::List => {
+                    let toolset = run.toolset.as_deref().map_or(Ok(Toolset::Both), Toolset::parse)?;
+                    commands::tools::list(&harness, toolset, output);
+                }
                 ToolsCommand::Show { name } => commands::tools::show(&harness, &name, output)?,
                 ToolsCommand::Run { name, args } => {
                     let mode = if run.write { Mode::Auto } else { Mode::ReadOnly };
@@ -132,6 +138,14 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
                 }
             }
             Ok(0)
+        }
+        Some(Command::Run { line, raw, stdin, timeout, propagate_exit }) => {
+            let stdin = if stdin { Some(commands::run::stdin()?) } else { None };
+            let harness = setup::offline(&run, &around)?;
+            let mode = if run.write { Mode::Auto } else { Mode::ReadOnly };
+            let dry_run = run.dry_run;
+            let job = commands::run::Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run };
+            block_on(commands::run::run(&harness, job, output))
         }
         Some(Command::Demo) => {
             setup::diagnostics(&around);

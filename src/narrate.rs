@@ -54,6 +54,7 @@ impl Narrator {
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)
             | Fact::Label(_)
+            | Fact::MemoryFact(_)
             | Fact::TurnEnded(_)
             | Fact::Unknown { .. } => None,
         }

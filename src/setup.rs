@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pixir_core::config::{Config, Surroundings};
-use pixir_core::event::{Mode, SessionId, SettingsChanged};
+use pixir_core::event::{Mode, SessionId, SettingsChanged, Toolset};
 use pixir_core::harness::{Beginning, Harness};
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::provider::demo;
@@ -145,6 +145,7 @@ pub(crate) fn assemble(
     };
     let beginning = Beginning {
         mode: mode(run, config, asker)?,
+        toolset: toolset(run, config)?.unwrap_or_default(),
         effort: run.effort.clone().or_else(|| config.effort.clone()),
         resumed: resumed(run, config, asker, &providers)?,
     };
@@ -161,6 +162,10 @@ fn mode(run: &RunOptions, config: &Config, asker: Asker) -> Result<Mode> {
     }
 }
 
+fn toolset(run: &RunOptions, config: &Config) -> Result<Option<Toolset>> {
+    run.toolset.as_deref().or(config.toolset.as_deref()).map(Toolset::parse).transpose()
+}
+
 /// A resumed Session stays as it was, but for what this command line says, and what is safe where nobody can be asked.
 fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Providers) -> Result<SettingsChanged> {
     let says_who = run.model.is_some() || run.provider.is_some() || run.base_url.is_some();
@@ -170,6 +175,7 @@ fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Provider
         model: says_who.then(|| providers.model.clone()),
         effort: run.effort.clone(),
         mode: if says_mode { Some(mode(run, config, asker)?) } else { None },
+        toolset: toolset(run, &Config::default())?,
         name: None,
         workspace: None,
     })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
-use crate::changes::of_entry;
+use crate::changes::blobs_of;
 use crate::error::{Code, Error, Result};
 use crate::event::SessionId;
 use crate::log::{self, Damage};
@@ -87,8 +87,7 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
         without_files: !with_files,
     };
     if with_files {
-        let changes = contents.entries.iter().flat_map(|entry| of_entry(&entry.fact));
-        for name in changes.flat_map(|c| [&c.before_blob, &c.after_blob]).flatten() {
+        for name in contents.entries.iter().flat_map(|entry| blobs_of(&entry.fact)) {
             // What is lost already cannot be exported; diagnose says so.
             if !document.blobs.contains_key(name)
                 && let Ok(bytes) = blobs.get(name)

@@ -104,6 +104,16 @@ pub fn of_entry(fact: &Fact) -> &[FileChange] {
     }
 }
 
+/// The blobs that an entry names: versions of files, and images.
+pub fn blobs_of(fact: &Fact) -> Vec<&String> {
+    let versions = of_entry(fact).iter().flat_map(|change| [&change.before_blob, &change.after_blob]).flatten();
+    let images = match fact {
+        Fact::ToolResult(it) => it.attachments.as_slice(),
+        _ => &[],
+    };
+    versions.chain(images.iter().map(|image| &image.blob)).collect()
+}
+
 fn diff_of(path: &str, first: &FileChange, last: &FileChange, blobs: &Blobs) -> Option<FileDiff> {
     let was_there = first.kind != ChangeKind::Created;
     let is_there = last.kind != ChangeKind::Deleted;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Code, Error, Result, nearest};
-use crate::event::Mode;
+use crate::event::{Mode, Toolset};
 
 /// Where things are, and what the environment says.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,8 @@ pub struct Config {
     pub effort: Option<String>,
     /// What may run without asking.
     pub mode: Option<String>,
+    /// Which tools models are offered in a new Session.
+    pub toolset: Option<String>,
     /// The theme's name.
     pub theme: Option<String>,
     /// Servers, by the name that `model` uses.
@@ -62,7 +64,7 @@ pub struct ModelConfig {
     pub window: Option<u64>,
 }
 
-const KEYS: [&str; 6] = ["model", "effort", "mode", "theme", "providers", "models"];
+const KEYS: [&str; 7] = ["model", "effort", "mode", "toolset", "theme", "providers", "models"];
 const PROVIDER_KEYS: [&str; 3] = ["dialect", "base_url", "api_key_env"];
 const MODEL_KEYS: [&str; 1] = ["window"];
 
@@ -108,6 +110,7 @@ impl Config {
         }
         let config: Config = table.try_into().map_err(invalid)?;
         config.mode.as_deref().map(Mode::parse).transpose()?;
+        config.toolset.as_deref().map(Toolset::parse).transpose()?;
         Ok(config)
     }
 }

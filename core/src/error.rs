@@ -99,6 +99,7 @@ macro_rules! codes {
 
 codes! {
     InvalidArgs = "INVALID_ARGS", InvalidArgs, 2;
+    UnsupportedSyntax = "UNSUPPORTED_SYNTAX", InvalidArgs, 2;
     Usage = "USAGE", InvalidArgs, 2;
     UnknownCommand = "UNKNOWN_COMMAND", InvalidArgs, 2;
     UnknownFlag = "UNKNOWN_FLAG", InvalidArgs, 2;
@@ -141,6 +142,7 @@ codes! {
     ContextOverflow = "CONTEXT_OVERFLOW", ProviderHttpError, 1;
     Refused = "REFUSED", ProviderHttpError, 1;
     ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported, 10;
+    VisionUnsupported = "VISION_UNSUPPORTED", ModelNotSupported, 10;
     UsageLimitReached = "USAGE_LIMIT_REACHED", UsageLimitReached, 7;
     RateLimited = "RATE_LIMITED", RateLimited, 7;
     Network = "NETWORK", Network, 8;
@@ -214,7 +216,11 @@ impl Error {
 
     /// What the model reads: `[error] name: what went wrong. Use: what to do instead`.
     pub fn for_model(&self, name: &str) -> String {
-        if self.remediation.is_empty() {
+        if self.code == Code::UnknownCommand {
+            return format!("[error] {} — {}", self.message, self.remediation);
+        }
+        // How it is called is what to do instead.
+        if self.code == Code::Usage || self.remediation.is_empty() {
             format!("[error] {name}: {}", self.message)
         } else {
             format!("[error] {name}: {}. Use: {}", self.message, self.remediation)

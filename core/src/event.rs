@@ -120,6 +120,13 @@ pub enum Live {
     },
     /// A call waits for the person.
     ApprovalRequested(Approval),
+    /// The model wants to know something from the person.
+    QuestionAsked(Form),
+    /// A background job began or ended.
+    JobsChanged {
+        /// All of them, the first first.
+        jobs: Vec<JobState>,
+    },
     /// What waits to be delivered.
     QueueChanged {
         /// Joins the running Turn.
@@ -168,6 +175,8 @@ impl Live {
         "tool_output_delta",
         "status",
         "approval_requested",
+        "question_asked",
+        "jobs_changed",
         "queue_changed",
         "retry_scheduled",
         "compaction_planned",
@@ -215,6 +224,57 @@ pub struct Approval {
     pub reason: String,
     /// What "always" would allow; absent where always is not to be had.
     pub rule: Option<Rule>,
+}
+
+/// Questions that wait for the person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    /// The call that asks.
+    pub call_id: String,
+    /// What it asks.
+    pub questions: Vec<Question>,
+}
+
+/// One question. A person can always answer in own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// What is asked.
+    pub question: String,
+    /// Answers to choose from.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// Several may be chosen.
+    #[serde(default)]
+    pub multiple: bool,
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobState {
+    /// Its number in the Session, from 1.
+    pub id: u32,
+    /// The command line.
+    pub command: String,
+    /// How it stands.
+    #[serde(flatten)]
+    pub status: JobStatus,
+    /// Where its output is, as tools name it.
+    pub output_path: String,
+}
+
+/// How a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum JobStatus {
+    /// It runs.
+    Running,
+    /// It ended by itself.
+    Ended {
+        /// As a shell would say it.
+        exit_code: i32,
+    },
+    /// It was stopped.
+    Stopped,
 }
 
 /// How a file stands to what pixir left.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::blobs::Blobs;
 use crate::config::Surroundings;
 use crate::error::{Code, Error, Result};
-use crate::event::{Mode, SessionId, SessionStarted, SettingsChanged};
+use crate::event::{Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::history::History;
+use crate::jobs::Jobs;
+use crate::library::Library;
 use crate::log::{self, Log};
 use crate::process;
 use crate::prompt;
@@ -15,7 +17,7 @@ use crate::provider::choose::Providers;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::skills::Skill;
 use crate::store::{Place, Store, Summary};
-use crate::tools::Registry;
+use crate::tools::{Context, Registry};
 use crate::workspace::Workspace;
 
 /// Everything that the Sessions of one workspace share.
@@ -31,6 +33,8 @@ pub struct Harness {
 pub struct Beginning {
     /// What may run without asking in a new Session.
     pub mode: Mode,
+    /// Which tools models are offered in a new Session.
+    pub toolset: Toolset,
     /// How hard models should think in a new Session.
     pub effort: Option<String>,
     /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
@@ -61,16 +65,25 @@ impl Harness {
         let workspace = Workspace::open(workspace)?;
         let store = Store::new(&around.home);
         let logs = store.folder_of(workspace.root());
+        let library = Library {
+            logs: logs.clone(),
+            workspace: workspace.root().to_owned(),
+            user_folder: around.user_folder.clone(),
+            session: None,
+        };
         let surface = Surface {
             workspace: Arc::new(workspace),
             providers,
-            registry: Registry::typed(),
+            registry: Registry::all(),
             blobs: store.blobs(),
             environment: process::environment(around.environment.iter().cloned()).into(),
             user_folder: around.user_folder.clone(),
             logs,
             options,
             shadow: Arc::default(),
+            known: Arc::default(),
+            jobs: None,
+            library: Arc::new(library),
         };
         Ok(Harness { store, surface, beginning })
     }
@@ -87,7 +100,7 @@ impl Harness {
             workspace: self.workspace().display().to_string(),
             model: providers.model.clone(),
             provider: providers.provider.clone(),
-            toolset: "typed".into(),
+            toolset: self.beginning.toolset,
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
             context: prompt::collect_context(&self.surface.workspace, self.surface.user_folder.as_deref()),
@@ -95,7 +108,7 @@ impl Harness {
         };
         let first = log.append(None, started.into())?;
         log.establish()?;
-        Ok(Session::spawn(id.clone(), Pen::Writes(log), History::fold([first]), self.surface_of(&id)?))
+        self.spawn(id, Pen::Writes(log), History::fold([first]))
     }
 
     /// Continues a Session. One that is damaged opens for reading only, and says so to whoever watches.
@@ -121,7 +134,7 @@ impl Harness {
         let mut history = History::fold(contents.entries);
         close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
-        Ok(Session::spawn(id.clone(), Pen::Writes(log), history, self.surface_of(id)?))
+        self.spawn(id.clone(), Pen::Writes(log), history)
     }
 
     /// Opens a Session to look at it, even while another process writes it.
@@ -144,7 +157,7 @@ impl Harness {
             }
             log.sync()?;
         }
-        Ok(Session::spawn(id.clone(), pen, history, self.surface_of(id)?))
+        self.spawn(id.clone(), pen, history)
     }
 
     /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
@@ -164,14 +177,26 @@ impl Harness {
             change.mode = change.mode.or(Some(Mode::Ask));
         }
         change.mode = change.mode.filter(|mode| *mode != now.mode);
+        change.toolset = change.toolset.filter(|toolset| *toolset != now.toolset);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
         (change != SettingsChanged::default()).then_some(change)
     }
 
-    fn surface_of(&self, id: &SessionId) -> Result<Surface> {
+    fn spawn(&self, id: SessionId, pen: Pen, history: History) -> Result<Handle> {
+        let outputs = self.surface.place(&id).outputs();
+        let (jobs, job_news) = Jobs::new(outputs.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(self.surface.place(id).outputs());
-        Ok(Surface { workspace: Arc::new(workspace), shadow: Arc::default(), ..self.surface.clone() })
+        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(outputs);
+        let library = Library { session: Some(id.clone()), ..(*self.surface.library).clone() };
+        let surface = Surface {
+            workspace: Arc::new(workspace),
+            shadow: Arc::default(),
+            known: Arc::default(),
+            jobs: Some(jobs),
+            library: Arc::new(library),
+            ..self.surface.clone()
+        };
+        Ok(Session::spawn(id, pen, history, surface, job_news))
     }
 
     /// The canonical root of the workspace.
@@ -200,17 +225,8 @@ impl Harness {
     }
 
     /// What a single tool call outside a Session may lean on.
-    pub fn tool_context(&self, call_id: &str) -> crate::tools::Context {
-        crate::tools::Context {
-            call_id: call_id.to_owned(),
-            workspace: Arc::clone(&self.surface.workspace),
-            blobs: self.surface.blobs.clone(),
-            overflow: None,
-            progress: None,
-            cancel: crate::tools::Cancel::default(),
-            shadow: Arc::default(),
-            environment: Arc::clone(&self.surface.environment),
-        }
+    pub fn tool_context(&self, call_id: &str) -> Context {
+        self.surface.context(call_id, Toolset::Both, true)
     }
 
     /// Sessions with at least one prompt, the latest first.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::{
     Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, Rule, SessionStarted, SettingsChanged, ToolResult,
-    TurnEnded, TurnStatus, Usage,
+    Toolset, TurnEnded, TurnStatus, Usage,
 };
 
 mod item; // what a model is sent, piece by piece
@@ -24,6 +24,8 @@ pub struct Settings {
     pub effort: Option<String>,
     /// What may run without asking.
     pub mode: Mode,
+    /// Which tools the model is offered.
+    pub toolset: Toolset,
     /// The Session's name.
     pub name: Option<String>,
     /// The root that no path may leave.
@@ -32,7 +34,7 @@ pub struct Settings {
 
 impl Settings {
     fn apply(&mut self, change: &SettingsChanged) {
-        let SettingsChanged { provider, model, effort, mode, name, workspace } = change.clone();
+        let SettingsChanged { provider, model, effort, mode, toolset, name, workspace } = change.clone();
         if let Some(provider) = provider {
             self.provider = provider;
         }
@@ -44,6 +46,9 @@ impl Settings {
         }
         if let Some(mode) = mode {
             self.mode = mode;
+        }
+        if let Some(toolset) = toolset {
+            self.toolset = toolset;
         }
         if let Some(name) = name {
             self.name = Some(name).filter(|n| !n.is_empty());
@@ -131,6 +136,7 @@ impl History {
                     model: it.model.clone(),
                     effort: it.effort.clone(),
                     mode: it.mode,
+                    toolset: it.toolset,
                     name: None,
                     workspace: it.workspace.clone(),
                 };
@@ -170,7 +176,7 @@ impl History {
             }
             Fact::Label(it) => self.take_mark(it),
             Fact::SessionFork(it) => self.copied_to = it.copied_to_seq,
-            Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
+            Fact::MemoryFact(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
         }
     }
 
@@ -360,7 +366,7 @@ const NOT_RUN: &str =
     "[error] the call was cut off before its result was recorded. Use: check what it did before running it again";
 
 fn not_run(id: String) -> Piece<'static> {
-    Piece::Result { id: id.into(), output: NOT_RUN.into() }
+    Piece::Result { id: id.into(), output: NOT_RUN.into(), images: (&[]).into() }
 }
 
 fn summary_text(it: &HistoryCompaction) -> String {

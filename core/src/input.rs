@@ -37,6 +37,19 @@ pub enum Input {
         /// The answer.
         decision: Decision,
     },
+    /// Answer a form; for each question what was chosen or said, or nothing at all when the person does not want to.
+    Answer {
+        /// The call that asked.
+        call_id: String,
+        /// The answers, in the order of the questions.
+        #[serde(default)]
+        answers: Option<Vec<Vec<String>>>,
+    },
+    /// Stop a background job.
+    StopJob {
+        /// Its number.
+        job: u32,
+    },
     /// Replace older history by a summary; a dry run only says what it would do.
     Compact {
         /// What the summary should keep in mind.

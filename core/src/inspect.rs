@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::blobs::Blobs;
 use crate::event::Entry;
 use crate::history::{History, Item, Piece};
 use crate::prompt;
 use crate::provider::choose::Providers;
-use crate::tools::ToolSpec;
+use crate::tools::{Registry, ToolSpec};
 
 /// Items that are named one by one, the largest first.
 const LARGEST: usize = 8;
@@ -73,9 +74,15 @@ pub struct LargeItem {
 }
 
 /// Builds the request that the next call would send if the Log ended there.
-pub fn inspect(entries: &[Arc<Entry>], session: &str, tools: Arc<[ToolSpec]>, providers: &Providers) -> Inspection {
+pub fn inspect(
+    entries: &[Arc<Entry>],
+    session: &str,
+    registry: &Registry,
+    blobs: &Blobs,
+    providers: &Providers,
+) -> Inspection {
     let history = History::fold(entries.iter().cloned());
-    let request = prompt::request(&history, tools, session);
+    let request = prompt::request(&history, registry, blobs, session);
     let settings = &history.settings;
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(&request), None),

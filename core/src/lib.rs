@@ -18,6 +18,8 @@ pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod history; // entries folded into what the model should see
 pub mod inspect; // the exact request at any entry
+pub mod jobs; // what runs in the background
+pub mod library; // what past Sessions and skills say
 pub mod prompt; // instructions, context, tools and History as one request
 pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
@@ -29,7 +31,8 @@ pub mod watch; // everything so far, then every event
 // Who answers, and what it may do.
 pub mod permissions; // may this call run?
 pub mod provider; // trait Provider and its dialects
-pub mod tools; // trait Tool, the registry, the end of every call
+pub mod run; // the run language: one line is a whole workflow
+pub mod tools; // trait Tool, the registry, one path for every call
 
 // What they lean on.
 pub mod blobs; // file versions by content

@@ -3,21 +3,60 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use unicode_segmentation::GraphemeCursor;
+
+use crate::error::{Code, Error};
 use crate::event::Truncated;
 
+mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
 
+pub(crate) use guard::{Guard, media_type};
 pub use strip::Stripper;
 
-/// The most of a tool's output that a model reads, bytes.
-pub const BUDGET: usize = 16_000;
-/// The most of a failing command's stderr, bytes; its end is kept.
-const STDERR_BUDGET: usize = 8_000;
+/// Where saved outputs are, as tools name them; nothing may write there.
+pub const OUTPUTS: &str = ".pixir/out";
 /// The most that one output may take on the disk, bytes.
-const MAX_SPILL: u64 = 64 << 20;
+pub(crate) const MAX_SPILL: u64 = 64 << 20;
+
+/// How much of a stream a model reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The most bytes.
+    pub bytes: usize,
+    /// The most lines.
+    pub lines: u64,
+    /// Of a failure: how many tenths are its start; the rest is its end.
+    start_tenths: u64,
+    explore: Explore,
+}
+
+/// The words in which a model is told how to see the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Explore {
+    Typed,
+    Run,
+}
+
+impl Budget {
+    /// A typed tool's output.
+    pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 4, explore: Explore::Typed };
+    /// The output of `run`.
+    pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 8, explore: Explore::Run };
+
+    /// What a failing command says of its failure; its end matters most.
+    pub const fn stderr(self) -> Budget {
+        Budget { bytes: 8_000, lines: 100, start_tenths: 3, explore: self.explore }
+    }
+
+    fn share(self, tenths: u64) -> (usize, u64) {
+        let lines = if self.lines == u64::MAX { u64::MAX } else { self.lines * tenths / 10 };
+        (self.bytes * usize::try_from(tenths).unwrap_or(10) / 10, lines)
+    }
+}
 
 /// Where the whole of an output goes when it is too long to show.
 #[derive(Debug, Clone)]
@@ -28,19 +67,28 @@ pub struct Overflow {
     pub name: String,
 }
 
+/// The file whose bytes a stream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its path, as it was given.
+    pub path: String,
+}
+
 /// One stream of a tool's output, taken in as it comes; memory stays bounded however much that is.
 #[derive(Debug)]
 pub struct Capture {
-    budget: usize,
+    budget: Budget,
     overflow: Option<Overflow>,
+    source: Option<Source>,
     stripper: Stripper,
-    /// The first `budget` bytes, stripped.
+    /// The first bytes, stripped: the budget, and a little more, so that the place of the cut can be looked at.
     head: Vec<u8>,
-    /// The last bytes after the head, stripped: up to twice `budget`, cut back when full.
+    /// The last bytes after the head, stripped: up to twice the budget, cut back when full.
     tail: Vec<u8>,
     /// Stripped bytes seen.
     shown: u64,
-    lines: u64,
+    newlines: u64,
+    ends_open: bool,
     guard: Guard,
     /// The raw bytes until it is known that they need a file.
     held: Vec<u8>,
@@ -55,76 +103,44 @@ enum Spill {
     Failed(String),
 }
 
-#[derive(Debug, Default)]
-struct Guard {
-    nul: bool,
-    invalid: bool,
-    control: u64,
-    /// The start of a character whose rest has not come yet.
-    partial: Vec<u8>,
-}
-
-impl Guard {
-    fn see(&mut self, bytes: &[u8]) {
-        self.nul |= bytes.contains(&0);
-        self.control +=
-            bytes.iter().filter(|b| b.is_ascii_control() && !matches!(b, b'\n' | b'\t' | b'\r' | 0x1b)).count() as u64;
-        if self.invalid {
-            return;
-        }
-        let joined;
-        let all = if self.partial.is_empty() {
-            bytes
-        } else {
-            joined = [self.partial.as_slice(), bytes].concat();
-            &joined
-        };
-        match std::str::from_utf8(all) {
-            Ok(_) => self.partial.clear(),
-            Err(e) if e.error_len().is_none() => self.partial = all[e.valid_up_to()..].to_vec(),
-            Err(_) => self.invalid = true,
-        }
-    }
-}
-
 /// What a stream came to.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Presented {
     /// What the model reads, without the footer.
     pub text: String,
     /// What was left out of it.
     pub truncated: Option<Truncated>,
-    /// Where all of it is.
-    pub overflow_path: Option<PathBuf>,
+    /// Where all of it is, as tools name it.
+    pub overflow_path: Option<String>,
     /// Raw bytes of the stream.
     pub bytes: u64,
+    /// It is the content of a file that is no text.
+    pub binary: Option<Error>,
 }
 
 impl Capture {
-    /// A stream of which the model reads at most [`BUDGET`] bytes.
-    pub fn new(overflow: Option<Overflow>) -> Capture {
-        Capture::with_budget(BUDGET, overflow)
-    }
-
-    /// A failing command's stderr.
-    pub fn stderr() -> Capture {
-        Capture::with_budget(STDERR_BUDGET, None)
-    }
-
-    fn with_budget(budget: usize, overflow: Option<Overflow>) -> Capture {
+    /// A stream of which the model reads so much.
+    pub fn new(budget: Budget, overflow: Option<Overflow>) -> Capture {
         Capture {
             budget,
             overflow,
+            source: None,
             stripper: Stripper::default(),
             head: Vec::new(),
             tail: Vec::new(),
             shown: 0,
-            lines: 0,
+            newlines: 0,
+            ends_open: false,
             guard: Guard::default(),
             held: Vec::new(),
             raw: 0,
             spill: Spill::NotNeeded,
         }
+    }
+
+    /// The stream is this file, as it is.
+    pub fn is_of(&mut self, source: Option<Source>) {
+        self.source = source;
     }
 
     /// Takes in what came, and returns it stripped, for a live view.
@@ -133,34 +149,51 @@ impl Capture {
         self.keep_raw(bytes);
         let stripped = self.stripper.strip(bytes);
         self.shown += stripped.len() as u64;
-        self.lines += stripped.iter().filter(|b| **b == b'\n').count() as u64;
-        let room = self.budget.saturating_sub(self.head.len()).min(stripped.len());
+        self.newlines += memchr::memchr_iter(b'\n', &stripped).count() as u64;
+        if let Some(last) = stripped.last() {
+            self.ends_open = *last != b'\n';
+        }
+        let room = (self.budget.bytes + AROUND).saturating_sub(self.head.len()).min(stripped.len());
         self.head.extend_from_slice(&stripped[..room]);
         self.tail.extend_from_slice(&stripped[room..]);
-        if self.tail.len() > 2 * self.budget {
-            self.tail.drain(..self.tail.len() - self.budget);
+        if self.tail.len() > 2 * self.budget.bytes {
+            self.tail.drain(..self.tail.len() - self.budget.bytes);
         }
         String::from_utf8_lossy(&stripped).into_owned()
     }
 
+    fn lines(&self) -> u64 {
+        self.newlines + u64::from(self.ends_open)
+    }
+
     fn keep_raw(&mut self, bytes: &[u8]) {
         self.raw += bytes.len() as u64;
-        let Some(overflow) = &self.overflow else { return };
+        if self.overflow.is_none() {
+            return;
+        }
         if matches!(self.spill, Spill::NotNeeded) {
             self.held.extend_from_slice(bytes);
-            if self.held.len() <= self.budget {
-                return;
+            if self.held.len() > self.budget.bytes {
+                self.save();
             }
-            self.spill = match open_spill(overflow) {
-                Ok((file, path)) => Spill::Open(file, path),
-                Err(e) => Spill::Failed(e.to_string()),
-            };
-            let held = std::mem::take(&mut self.held);
-            self.write_spill(&held, 0);
         } else {
             let before = self.raw - bytes.len() as u64;
             self.write_spill(bytes, before);
         }
+    }
+
+    /// From now on the stream goes to its file.
+    fn save(&mut self) {
+        let Some(overflow) = &self.overflow else { return };
+        if !matches!(self.spill, Spill::NotNeeded) {
+            return;
+        }
+        self.spill = match open_spill(overflow) {
+            Ok((file, path)) => Spill::Open(file, path),
+            Err(e) => Spill::Failed(e.to_string()),
+        };
+        let held = std::mem::take(&mut self.held);
+        self.write_spill(&held, 0);
     }
 
     fn write_spill(&mut self, bytes: &[u8], before: u64) {
@@ -173,79 +206,145 @@ impl Capture {
 
     /// What the model reads of it. On failure the end is kept as well as the start.
     pub fn finish(mut self, ok: bool) -> Presented {
-        if !self.guard.partial.is_empty() {
-            self.guard.invalid = true;
-        }
-        let binary = self.guard.nul || self.guard.invalid || self.guard.control * 10 > self.raw;
-        if binary {
+        if self.guard.is_binary(self.raw) {
             return self.finish_binary();
         }
-        let whole = self.shown <= self.budget as u64;
-        if whole {
+        if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
             let text = collapse_returns(&String::from_utf8_lossy(&self.head));
-            return Presented { text, truncated: None, overflow_path: None, bytes: self.raw };
+            return Presented { text, bytes: self.raw, ..Presented::default() };
         }
+        self.save();
         self.finish_cut(ok)
     }
 
-    fn finish_binary(self) -> Presented {
-        let size = human_size(self.raw);
-        let saved = match &self.spill {
-            Spill::Open(_, path) => format!("the saved bytes: xxd {} | head", path.display()),
-            Spill::NotNeeded | Spill::Failed(_) => "a pipe to xxd, wc or file".to_owned(),
+    fn finish_binary(mut self) -> Presented {
+        let lines = self.lines();
+        let truncated = Some(Truncated { lines_total: lines, lines_omitted: lines, bytes_total: self.raw });
+        if let Some(source) = &self.source {
+            let error = binary_file(&source.path, self.guard.start(), self.raw);
+            return Presented { truncated, bytes: self.raw, binary: Some(error), ..Presented::default() };
+        }
+        self.save();
+        // A file of bytes is not offered as text.
+        if let Spill::Open(_, path) = &mut self.spill {
+            let renamed = path.with_extension("bin");
+            if fs::rename(&path, &renamed).is_ok() {
+                *path = renamed;
+            }
+        }
+        let path = self.saved_path();
+        let fix = match (&path, self.budget.explore) {
+            (Some(path), Explore::Run) => format!("cat -b {path}"),
+            (Some(_) | None, _) => "a redirection into a file, or a pipe to xxd, wc or file".to_owned(),
         };
+        let kind = if media_type(self.guard.start()).is_some() { "image" } else { "output" };
         Presented {
-            text: format!("[error] binary output ({size}). Use: {saved}\n"),
-            truncated: Some(Truncated { lines_total: self.lines, lines_omitted: self.lines, bytes_total: self.raw }),
-            overflow_path: self.spill_path(),
+            text: format!("[error] binary {kind} ({}). Use: {fix}\n", human_size(self.raw)),
+            truncated,
+            overflow_path: path,
             bytes: self.raw,
+            binary: None,
         }
     }
 
-    fn spill_path(&self) -> Option<PathBuf> {
+    fn saved_path(&self) -> Option<String> {
         match &self.spill {
-            Spill::Open(_, path) => Some(path.clone()),
+            Spill::Open(_, path) => Some(shown_path(path)),
             Spill::NotNeeded | Spill::Failed(_) => None,
         }
     }
 
     fn finish_cut(self, ok: bool) -> Presented {
-        let (head_budget, tail_budget) = if ok { (self.budget, 0) } else { (self.budget * 2 / 5, self.budget * 3 / 5) };
-        let head = String::from_utf8_lossy(cut_end(&self.head, head_budget)).into_owned();
+        let tenths = if ok { 10 } else { self.budget.start_tenths };
+        let (head_bytes, head_lines) = self.budget.share(tenths);
+        let (tail_bytes, tail_lines) = self.budget.share(10 - tenths);
+        let head = String::from_utf8_lossy(first_of(&self.head, head_bytes, head_lines)).into_owned();
         let rest = [&self.head[head.len().min(self.head.len())..], self.tail.as_slice()].concat();
-        let tail = String::from_utf8_lossy(cut_start(&rest, tail_budget)).into_owned();
-        let lines_total = self.lines.max(1);
-        let kept = (head.matches('\n').count() + tail.matches('\n').count()) as u64;
-        let truncated =
-            Truncated { lines_total, lines_omitted: lines_total.saturating_sub(kept), bytes_total: self.raw };
+        let tail = if ok { &[] } else { last_of(&rest, tail_bytes, tail_lines) };
+        let tail = String::from_utf8_lossy(tail).into_owned();
+        let lines_total = self.lines().max(1);
+        let kept_lines = (head.matches('\n').count() + tail.lines().count()) as u64;
+        let truncated = Truncated {
+            lines_total,
+            lines_omitted: lines_total.saturating_sub(kept_lines.max(u64::from(!head.is_empty()))),
+            bytes_total: self.raw,
+        };
 
         let mut text = collapse_returns(&head);
         end_line(&mut text);
-        text.push_str(&format!("…[truncated {} of {lines_total} lines]\n", truncated.lines_omitted));
+        text.push_str(&match truncated.lines_omitted {
+            // Part of one line is missing.
+            0 => {
+                let omitted = self.shown.saturating_sub((head.len() + tail.len()) as u64);
+                format!("…[truncated {omitted} of {} bytes]\n", self.shown)
+            }
+            lines => format!("…[truncated {lines} of {lines_total} lines]\n"),
+        });
         if !tail.is_empty() {
             text.push_str(&collapse_returns(&tail));
             end_line(&mut text);
         }
-        let size = human_size(self.raw);
-        text.push_str(&format!("--- output truncated ({lines_total} lines, {size}) ---\n"));
-        match &self.spill {
-            Spill::Open(_, path) => {
-                let path = path.display();
-                let from = lines_total.saturating_sub(99);
-                text.push_str(&format!("Full output: {path}\nExplore: grep pattern=<pattern> path={path}\n         read path={path} offset={from} limit=100\n"));
-            }
-            Spill::Failed(e) => text.push_str(&format!("Full output could not be saved: {e}\n")),
-            Spill::NotNeeded => {}
+        if self.overflow.is_some() {
+            text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
         }
-        Presented { text, truncated: Some(truncated), overflow_path: self.spill_path(), bytes: self.raw }
+        match (&self.spill, self.saved_path()) {
+            (Spill::Open(..), Some(path)) => {
+                text.push_str(&self.explore(&path, lines_total));
+                if self.raw > MAX_SPILL {
+                    text.push_str(&format!("Only its first {} were saved.\n", human_size(MAX_SPILL)));
+                }
+            }
+            (Spill::Failed(e), _) => text.push_str(&format!("Full output could not be saved: {e}\n")),
+            (Spill::NotNeeded | Spill::Open(..), _) => {}
+        }
+        let overflow_path = self.saved_path();
+        Presented { text, truncated: Some(truncated), overflow_path, bytes: self.raw, binary: None }
     }
+
+    fn explore(&self, path: &str, lines_total: u64) -> String {
+        let from = lines_total.saturating_sub(99).max(1);
+        match self.budget.explore {
+            Explore::Run => {
+                format!("Full output: {path}\nExplore: cat {path} | grep <pattern>\n         cat {path} | tail 100\n")
+            }
+            Explore::Typed => format!(
+                "Full output: {path}\nExplore: grep pattern=<pattern> path={path}\n         read path={path} offset={from} limit=100\n"
+            ),
+        }
+    }
+}
+
+/// What a model is told of a file that is no text: `[error] cat: binary image file (182KB). Use: see photo.png`.
+pub(crate) fn binary_file(path: &str, start: &[u8], bytes: u64) -> Error {
+    let media = media_type(start);
+    let (kind, fix) = match media {
+        Some(_) => ("image ", format!("see {path}")),
+        None => ("", format!("cat -b {path}")),
+    };
+    Error::new(Code::BinaryFile, format!("binary {kind}file ({})", human_size(bytes)), fix)
+        .with("input", path)
+        .with("bytes", bytes)
+        .with("media_type", media.unwrap_or("application/octet-stream"))
 }
 
 fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&overflow.folder)?;
-    let path = overflow.folder.join(format!("{}.txt", overflow.name));
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-    Ok((file, path))
+    let mut name = overflow.name.clone();
+    // A fork has the outputs of the Session that it came from; they are shared, and never written again.
+    for more in 2.. {
+        let path = overflow.folder.join(format!("{name}.txt"));
+        match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => name = format!("{}-{more}", overflow.name),
+            Ok(file) => return Ok((file, path)),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// A saved output as tools name it.
+pub(crate) fn shown_path(path: &Path) -> String {
+    format!("{OUTPUTS}/{}", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 fn end_line(text: &mut String) {
@@ -254,41 +353,70 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// At most `budget` bytes from the start, cut after a line where there is one, else after a character.
-fn cut_end(bytes: &[u8], budget: usize) -> &[u8] {
-    if bytes.len() <= budget {
+/// So many bytes and lines from the start, cut after a line where there is one, else after a whole character.
+fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
+    let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+    let bytes = match memchr::memchr_iter(b'\n', bytes).nth(lines.saturating_sub(1)) {
+        Some(at) => &bytes[..=at],
+        None => bytes,
+    };
+    if bytes.len() <= most {
         return bytes;
     }
-    let slice = &bytes[..budget];
-    match slice.iter().rposition(|b| *b == b'\n') {
-        Some(at) => &slice[..=at],
-        None => &slice[..char_floor(bytes, budget)],
+    match memchr::memrchr(b'\n', &bytes[..most]) {
+        Some(at) => &bytes[..=at],
+        None => &bytes[..boundary(bytes, most, Side::Before)],
     }
 }
 
-/// At most `budget` bytes from the end, cut like [`cut_end`].
-fn cut_start(bytes: &[u8], budget: usize) -> &[u8] {
-    if bytes.len() <= budget {
+/// So many bytes and lines from the end, cut like [`first_of`].
+fn last_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
+    let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let bytes = match memchr::memrchr_iter(b'\n', body).nth(lines.saturating_sub(1)) {
+        Some(at) => &bytes[at + 1..],
+        None => bytes,
+    };
+    if bytes.len() <= most {
         return bytes;
     }
-    let from = bytes.len() - budget;
-    match bytes[from..].iter().position(|b| *b == b'\n') {
+    let from = bytes.len() - most;
+    match memchr::memchr(b'\n', &bytes[from..]) {
         Some(at) if from + at + 1 < bytes.len() => &bytes[from + at + 1..],
-        Some(_) | None => {
-            let mut from = from;
-            while from < bytes.len() && bytes[from] & 0b1100_0000 == 0b1000_0000 {
-                from += 1;
-            }
-            &bytes[from..]
-        }
+        Some(_) | None => &bytes[boundary(bytes, from, Side::After)..],
     }
 }
 
-fn char_floor(bytes: &[u8], mut at: usize) -> usize {
-    while at > 0 && bytes.get(at).is_some_and(|b| b & 0b1100_0000 == 0b1000_0000) {
-        at -= 1;
+/// What a person sees as one character is no longer than this, bytes; so much is looked at around a cut.
+const AROUND: usize = 256;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+/// The nearest place on this side where no character that a person sees is cut.
+fn boundary(bytes: &[u8], mut at: usize, side: Side) -> usize {
+    let inside = |at: usize| bytes.get(at).is_some_and(|b| b & 0b1100_0000 == 0b1000_0000);
+    while at > 0 && inside(at) {
+        at = if side == Side::Before { at - 1 } else { at + 1 };
     }
-    at
+    let mut from = at.saturating_sub(AROUND);
+    while inside(from) {
+        from += 1;
+    }
+    let mut to = (at + AROUND).min(bytes.len());
+    while to < bytes.len() && inside(to) {
+        to -= 1;
+    }
+    let Ok(text) = std::str::from_utf8(&bytes[from..to]) else { return at };
+    let mut cursor = GraphemeCursor::new(at - from, text.len(), true);
+    if cursor.is_boundary(text, 0) != Ok(false) {
+        return at;
+    }
+    let near = if side == Side::Before { cursor.prev_boundary(text, 0) } else { cursor.next_boundary(text, 0) };
+    near.ok().flatten().map_or(at, |near| near + from)
 }
 
 /// A progress bar that drew over itself is shown in its last state.
@@ -307,12 +435,14 @@ fn collapse_returns(text: &str) -> String {
         .collect()
 }
 
-/// The model's text of a finished call: output, stderr where it helps, footer.
-pub fn compose(stdout: &str, stderr: &str, exit: i32, took: Duration) -> String {
+/// The model's text of a finished call: output, what could not be done, stderr where it helps, footer.
+pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32, took: Duration) -> String {
     let mut text = stdout.to_owned();
     end_line(&mut text);
+    text.push_str(errors);
+    end_line(&mut text);
     // A failure always says why; a success that printed nothing else is told by its stderr.
-    if !stderr.trim().is_empty() && (exit != 0 || stdout.trim().is_empty()) {
+    if !stderr.trim().is_empty() && (tells || text.trim().is_empty()) {
         text.push_str("[stderr] ");
         text.push_str(stderr);
         end_line(&mut text);
@@ -360,13 +490,27 @@ fn strip_zero(n: f64) -> String {
 mod tests {
     use super::*;
 
-    fn shown(bytes: &[u8], ok: bool) -> Presented {
+    fn captured(bytes: &[u8], ok: bool, budget: Budget) -> (Presented, String) {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut capture = Capture::new(Some(Overflow { folder: folder.path().join("out"), name: "cmd-1".into() }));
+        let out = folder.path().join("out");
+        let mut capture = Capture::new(budget, Some(Overflow { folder: out.clone(), name: "cmd-1".into() }));
         for chunk in bytes.chunks(7) {
             capture.push(chunk);
         }
-        capture.finish(ok)
+        let it = capture.finish(ok);
+        let name = it.overflow_path.as_deref().and_then(|path| path.rsplit('/').next().map(str::to_owned));
+        let saved = name.map_or(String::new(), |name| {
+            String::from_utf8_lossy(&fs::read(out.join(name)).expect("it was saved")).into_owned()
+        });
+        (it, saved)
+    }
+
+    fn shown(bytes: &[u8], ok: bool) -> Presented {
+        captured(bytes, ok, Budget::TYPED).0
+    }
+
+    fn numbers(to: u32) -> String {
+        (1..=to).map(|n| format!("{n}\n")).collect()
     }
 
     #[test]
@@ -392,19 +536,70 @@ mod tests {
     #[test]
     fn a_long_output_says_how_much_is_missing_and_where_it_is() {
         let long: String = (0..5000).map(|i| format!("line {i}\n")).collect();
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut capture = Capture::new(Some(Overflow { folder: folder.path().to_owned(), name: "cmd-3".into() }));
-        capture.push(long.as_bytes());
-        let it = capture.finish(true);
+        let (it, saved) = captured(long.as_bytes(), true, Budget::TYPED);
         let cut = it.truncated.expect("it was cut");
         assert_eq!((cut.lines_total, cut.bytes_total), (5000, long.len() as u64));
         assert_eq!(it.text.lines().filter(|l| l.starts_with("line ")).count() as u64, 5000 - cut.lines_omitted);
-        assert!(it.text.contains(&format!(
-            "…[truncated {} of 5000 lines]\n--- output truncated (5000 lines, 47.7KB) ---\n",
+        let told = format!(
+            "…[truncated {} of 5000 lines]\n--- output truncated (5000 lines, 47.7KB) ---\nFull output: .pixir/out/cmd-1.txt\nExplore: grep pattern=<pattern> path=.pixir/out/cmd-1.txt\n         read path=.pixir/out/cmd-1.txt offset=4901 limit=100\n",
             cut.lines_omitted
-        )));
-        assert!(it.text.len() < BUDGET + 500);
-        assert_eq!(fs::read_to_string(it.overflow_path.expect("saved")).expect("read"), long);
+        );
+        assert!(it.text.ends_with(&told), "{}", &it.text[it.text.len() - 400..]);
+        assert!(it.text.len() < Budget::TYPED.bytes + 500);
+        assert_eq!(saved, long);
+    }
+
+    #[test]
+    fn two_hundred_lines_pass_and_one_more_is_cut_in_these_words() {
+        let (it, saved) = captured(numbers(200).as_bytes(), true, Budget::RUN);
+        assert_eq!((it.text, it.truncated, saved), (numbers(200), None, String::new()));
+        let (it, saved) = captured(numbers(201).as_bytes(), true, Budget::RUN);
+        let expected = "…[truncated 1 of 201 lines]
+--- output truncated (201 lines, 696B) ---
+Full output: .pixir/out/cmd-1.txt
+Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
+         cat .pixir/out/cmd-1.txt | tail 100
+";
+        assert_eq!((it.text, saved), (numbers(200) + expected, numbers(201)));
+        // Without a new line at its end, the last line is one too.
+        let (it, _) = captured(format!("{}x", numbers(200)).as_bytes(), true, Budget::RUN);
+        assert_eq!(it.truncated.map(|cut| (cut.lines_total, cut.lines_omitted)), Some((201, 1)));
+    }
+
+    #[test]
+    fn a_failure_keeps_160_lines_of_its_start_and_40_of_its_end() {
+        let (it, _) = captured(numbers(9000).as_bytes(), false, Budget::RUN);
+        let told: Vec<&str> = it.text.lines().collect();
+        assert_eq!((told[159], told[160], told[161]), ("160", "…[truncated 8800 of 9000 lines]", "8961"));
+        assert_eq!((told[200], told[201]), ("9000", "--- output truncated (9000 lines, 42.9KB) ---"));
+    }
+
+    #[test]
+    fn a_line_too_long_for_any_budget_is_cut_after_a_whole_character_and_counted_in_bytes() {
+        let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}";
+        let long = family.repeat(60_000 / family.len());
+        let (it, saved) = captured(long.as_bytes(), true, Budget::RUN);
+        let (shown, told) = it.text.split_once('\n').expect("a line");
+        assert_eq!(shown.len() % family.len(), 0, "no family is torn");
+        assert!(shown.len() > 51_000);
+        let expected = format!("…[truncated {} of {} bytes]", long.len() - shown.len(), long.len());
+        assert_eq!((told.lines().next(), saved), (Some(expected.as_str()), long));
+    }
+
+    #[test]
+    fn a_tenth_of_control_characters_is_text_and_more_is_not_and_colours_do_not_count() {
+        let with = |n: usize| [vec![1; n], vec![b'x'; 100 - n]].concat();
+        assert!(!shown(&with(9), true).text.starts_with("[error]"));
+        assert!(!shown(&with(10), true).text.starts_with("[error]"));
+        assert!(shown(&with(11), true).text.starts_with("[error] binary output (100B)"));
+        assert_eq!(
+            shown("\x1b[32mok\x1b[0m \x1b[31mFAIL\x1b[0m\n".repeat(20).as_bytes(), true).text,
+            "ok FAIL\n".repeat(20)
+        );
+        assert_eq!(shown(b"a|\x08/\x08-\x08\\\x08b\n", true).text, "a|/-\\b\n");
+        let (it, saved) = captured(b"PK\0\x01", true, Budget::RUN);
+        assert_eq!(it.text, "[error] binary output (4B). Use: cat -b .pixir/out/cmd-1.bin\n");
+        assert_eq!(saved.as_bytes(), b"PK\0\x01");
     }
 
     #[test]
@@ -429,7 +624,7 @@ mod tests {
 
     #[test]
     fn a_failure_always_says_why() {
-        let text = compose("half\n", "no such file", 1, Duration::from_millis(3));
+        let text = compose("half\n", "", "no such file", true, 1, Duration::from_millis(3));
         assert_eq!(text, "half\n[stderr] no such file\n[exit:1 | 3ms]");
     }
 }

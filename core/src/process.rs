@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process, test_kill_process_group, waitpid,
+    Pid, Signal, WaitOptions, getsid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
+    waitpid,
 };
+use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 /// How long a process may take to end by itself after it was asked to.
@@ -19,6 +23,8 @@ const GRACE: Duration = Duration::from_millis(150);
 
 /// What a running command and everything that it starts is known by.
 const TAG: &str = "PIXIR_COMMAND";
+/// How long the pipes are still read after a command itself has ended.
+const DRAIN: Duration = Duration::from_millis(100);
 /// How long processes that left their group may take to be gone.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -118,7 +124,12 @@ impl Group {
         let ours = children().into_iter().filter(|pid| !leaders.contains(pid)).filter_map(Pid::from_raw);
         ours.filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None)))
             .filter(|pid| test_kill_process(*pid).is_ok())
-            .filter(|pid| tag_of(*pid).is_none_or(|tag| tag == self.tag))
+            .filter(|pid| match tag_of(*pid) {
+                Some(tag) => tag == self.tag,
+                // Its environment does not say; the session that it is in may.
+                None => getsid(Some(*pid))
+                    .is_ok_and(|led| Some(led) == self.leader || !leaders.contains(&led.as_raw_nonzero().get())),
+            })
             .collect()
     }
 
@@ -157,6 +168,76 @@ impl Drop for Group {
     }
 }
 
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, or by a signal from elsewhere.
+    Exited(ExitStatus),
+    /// It took longer than it was given.
+    TimedOut,
+}
+
+impl Ended {
+    /// As a shell would say it: 128 + n after a signal, 124 after a timeout.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Ended::Exited(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            Ended::TimedOut => 124,
+        }
+    }
+}
+
+/// Which of a command's streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// Takes in what a command prints on the streams that are piped, until the command itself has ended: whoever it left
+/// behind may keep the pipes open for ever.
+///
+/// # Errors
+/// What the system says when its end cannot be waited for.
+pub(crate) async fn drain(
+    child: &mut Child,
+    group: &Group,
+    limit: Option<Duration>,
+    mut take: impl FnMut(Stream, &[u8]),
+) -> io::Result<Ended> {
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let (mut out_buffer, mut err_buffer) = (vec![0; 32 << 10], vec![0; 8 << 10]);
+    let deadline = tokio::time::sleep(limit.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
+    tokio::pin!(deadline);
+    let mut status = None;
+    while out.is_some() || err.is_some() || status.is_none() {
+        tokio::select! {
+            n = read_some(&mut out, &mut out_buffer), if out.is_some() => match n {
+                Ok(0) | Err(_) => out = None,
+                Ok(n) => take(Stream::Out, &out_buffer[..n]),
+            },
+            n = read_some(&mut err, &mut err_buffer), if err.is_some() => match n {
+                Ok(0) | Err(_) => err = None,
+                Ok(n) => take(Stream::Err, &err_buffer[..n]),
+            },
+            ended = child.wait(), if status.is_none() => {
+                group.leader_ended();
+                status = Some(ended?);
+                deadline.as_mut().reset(tokio::time::Instant::now() + DRAIN);
+            }
+            () = &mut deadline => break,
+        }
+    }
+    Ok(status.map_or(Ended::TimedOut, Ended::Exited))
+}
+
+async fn read_some(stream: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut [u8]) -> io::Result<usize> {
+    match stream {
+        Some(stream) => stream.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -180,16 +261,23 @@ fn tag_of(pid: Pid) -> Option<String> {
 ///
 /// `setsid` is a program because a child can only be given a session before it starts, which takes unsafe code.
 pub(crate) fn shell(command: &str) -> Command {
+    program("bash", &["-c".to_owned(), command.to_owned()])
+}
+
+/// A program with its arguments as they are, no shell between, in a session of its own.
+pub(crate) fn program(name: &str, args: &[String]) -> Command {
     let setsid = Path::new("/usr/bin/setsid");
-    if setsid.exists() {
+    let mut it = if setsid.exists() {
         let mut it = Command::new(setsid);
-        it.args(["bash", "-c", command]);
+        it.arg("--").arg(name);
         it
     } else {
-        let mut it = Command::new("bash");
-        it.args(["-c", command]).process_group(0);
+        let mut it = Command::new(name);
+        it.process_group(0);
         it
-    }
+    };
+    it.args(args);
+    it
 }
 
 /// The environment that commands get: the person's, without what looks like a secret or changes how shells start.

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::event::{ContextDocument, Entry, SessionStarted};
+use crate::blobs::Blobs;
+use crate::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::history::{History, Item};
 use crate::provider::Request;
-use crate::tools::ToolSpec;
+use crate::tools::Registry;
 use crate::workspace::Workspace;
 
-/// The same bytes for every workspace and every Turn, so that Providers can cache them.
-const INSTRUCTIONS: &str = "\
+/// The same bytes for every workspace and every Turn of a toolset, so that Providers can cache them.
+macro_rules! instructions {
+    ($tools:literal) => {
+        concat!(
+            "\
 You are pixir, a coding assistant that works in a person's terminal and on their real files.
 
 Work:
@@ -17,16 +21,43 @@ Work:
 - Make the smallest change that does the whole job. Use edit for existing files, write for new ones.
 - Verify: run the project's own tests or build when there is one, and read what they print.
 - When something fails, say so plainly and give the reason. Never claim what you did not see.
-- For work of several steps keep a short plan with update_plan.
 
 Tools:
-- Paths are relative to the workspace. Independent reads may be called together.
+",
+            $tools,
+            "\
 - Every result ends with a footer: [exit:0 | 12ms]. A non-zero exit is information, not an accident.
 - A call may be refused by the person or by the mode. Respect it, and ask or take another way.
 
 Answers:
 - Short, in Markdown, in the person's language. Name files as path:line. No flattery.
-";
+"
+        )
+    };
+}
+
+const TYPED: &str = instructions!(
+    "\
+- Paths are relative to the workspace. Independent reads may be called together.
+- For work of several steps keep a short plan with update_plan.
+"
+);
+
+const RUN: &str = instructions!(
+    "\
+- run takes one line: commands joined with | && || ; and paths relative to the workspace. It is no shell: quotes work, expansions and redirections do not.
+- Text of several lines goes into stdin: command \"write notes.md\", and the text as stdin.
+- For work of several steps keep a short plan with the command plan.
+"
+);
+
+const BOTH: &str = instructions!(
+    "\
+- Paths are relative to the workspace. Independent reads may be called together.
+- run joins commands with | && || ; in one call; the other tools take typed arguments. Both do the same to the same files.
+- For work of several steps keep a short plan with update_plan.
+"
+);
 
 /// Context files that are read from each folder, the first that is there.
 const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -34,14 +65,20 @@ const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 const MAX_CONTEXT: usize = 32 << 10;
 
 /// Builds the request that the next call sends.
-pub fn request(history: &History, tools: Arc<[ToolSpec]>, cache_key: &str) -> Request {
+pub fn request(history: &History, registry: &Registry, blobs: &Blobs, cache_key: &str) -> Request {
+    let toolset = history.settings.toolset;
     Request {
         model: history.settings.model.clone(),
         effort: history.settings.effort.clone(),
-        instructions: INSTRUCTIONS,
+        instructions: match toolset {
+            Toolset::Typed => TYPED,
+            Toolset::Run => RUN,
+            Toolset::Both => BOTH,
+        },
         context: context_text(&history.started),
-        tools,
+        tools: registry.specs(toolset),
         items: history.items(),
+        blobs: blobs.clone(),
         cache_key: cache_key.to_owned(),
     }
 }
@@ -54,10 +91,16 @@ what was tried, what worked and what did not and why, which files were changed, 
 At most 200 words of plain Markdown. Do not call tools.";
 
 /// Builds the request that sums up what is left behind.
-pub fn summary(history: &History, left: Vec<Arc<Entry>>, tools: Arc<[ToolSpec]>, cache_key: &str) -> Request {
+pub fn summary(
+    history: &History,
+    left: Vec<Arc<Entry>>,
+    registry: &Registry,
+    blobs: &Blobs,
+    cache_key: &str,
+) -> Request {
     let mut items = History::fold(left).items();
     items.push(Item::user(SUMMARIZE.to_owned()));
-    Request { items, ..request(history, tools, cache_key) }
+    Request { items, ..request(history, registry, blobs, cache_key) }
 }
 
 fn context_text(started: &SessionStarted) -> String {

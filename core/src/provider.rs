@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::blobs::Blobs;
 use crate::error::{Code, Error};
-use crate::event::Usage;
+use crate::event::{Attachment, Usage};
 use crate::history::Item;
 use crate::tools::{BoxFuture, ToolSpec};
 
@@ -33,8 +36,20 @@ pub struct Request {
     pub tools: Arc<[ToolSpec]>,
     /// The conversation, oldest first; every call has its result.
     pub items: Vec<Item>,
+    /// Where the images of results are.
+    pub blobs: Blobs,
     /// Requests with the same key share a cached prefix.
     pub cache_key: String,
+}
+
+impl Request {
+    /// An image as a data URL, or what is said in its place when it is not stored any more.
+    pub(crate) fn image(&self, image: &Attachment) -> Result<String, String> {
+        match self.blobs.get(&image.blob) {
+            Ok(bytes) => Ok(format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes))),
+            Err(_) => Err(format!("[the image {} is not stored any more]", image.path)),
+        }
+    }
 }
 
 /// A piece of an answer, as it comes.
@@ -117,6 +132,13 @@ pub fn args_object(args: &str) -> Value {
         Ok(value) if value.is_object() => value,
         Ok(_) | Err(_) => serde_json::json!({ "_raw": args }),
     }
+}
+
+/// Whether a model can look at images; one that is not known to be blind is believed to.
+pub(crate) fn sees_images(model: &str) -> bool {
+    const BLIND: [&str; 7] = ["deepseek", "qwen3-coder", "kimi-k2", "gpt-oss", "codestral", "starcoder", "o1-mini"];
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    !BLIND.iter().any(|prefix| bare.starts_with(prefix))
 }
 
 /// The tokens of a model's window, where they are known.

@@ -21,6 +21,7 @@ use crate::permissions;
 use crate::prompt;
 use crate::skills;
 use crate::store::Indexed;
+use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch};
 
@@ -72,6 +73,8 @@ struct Work {
     usage: Usage,
     tool_calls: u64,
     asking: Option<Asking>,
+    /// A form that waits for the person.
+    questioning: Option<(String, oneshot::Sender<Option<Answers>>)>,
 }
 
 enum Job {
@@ -91,6 +94,7 @@ impl Work {
             usage: Usage::default(),
             tool_calls: 0,
             asking: None,
+            questioning: None,
         }
     }
 }
@@ -111,7 +115,13 @@ impl Drop for Session {
 
 impl Session {
     /// Runs a Session on a task of its own.
-    pub(crate) fn spawn(id: SessionId, pen: Pen, history: History, surface: Surface) -> Handle {
+    pub(crate) fn spawn(
+        id: SessionId,
+        pen: Pen,
+        history: History,
+        surface: Surface,
+        job_news: mpsc::UnboundedReceiver<()>,
+    ) -> Handle {
         let (commands, inbox) = mpsc::channel(64);
         let mut indexed = Indexed::default();
         history.entries().iter().for_each(|entry| indexed.summary.take(entry));
@@ -129,11 +139,11 @@ impl Session {
             opened_with: indexed.summary.entries,
             indexed,
         };
-        tokio::spawn(session.run(inbox));
+        tokio::spawn(session.run(inbox, job_news));
         Handle { id, commands }
     }
 
-    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Command>, mut job_news: mpsc::UnboundedReceiver<()>) {
         let done = loop {
             tokio::select! {
                 command = inbox.recv() => match command {
@@ -144,9 +154,13 @@ impl Session {
                     Some(Command::Input(input)) => self.take(input).await,
                 },
                 report = next_report(&mut self.work) => self.hear(report).await,
+                Some(()) = job_news.recv() => self.publish_jobs(),
             }
         };
         self.interrupt().await;
+        if let Some(jobs) = &self.surface.jobs {
+            jobs.stop_all().await;
+        }
         if !self.discard_if_empty() && self.indexed.summary.entries > self.opened_with {
             self.index();
         }
@@ -179,6 +193,8 @@ impl Session {
                 Ok(())
             }
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
+            Input::Answer { call_id, answers } => self.answer(&call_id, answers),
+            Input::StopJob { job } => self.stop_job(job).await,
             Input::Prompt { text } | Input::FollowUp { text } if self.work.is_some() => {
                 self.follow_up.push_back(text);
                 self.publish_queue();
@@ -273,6 +289,32 @@ impl Session {
         Ok(())
     }
 
+    fn answer(&mut self, call_id: &str, answers: Option<Answers>) -> Result<()> {
+        let open = self.work.as_mut().and_then(|work| work.questioning.take_if(|(id, _)| id == call_id));
+        let Some((_, reply)) = open else {
+            let message = "that question is not open any more";
+            let error = Error::new(Code::NotFound, message, "look at the question that is on the screen");
+            return Err(error.with("input", call_id));
+        };
+        let _ = reply.send(answers);
+        self.set_status(Status::Working);
+        Ok(())
+    }
+
+    async fn stop_job(&mut self, job: u32) -> Result<()> {
+        if let Some(jobs) = self.surface.jobs.clone() {
+            jobs.stop(job).await?;
+        }
+        Ok(())
+    }
+
+    fn publish_jobs(&mut self) {
+        if let Some(jobs) = &self.surface.jobs {
+            let live = Live::JobsChanged { jobs: jobs.list() };
+            self.publish(Event::Live(live));
+        }
+    }
+
     // ─── The Turn ───
 
     async fn begin_turn(&mut self, text: String, delivery: Delivery) -> Result<()> {
@@ -323,6 +365,13 @@ impl Session {
                 self.set_status(Status::Asking);
                 self.publish(Event::Live(Live::ApprovalRequested(approval)));
             }
+            Some(Report::Question { form, reply }) => {
+                if let Some(work) = &mut self.work {
+                    work.questioning = Some((form.call_id.clone(), reply));
+                }
+                self.set_status(Status::Asking);
+                self.publish(Event::Live(Live::QuestionAsked(form)));
+            }
             Some(Report::Compact { reply }) => {
                 let _ = reply.send(self.compact(Trigger::Overflow, None, false));
             }
@@ -353,8 +402,10 @@ impl Session {
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;
         let provider = self.surface.providers.connect(&settings.provider)?;
-        let request = prompt::request(&self.history, self.surface.registry.specs(), self.id.as_str());
-        Ok(Step { provider, request })
+        let toolset = settings.toolset;
+        let surface = &self.surface;
+        let request = prompt::request(&self.history, &surface.registry, &surface.blobs, self.id.as_str());
+        Ok(Step { provider, toolset, request })
     }
 
     fn relieve_pressure(&mut self) -> Result<()> {

@@ -100,6 +100,11 @@ impl Place {
     }
 }
 
+/// Sessions of one folder with anything said in them, the latest first.
+pub(crate) fn summaries(folder: &Path) -> Vec<Summary> {
+    index::list(folder).into_iter().filter(|it| it.first_prompt.is_some() || it.damaged).collect()
+}
+
 impl Store {
     /// The store under this home; nothing is made before it is needed.
     pub fn new(home: &Path) -> Store {
@@ -118,7 +123,7 @@ impl Store {
 
     /// Sessions of one folder with anything said in them, the latest first.
     pub fn list(&self, folder: &Path) -> Vec<Summary> {
-        index::list(folder).into_iter().filter(|it| it.first_prompt.is_some() || it.damaged).collect()
+        summaries(folder)
     }
 
     /// Sessions of every workspace, the latest first.

@@ -12,23 +12,34 @@ use tokio::sync::mpsc;
 
 use crate::blobs::Blobs;
 use crate::error::{Code, Error, Result, nearest};
-use crate::event::{FileChange, Plan, PlanItem};
+use crate::event::{Attachment, Fact, FileChange, Plan, Toolset};
+use crate::jobs::Jobs;
+use crate::library::Library;
 use crate::permissions::Action;
-use crate::present::{Capture, Overflow};
+use crate::present::{Budget, Capture, Overflow};
 use crate::scan::Shadow;
 use crate::workspace::Workspace;
 
-mod bash; // run a command line
-mod edit; // replace exact text in a file
+mod ask; // a question to the person
+pub(crate) mod bash; // run a command line
+pub(crate) mod edit; // replace exact text in a file
 pub mod executor; // validate, judge, run, present
-mod find; // files by name
+pub(crate) mod find; // files by name
 mod grep; // lines by pattern
+pub(crate) mod job; // what runs in the background
+mod known; // files as the model last saw them
 mod ls; // one folder
-mod plan; // the model's own list of steps
-mod read; // a file, or a part of it
-mod write; // a whole file
+pub(crate) mod plan; // the model's own list of steps
+pub(crate) mod read; // a file, or a part of it
+pub(crate) mod recall; // what was said in past Sessions
+pub mod run; // a chain of commands: the other toolset
+mod schema; // arguments against a tool's whole schema
+pub(crate) mod skill; // practices that are written down
+pub(crate) mod write; // a whole file
 
+pub use ask::{Answers, Ask};
 pub(crate) use find::walk;
+pub(crate) use known::Known;
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -73,6 +84,11 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Whoever still works on it stops.
+    pub(crate) fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Cancels when what is returned is dropped.
     pub(crate) fn on_drop(self) -> CancelOnDrop {
         CancelOnDrop(self)
@@ -83,7 +99,7 @@ pub(crate) struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
@@ -92,6 +108,8 @@ impl Drop for CancelOnDrop {
 pub struct Context {
     /// The call.
     pub call_id: String,
+    /// The tools that it is one of.
+    pub toolset: Toolset,
     /// The root that no path may leave.
     pub workspace: Arc<Workspace>,
     /// Where file versions are kept.
@@ -104,6 +122,16 @@ pub struct Context {
     pub cancel: Cancel,
     /// The workspace as it was last seen.
     pub(crate) shadow: Arc<Shadow>,
+    /// Files as the model last saw them.
+    pub(crate) known: Arc<Known>,
+    /// What runs in the background; a call outside a Session has no background.
+    pub(crate) jobs: Option<Arc<Jobs>>,
+    /// Past Sessions and skills.
+    pub(crate) library: Arc<Library>,
+    /// Puts a question to the person, where there is one.
+    pub asker: Option<mpsc::Sender<Ask>>,
+    /// The model can look at images.
+    pub sees_images: bool,
     /// What the child process may see of the environment.
     pub environment: Arc<[(String, String)]>,
 }
@@ -112,15 +140,15 @@ pub struct Context {
 pub struct Prepared {
     /// What it would do, for a person and for a dry run.
     pub plan: Plan,
-    /// What it touches.
-    pub action: Action,
+    /// What each part of it touches; a typed tool has one part, a chain one for each command.
+    pub actions: Vec<Action>,
     /// Does it, once.
     pub run: Box<dyn FnOnce(Context) -> BoxFuture<'static, Result<Output>> + Send>,
 }
 
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("plan", &self.plan).field("action", &self.action).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("plan", &self.plan).field("actions", &self.actions).finish_non_exhaustive()
     }
 }
 
@@ -130,7 +158,7 @@ impl Prepared {
         F: FnOnce(Context) -> R + Send + 'static,
         R: Future<Output = Result<Output>> + Send + 'static,
     {
-        Prepared { plan, action, run: Box::new(move |ctx| Box::pin(run(ctx))) }
+        Prepared { plan, actions: vec![action], run: Box::new(move |ctx| Box::pin(run(ctx))) }
     }
 
     /// A call that only reads and whose work is not worth a thread of its own.
@@ -139,12 +167,23 @@ impl Prepared {
         F: FnOnce(&Context) -> Result<Output> + Send + 'static,
     {
         let plan = Plan { would: would.to_owned(), target, ..Plan::default() };
-        Prepared::new(plan, Action::Read, |ctx| async move {
-            tokio::task::spawn_blocking(move || run(&ctx)).await.unwrap_or_else(|e| {
-                Err(Error::new(Code::CommandFailed, format!("the tool broke: {e}"), "report this as a bug"))
-            })
-        })
+        Prepared::new(plan, Action::Read, |ctx| beside(move || run(&ctx)))
     }
+
+    /// Nothing but reading comes of it.
+    pub fn only_reads(&self) -> bool {
+        self.actions.iter().all(|action| *action == Action::Read)
+    }
+}
+
+/// Work that would hold up everything else, on a thread where it does not.
+pub(crate) async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(broke(&e.to_string())))
+}
+
+/// A tool that panicked is a fault of ours, and a result like any other.
+fn broke(why: &str) -> Error {
+    Error::new(Code::CommandFailed, format!("the tool broke: {why}"), "take another way; this is a fault of pixir")
 }
 
 /// What a tool did.
@@ -156,18 +195,42 @@ pub struct Output {
     pub stderr: Capture,
     /// 0 where there is no child; 128 + n after a signal.
     pub exit: i32,
+    /// The exit code of each command of the last pipeline, when it had several.
+    pub pipestatus: Vec<i32>,
     /// Files that it changed.
     pub changes: Vec<FileChange>,
-    /// The plan, when it is a new one.
-    pub plan: Option<Vec<PlanItem>>,
+    /// What it found out that is recorded with its result: a new plan, a memory.
+    pub facts: Vec<Fact>,
+    /// Images for the model to look at.
+    pub attachments: Vec<Attachment>,
+    /// What commands of a chain could not do, by their names.
+    pub errors: Vec<(String, Error)>,
+    /// What went wrong is told although the whole succeeded.
+    pub tell_stderr: bool,
 }
 
 impl Output {
+    /// Nothing yet; what is printed is bounded like this.
+    pub(crate) fn new(ctx: &Context, budget: Budget) -> Output {
+        let aside = ctx.overflow.clone().map(|it| Overflow { name: format!("{}.stderr", it.name), ..it });
+        Output {
+            stdout: Capture::new(budget, ctx.overflow.clone()),
+            stderr: Capture::new(budget.stderr(), aside),
+            exit: 0,
+            pipestatus: Vec::new(),
+            changes: Vec::new(),
+            facts: Vec::new(),
+            attachments: Vec::new(),
+            errors: Vec::new(),
+            tell_stderr: false,
+        }
+    }
+
     /// Plain text, bounded like any other output.
     fn text(ctx: &Context, text: &str) -> Output {
-        let mut stdout = Capture::new(ctx.overflow.clone());
-        stdout.push(text.as_bytes());
-        Output { stdout, stderr: Capture::stderr(), exit: 0, changes: Vec::new(), plan: None }
+        let mut output = Output::new(ctx, Budget::TYPED);
+        output.stdout.push(text.as_bytes());
+        output
     }
 }
 
@@ -179,20 +242,27 @@ pub struct Registry {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
+        f.debug_list().entries(self.names(Toolset::Both)).finish()
     }
 }
 
 impl Registry {
-    /// Every typed tool.
-    pub fn typed() -> Registry {
-        let tools: [Arc<dyn Tool>; 8] = [
+    /// Every tool there is.
+    pub fn all() -> Registry {
+        let tools: [Arc<dyn Tool>; 15] = [
+            Arc::new(ask::AskUser),
             Arc::new(bash::Bash),
             Arc::new(edit::Edit),
             Arc::new(find::Find),
             Arc::new(grep::Grep),
+            Arc::new(job::JobKill),
+            Arc::new(job::JobOutput),
             Arc::new(ls::Ls),
             Arc::new(read::Read),
+            Arc::new(recall::Recall),
+            Arc::new(run::Run),
+            Arc::new(skill::SkillView),
+            Arc::new(skill::SkillsList),
             Arc::new(plan::UpdatePlan),
             Arc::new(write::Write),
         ];
@@ -201,67 +271,62 @@ impl Registry {
         Registry { tools: tools.into() }
     }
 
-    /// How each is offered, sorted by name.
-    pub fn specs(&self) -> Arc<[ToolSpec]> {
-        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    /// How those of a toolset are offered, sorted by name.
+    pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        self.of(toolset).map(|(spec, _)| spec.clone()).collect()
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.tools.iter().map(|(spec, _)| spec.name)
+    fn of(&self, toolset: Toolset) -> impl Iterator<Item = &(ToolSpec, Arc<dyn Tool>)> {
+        self.tools.iter().filter(move |(spec, _)| match toolset {
+            Toolset::Typed => spec.name != run::NAME,
+            Toolset::Run => spec.name == run::NAME,
+            Toolset::Both => true,
+        })
     }
 
-    /// The tool with this name.
+    fn names(&self, toolset: Toolset) -> impl Iterator<Item = &'static str> {
+        self.of(toolset).map(|(spec, _)| spec.name)
+    }
+
+    /// The tool with this name, if this toolset has it.
     ///
     /// # Errors
     /// `UNKNOWN_TOOL`, with the nearest name and all names.
-    pub fn find(&self, name: &str) -> Result<(&ToolSpec, &dyn Tool)> {
-        if let Some((spec, tool)) = self.tools.iter().find(|(spec, _)| spec.name == name) {
+    pub fn find(&self, name: &str, toolset: Toolset) -> Result<(&ToolSpec, &dyn Tool)> {
+        if let Some((spec, tool)) = self.of(toolset).find(|(spec, _)| spec.name == name) {
             return Ok((spec, &**tool));
         }
-        let all = self.names().collect::<Vec<_>>().join(", ");
-        let fix = match nearest(name, self.names()) {
+        let all = self.names(toolset).collect::<Vec<_>>().join(", ");
+        let shown: String = name.escape_debug().take(80).collect();
+        let fix = match nearest(name, self.names(toolset)) {
+            _ if toolset == Toolset::Run => format!("run with the command `{shown} …`, or `help`"),
             Some(near) => format!("{near}. Available: {all}"),
             None => format!("one of: {all}"),
         };
-        let shown: String = name.escape_debug().take(80).collect();
         Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
     }
 }
 
-/// Reads arguments against the tool's whole schema.
+impl Registry {
+    /// Whether a call only reads, as far as that can be said before it is prepared; then it may run beside others.
+    pub(crate) fn only_reads(&self, name: &str, args: &str, ctx: &Context) -> bool {
+        match self.find(name, ctx.toolset) {
+            Ok((spec, _)) => spec.reads_only || (name == run::NAME && run::only_reads(args, ctx)),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Arguments that were found to fit the tool's schema.
 ///
 /// # Errors
-/// `INVALID_ARGS` that names what is missing, what is unknown and what was probably meant.
+/// `INVALID_ARGS` for what the schema cannot say.
 fn parse_args<T: DeserializeOwned>(spec: &ToolSpec, args: Value) -> Result<T> {
-    let usage = || format!("{} {}", spec.name, spec.parameters["properties"]);
-    let Some(given) = args.as_object() else {
-        return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", usage()).with("input", args));
-    };
-    let known: Vec<&str> =
-        spec.parameters["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
-    let unknown: Vec<String> = given
-        .keys()
-        .filter(|key| !known.contains(&key.as_str()))
-        .map(|key| match nearest(key, known.iter().copied()) {
-            Some(near) => format!("`{}` is unknown (did you mean `{near}`?)", key.escape_debug()),
-            None => format!("`{}` is unknown", key.escape_debug()),
-        })
-        .collect();
-    let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
-    let missing = required
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|key| !given.contains_key(*key))
-        .map(|key| format!("`{key}` is missing"));
-    let faults: Vec<String> = missing.chain(unknown).collect();
-    if !faults.is_empty() {
-        return Err(Error::new(Code::InvalidArgs, faults.join(", "), usage()).with("input", args));
-    }
     serde_json::from_value(args.clone())
-        .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), usage()).with("input", args))
+        .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), schema::usage(spec)).with("input", args))
 }
 
 /// The schema of an object: properties in the order given, and which of them are needed.
-fn schema(properties: Value, required: &[&str]) -> Value {
+fn object(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

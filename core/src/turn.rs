@@ -12,16 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Code, Error};
 use crate::event::{
-    Approval, AssistantMessage, DecidedBy, Fact, Live, PermissionDecision, Plan, PlanUpdated, ProviderUsage, Reasoning,
-    Rule, SessionId, Status, ToolCall, TurnStatus, Verdict,
+    Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,
+    SessionId, Status, ToolCall, Toolset, TurnStatus, Verdict,
 };
 use crate::input::Decision;
 use crate::permissions::{Action, Judgement};
 use crate::present::Overflow;
-use crate::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, args_object, retry};
+use crate::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, args_object, retry, sees_images};
 use crate::session::{Options, Surface};
 use crate::tools::executor::{self, Done};
-use crate::tools::{Cancel, Context, Prepared};
+use crate::tools::{Answers, Ask, Context, Prepared};
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
@@ -38,6 +38,8 @@ pub(crate) enum Report {
     Judge { action: Action, reply: oneshot::Sender<Judgement> },
     /// The person has to say.
     Ask { approval: Approval, reply: oneshot::Sender<Decision> },
+    /// The model wants to know something from the person.
+    Question { form: Form, reply: oneshot::Sender<Option<Answers>> },
     /// The Provider refused the request as too long.
     Compact { reply: oneshot::Sender<Result<(), Error>> },
     /// What was asked to be summed up is, with the model that did it; or why not.
@@ -49,6 +51,7 @@ pub(crate) enum Report {
 /// What the next request needs.
 pub(crate) struct Step {
     pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) toolset: Toolset,
     pub(crate) request: Request,
 }
 
@@ -168,7 +171,7 @@ impl Turn {
             if answer.calls.is_empty() {
                 return Ok(Outcome::completed());
             }
-            self.perform(&step.request, answer.calls).await?;
+            self.perform(&step, answer.calls).await?;
             rounds += 1;
         }
     }
@@ -218,8 +221,8 @@ impl Turn {
 
     // ─── Its tools ───
 
-    async fn perform(&self, request: &Request, calls: Vec<CallRequest>) -> Result<(), Gone> {
-        let calls = unique(request, calls);
+    async fn perform(&self, step: &Step, calls: Vec<CallRequest>) -> Result<(), Gone> {
+        let calls = unique(&step.request, calls);
         for call in &calls {
             self.record(ToolCall { call_id: call.id.clone(), name: call.name.clone(), args: args_object(&call.args) })
                 .await?;
@@ -230,13 +233,13 @@ impl Turn {
             if self.steered.load(Ordering::Relaxed) {
                 return self.skip(rest).await;
             }
-            let together = rest.iter().take(AT_ONCE).take_while(|call| self.only_reads(&call.name)).count();
+            let together = rest.iter().take(AT_ONCE).take_while(|call| self.only_reads(step, call)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Recorded in the order of the calls, whichever ended first.
-            for done in join_all(now.iter().map(|call| self.call(call))).await {
-                let Done { result, plan } = done?;
-                if let Some(items) = plan {
-                    self.record(PlanUpdated { items }).await?;
+            for done in join_all(now.iter().map(|call| self.call(step, call))).await {
+                let Done { result, facts } = done?;
+                for fact in facts {
+                    self.record(fact).await?;
                 }
                 self.record(result).await?;
             }
@@ -245,8 +248,9 @@ impl Turn {
         Ok(())
     }
 
-    fn only_reads(&self, name: &str) -> bool {
-        self.surface.registry.find(name).is_ok_and(|(spec, _)| spec.reads_only)
+    fn only_reads(&self, step: &Step, call: &CallRequest) -> bool {
+        let ctx = self.surface.context(&call.id, step.toolset, true);
+        self.surface.registry.only_reads(&call.name, &call.args, &ctx)
     }
 
     async fn skip(&self, calls: &[CallRequest]) -> Result<(), Gone> {
@@ -262,74 +266,75 @@ impl Turn {
     }
 
     /// One call, from its arguments to its result.
-    async fn call(&self, call: &CallRequest) -> Result<Done, Gone> {
+    async fn call(&self, step: &Step, call: &CallRequest) -> Result<Done, Gone> {
         let failed = |error: &Error| {
-            Ok(Done { result: executor::failed(&call.id, &call.name, error, Duration::ZERO), plan: None })
+            let result = executor::failed(&call.id, &call.name, error, Duration::ZERO);
+            Ok(Done { result, facts: Vec::new() })
         };
-        let ctx = self.context(call);
-        let prepared = match self.prepare(call, &ctx).await {
+        let (asker, questions) = mpsc::channel(1);
+        let ctx = self.context(step, call, asker);
+        // However this ends, what still runs on another thread is told to.
+        let _told = ctx.cancel.clone().on_drop();
+        let args = args_object(&call.args);
+        let prepared = match executor::prepare(&self.surface.registry, &call.name, args, &ctx).await {
             Ok(prepared) => prepared,
             Err(error) => return failed(&error),
         };
-        if self.surface.options.dry_run && prepared.action != Action::Read {
-            return Ok(Done { result: executor::planned(&call.id, prepared.plan), plan: None });
+        if self.surface.options.dry_run && !prepared.only_reads() {
+            return Ok(Done { result: executor::planned(&call.id, prepared.plan), facts: Vec::new() });
         }
-        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.action).await? {
+        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.actions).await? {
             return failed(&refusal);
         }
-        self.execute(call, prepared, ctx).await
+        self.execute(call, prepared, ctx, questions).await
     }
 
-    fn context(&self, call: &CallRequest) -> Context {
+    fn context(&self, step: &Step, call: &CallRequest, asker: mpsc::Sender<Ask>) -> Context {
         let number = self.next_output.fetch_add(1, Ordering::Relaxed);
         Context {
-            call_id: call.id.clone(),
-            workspace: Arc::clone(&self.surface.workspace),
-            blobs: self.surface.blobs.clone(),
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
-            progress: None,
-            cancel: Cancel::default(),
-            shadow: Arc::clone(&self.surface.shadow),
-            environment: Arc::clone(&self.surface.environment),
+            asker: Some(asker).filter(|_| self.surface.options.can_ask),
+            ..self.surface.context(&call.id, step.toolset, sees_images(&step.request.model))
         }
     }
 
-    /// Reading files and comparing texts may take a while, so it is done beside the loop.
-    async fn prepare(&self, call: &CallRequest, ctx: &Context) -> Result<Prepared, Error> {
-        let (registry, call, ctx) = (self.surface.registry.clone(), call.clone(), ctx.clone());
-        let work = move || {
-            let (_, tool) = registry.find(&call.name)?;
-            let args = args_object(&call.args);
-            if args.get("_raw").is_some() {
-                let fix = "one JSON object, complete and without text around it";
-                return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
+    /// Whether every part of a call may run. Where several have to be asked about, it is one question.
+    async fn permit(&self, call: &CallRequest, plan: &Plan, actions: &[Action]) -> Result<Result<(), Error>, Gone> {
+        let mut decisions = Vec::new();
+        let mut asked: Vec<(String, Option<Rule>)> = Vec::new();
+        let mut refusal = None;
+        for action in actions {
+            let judgement = self.ask_session(|reply| Report::Judge { action: action.clone(), reply }).await?;
+            match judgement {
+                Judgement::Allow { by: None, .. } => {}
+                Judgement::Allow { by: Some(by), rule, reason } => {
+                    decisions.push(decided(call, Verdict::Allow, by, reason, rule));
+                }
+                Judgement::Deny(error) => {
+                    decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
+                    refusal = Some(error);
+                }
+                Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
+                    let error = Error::new(
+                        Code::InputRequired,
+                        format!("this needs a person's permission ({reason}), and nobody can be asked here"),
+                        "take another way, or the person runs pixir with --write or in the terminal",
+                    );
+                    decisions.push(decided(call, Verdict::Deny, DecidedBy::NoAsker, reason, None));
+                    refusal = Some(error);
+                }
+                Judgement::Ask { reason, rule } => asked.push((reason, rule)),
             }
-            tool.prepare(args, &ctx)
-        };
-        let broke = |e| Error::new(Code::CommandFailed, format!("the tool broke: {e}"), "report this as a bug");
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(broke(e)))
-    }
-
-    async fn permit(&self, call: &CallRequest, plan: &Plan, action: &Action) -> Result<Result<(), Error>, Gone> {
-        let judgement = self.ask_session(|reply| Report::Judge { action: action.clone(), reply }).await?;
-        let (decision, refusal) = match judgement {
-            Judgement::Allow { by: None, .. } => return Ok(Ok(())),
-            Judgement::Allow { by: Some(by), rule, reason } => (decided(call, Verdict::Allow, by, reason, rule), None),
-            Judgement::Deny(error) => {
-                (decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None), Some(error))
-            }
-            Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
-                let error = Error::new(
-                    Code::InputRequired,
-                    format!("this needs a person's permission ({reason}), and nobody can be asked here"),
-                    "take another way, or the person runs pixir with --write or in the terminal",
-                );
-                (decided(call, Verdict::Deny, DecidedBy::NoAsker, reason, None), Some(error))
-            }
-            Judgement::Ask { reason, rule } => self.ask_person(call, plan, reason, rule).await?,
-        };
+        }
+        if refusal.is_none() && !asked.is_empty() {
+            let (answers, refused) = self.ask_person(call, plan, asked).await?;
+            decisions.extend(answers);
+            refusal = refused;
+        }
         // What is allowed is durable before it runs, and so is the call that it allows.
-        self.record(decision).await?;
+        for decision in decisions {
+            self.record(decision).await?;
+        }
         Ok(refusal.map_or(Ok(()), Err))
     }
 
@@ -337,20 +342,28 @@ impl Turn {
         &self,
         call: &CallRequest,
         plan: &Plan,
-        reason: String,
-        rule: Option<Rule>,
-    ) -> Result<(PermissionDecision, Option<Error>), Gone> {
+        asked: Vec<(String, Option<Rule>)>,
+    ) -> Result<(Vec<PermissionDecision>, Option<Error>), Gone> {
+        let mut reasons: Vec<&str> = asked.iter().map(|(reason, _)| reason.as_str()).collect();
+        reasons.dedup();
+        // "Always" can only mean one thing.
+        let rule = asked[0].1.clone().filter(|rule| asked.iter().all(|(_, it)| it.as_ref() == Some(rule)));
         let approval = Approval {
             call_id: call.id.clone(),
             tool: call.name.clone(),
             plan: plan.clone(),
-            reason: reason.clone(),
+            reason: reasons.join("; "),
             rule: rule.clone(),
         };
         let decision = self.ask_session(|reply| Report::Ask { approval, reply }).await?;
+        let each = |verdict: Verdict, rule: Option<Rule>| {
+            let all =
+                asked.iter().map(|(reason, _)| decided(call, verdict, DecidedBy::User, reason.clone(), rule.clone()));
+            all.collect::<Vec<_>>()
+        };
         Ok(match decision {
-            Decision::Allow => (decided(call, Verdict::Allow, DecidedBy::User, reason, None), None),
-            Decision::AllowAlways => (decided(call, Verdict::Allow, DecidedBy::User, reason, rule), None),
+            Decision::Allow => (each(Verdict::Allow, None), None),
+            Decision::AllowAlways => (each(Verdict::Allow, rule), None),
             Decision::Deny { feedback } => {
                 let said = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
                 let error = Error::new(
@@ -358,25 +371,33 @@ impl Turn {
                     format!("the person refused this call{said}"),
                     "respect it: take another way, or ask",
                 );
-                let decision =
-                    PermissionDecision { feedback, ..decided(call, Verdict::Deny, DecidedBy::User, reason, None) };
-                (decision, Some(error))
+                let mut decisions = each(Verdict::Deny, None);
+                decisions[0].feedback = feedback;
+                (decisions, Some(error))
             }
         })
     }
 
-    async fn execute(&self, call: &CallRequest, prepared: Prepared, mut ctx: Context) -> Result<Done, Gone> {
+    async fn execute(
+        &self,
+        call: &CallRequest,
+        prepared: Prepared,
+        mut ctx: Context,
+        mut questions: mpsc::Receiver<Ask>,
+    ) -> Result<Done, Gone> {
         let (progress, mut news) = mpsc::channel(64);
         ctx.progress = Some(progress);
-        // However this ends, what still runs on another thread is told to.
-        let _told = ctx.cancel.clone().on_drop();
         let began = Instant::now();
-        let running = (prepared.run)(ctx);
+        let running = executor::perform(prepared, ctx);
         tokio::pin!(running);
         let outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
                 Some(text) = news.recv() => self.live(Live::ToolOutputDelta { call_id: call.id.clone(), text })?,
+                Some(Ask { questions, reply }) = questions.recv() => {
+                    let form = Form { call_id: call.id.clone(), questions };
+                    self.reports.send(Report::Question { form, reply }).map_err(|_| Gone)?;
+                }
             }
         };
         Ok(executor::finish(&call.id, &call.name, outcome, began.elapsed()))

@@ -8,6 +8,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
 use crate::error::{Code, Error, Result};
+use crate::present::OUTPUTS;
 
 /// Files above this size are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
@@ -22,7 +23,7 @@ const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 pub struct Workspace {
     root: PathBuf,
     dir: Dir,
-    /// Outputs that were too long to show; tools may read them and nothing may write them.
+    /// Where outputs are that were too long to show; tools may read them as [`OUTPUTS`], and nothing may write them.
     overflow: Option<PathBuf>,
 }
 
@@ -42,6 +43,9 @@ pub struct Inside {
 impl Inside {
     /// The path as it is shown: relative to the workspace, `.` for the root itself.
     pub fn display(&self) -> String {
+        if self.overflow {
+            return Path::new(OUTPUTS).join(&self.path).display().to_string();
+        }
         if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.display().to_string() }
     }
 
@@ -99,7 +103,7 @@ impl Workspace {
         Ok(Workspace { root, dir, overflow: None })
     }
 
-    /// The same root, with a folder of overflow files that may be read under their absolute paths.
+    /// The same root, with a folder of saved outputs that may be read as [`OUTPUTS`].
     #[must_use]
     pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
         self.overflow = Some(folder);
@@ -124,14 +128,13 @@ impl Workspace {
             ));
         }
         let path = Path::new(given);
-        if let Some(folder) = &self.overflow
-            && let Ok(rest) = path.strip_prefix(folder)
-        {
-            return Ok(Inside { path: fold(rest).ok_or_else(|| self.outside(given))?, overflow: true });
-        }
         let relative =
             if path.is_absolute() { path.strip_prefix(&self.root).map_err(|_| self.outside(given))? } else { path };
-        Ok(Inside { path: fold(relative).ok_or_else(|| self.outside(given))?, overflow: false })
+        let path = fold(relative).ok_or_else(|| self.outside(given))?;
+        Ok(match path.strip_prefix(OUTPUTS) {
+            Ok(rest) if self.overflow.is_some() => Inside { path: rest.to_owned(), overflow: true },
+            Ok(_) | Err(_) => Inside { path, overflow: false },
+        })
     }
 
     fn outside(&self, given: &str) -> Error {
@@ -177,6 +180,24 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
     pub fn read(&self, at: &Inside) -> Result<Contents> {
+        let (mut file, len, mode) = self.open_file(at)?;
+        if len > MAX_WHOLE {
+            return Err(Error::new(
+                Code::ReadFailed,
+                format!("{} is {} MB; at most {} MB are read whole", at.display(), len >> 20, MAX_WHOLE >> 20),
+                "bash with head, tail or grep",
+            ));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
+        file.read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
+        Ok(Contents { bytes, mode })
+    }
+
+    /// Opens a regular file to read it; says also how long it is, and its permission bits.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`].
+    pub(crate) fn open_file(&self, at: &Inside) -> Result<(std::fs::File, u64, u32)> {
         let dir = self.dir_of(at)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
@@ -185,21 +206,12 @@ impl Workspace {
         if !before.is_file() {
             return Err(not_regular(at, before.is_dir()));
         }
-        let mut file = dir.open_with(at.as_path(), &options).map_err(|e| self.io("read", at, &e))?;
+        let file = dir.open_with(at.as_path(), &options).map_err(|e| self.io("read", at, &e))?;
         let metadata = file.metadata().map_err(|e| self.io("read", at, &e))?;
         if !metadata.is_file() {
             return Err(not_regular(at, metadata.is_dir()));
         }
-        if metadata.len() > MAX_WHOLE {
-            return Err(Error::new(
-                Code::ReadFailed,
-                format!("{} is {} MB; at most {} MB are read", at.display(), metadata.len() >> 20, MAX_WHOLE >> 20),
-                "bash with head, tail or grep",
-            ));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
-        file.read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
-        Ok(Contents { bytes, mode: metadata.mode() & 0o777 })
+        Ok((file.into_std(), metadata.len(), metadata.mode() & 0o777))
     }
 
     /// Reads a file that may not be there.
@@ -307,6 +319,11 @@ impl Workspace {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
             Err(e) => Err(self.io("write", at, &e)),
         }
+    }
+
+    /// Whether anything is there.
+    pub(crate) fn is_there(&self, at: &Inside) -> bool {
+        self.dir_of(at).is_ok_and(|dir| dir.symlink_metadata(at.as_path()).is_ok())
     }
 
     /// Whether this is a folder inside the workspace.

@@ -32,7 +32,7 @@ pub(crate) fn show_request(
         }
         entries.retain(|entry| entry.seq <= seq);
     }
-    let it = inspect(&entries, place.id.as_str(), harness.registry().specs(), providers);
+    let it = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), providers);
     if output.is_json() {
         let mut document = json!({ "schemaVersion": 1, "session_id": place.id });
         let fields = serde_json::to_value(&it).expect("an inspection is JSON");

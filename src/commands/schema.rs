@@ -1,10 +1,14 @@
 //! `pixir schema`: the contract, made from the same definitions that the program runs on.
 
 use clap::{ArgAction, Command, CommandFactory as _};
+use pixir_core::event::Toolset;
 use pixir_core::provider::script;
+use pixir_core::run::{BUILTINS, Builtin, Stdin};
+use pixir_core::tools::Registry;
 use pixir_core::{Code, ErrorKind, Fact, Live};
 use serde_json::{Value, json};
 
+use super::tools::spec_json;
 use crate::args::Cli;
 
 /// Exit codes that are no failure of a [`Code`]: number, name, meaning, retryable, side effects.
@@ -28,7 +32,27 @@ const EXITS: [(u8, &str, &str, bool, &str); 17] = [
     (143, "terminated", "SIGTERM", true, "partial"),
 ];
 
-pub(crate) fn contract() -> Value {
+/// Exit codes of lines and tools, in footers and results; a program's own are its own.
+const RUN_EXITS: [(i32, &str); 7] = [
+    (0, "ok"),
+    (1, "no, nothing was found, or a general failure"),
+    (2, "usage or syntax"),
+    (124, "it took too long"),
+    (126, "not allowed, or it could not be started"),
+    (127, "there is no such command"),
+    (130, "interrupted"),
+];
+
+fn builtin(it: &Builtin) -> Value {
+    let stdin = match it.stdin {
+        Stdin::None => "none",
+        Stdin::Optional => "optional",
+        Stdin::Required => "required",
+    };
+    json!({ "name": it.name, "about": it.about, "stdin": stdin, "help": it.help(), "example": it.example })
+}
+
+pub(crate) fn contract(toolset: Toolset) -> Value {
     let exits: serde_json::Map<String, Value> = EXITS
         .iter()
         .map(|(code, name, meaning, retryable, effects)| {
@@ -46,6 +70,9 @@ pub(crate) fn contract() -> Value {
         "exit_codes": exits,
         "error_kinds": ErrorKind::ALL,
         "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": c.exit() })).collect::<Vec<_>>(),
+        "run_exit_codes": RUN_EXITS.iter().map(|(code, meaning)| (code.to_string(), json!(meaning))).collect::<serde_json::Map<_, _>>(),
+        "tools": Registry::all().specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
+        "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),
         "events": { "recorded": Fact::KINDS, "live": Live::KINDS },
         "safety": { "write_gate": "--write", "dry_run": "--dry-run", "no_input": "--no-input", "default_mode_headless": "read-only" },
     })

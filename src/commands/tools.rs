@@ -2,19 +2,18 @@
 
 use std::time::Instant;
 
-use pixir_core::event::Mode;
+use pixir_core::event::{Mode, Toolset};
 use pixir_core::harness::Harness;
-use pixir_core::permissions::{Judgement, judge};
-use pixir_core::tools::ToolSpec;
-use pixir_core::tools::executor;
+use pixir_core::permissions::{Action, Judgement, judge};
+use pixir_core::tools::{Context, Prepared, ToolSpec, executor};
 use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::output::Output;
 
-pub(crate) fn list(harness: &Harness, output: &Output) {
-    let specs = harness.registry().specs();
+pub(crate) fn list(harness: &Harness, toolset: Toolset, output: &Output) {
+    let specs = harness.registry().specs(toolset);
     match output.format {
         Format::Json | Format::Jsonl => {
             output.document(&json!({ "schemaVersion": 1, "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }))
@@ -30,7 +29,7 @@ pub(crate) fn list(harness: &Harness, output: &Output) {
 
 pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()> {
     let registry = harness.registry();
-    let (spec, _) = registry.find(name)?;
+    let (spec, _) = registry.find(name, Toolset::Both)?;
     if output.is_json() {
         output.document(&spec_json(spec));
         return Ok(());
@@ -69,13 +68,47 @@ pub(crate) async fn run(
             .with("input", args)
     })?;
     let ctx = harness.tool_context("cli");
-    let registry = harness.registry();
-    let (_, tool) = registry.find(name)?;
-    let prepared = tool.prepare(args, &ctx)?;
+    let prepared = executor::prepare(harness.registry(), name, args, &ctx).await?;
+    finish(harness, name, prepared, ctx, mode, dry_run, output).await.map(|_| 0)
+}
+
+/// Plans or does what was prepared, and writes what comes of it; its exit code is that of the command.
+pub(crate) async fn finish(
+    harness: &Harness,
+    name: &str,
+    prepared: Prepared,
+    ctx: Context,
+    mode: Mode,
+    dry_run: bool,
+    output: &Output,
+) -> Result<i32> {
     let result = if dry_run {
         executor::planned("cli", prepared.plan)
     } else {
-        let refused = match judge(mode, &prepared.action, &[], harness.workspace()) {
+        permit(harness, &prepared.actions, mode)?;
+        let began = Instant::now();
+        executor::finish("cli", name, executor::perform(prepared, ctx).await, began.elapsed()).result
+    };
+    if output.is_json() {
+        output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
+    } else {
+        output.line(&result.output);
+    }
+    match &result.error {
+        // What a command of a line could not do is told in its result.
+        Some(body) if result.exit_code.is_none() => Err(Error::new(
+            Code::from_name(&body.code).unwrap_or(Code::CommandFailed),
+            body.message.clone(),
+            body.remediation.clone(),
+        )),
+        Some(_) | None => Ok(result.exit_code.unwrap_or(0)),
+    }
+}
+
+/// Whether all of it may run, where nobody can be asked.
+pub(crate) fn permit(harness: &Harness, actions: &[Action], mode: Mode) -> Result<()> {
+    for action in actions {
+        let refused = match judge(mode, action, &[], harness.workspace()) {
             Judgement::Allow { .. } => None,
             Judgement::Deny(error) => Some((error.message, "the same with --write, or with --dry-run to see the plan")),
             // Only what is protected is asked about although everything may be written.
@@ -86,29 +119,15 @@ pub(crate) async fn run(
         if let Some((reason, fix)) = refused {
             return Err(Error::new(Code::MutationBlocked, reason, fix));
         }
-        let began = Instant::now();
-        executor::finish("cli", name, (prepared.run)(ctx).await, began.elapsed()).result
-    };
-    if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
-    } else {
-        output.line(&result.output);
     }
-    match &result.error {
-        Some(body) => Err(Error::new(
-            Code::from_name(&body.code).unwrap_or(Code::CommandFailed),
-            body.message.clone(),
-            body.remediation.clone(),
-        )),
-        None => Ok(0),
-    }
+    Ok(())
 }
 
 fn access(spec: &ToolSpec) -> &'static str {
     if spec.reads_only { "reads" } else { "changes" }
 }
 
-fn spec_json(spec: &ToolSpec) -> Value {
+pub(crate) fn spec_json(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "parameters": spec.parameters, "access": access(spec), "streams": spec.streams, "dry_run": true })
 }
 
@@ -118,6 +137,9 @@ fn example(spec: &ToolSpec) -> Value {
         "path" => json!("README.md"),
         "pattern" => json!("*"),
         "command" => json!("ls"),
+        "query" => json!("login"),
+        "job" => json!(1),
+        "questions" => json!([{ "question": "Which?" }]),
         "items" => json!([{ "step": "look", "status": "pending" }]),
         _ => json!("text"),
     };

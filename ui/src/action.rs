@@ -1,6 +1,6 @@
 //! Every verb of the interface, once: its default keys, its words for the help.
 
-use pixir_core::event::{Mode, RestorePlan};
+use pixir_core::event::{Mode, RestorePlan, Toolset};
 use pixir_core::input::Wish;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -60,6 +60,14 @@ pub(crate) enum Action {
     },
     Fork(u64),
     ApplyCompaction,
+    Jobs,
+    StopJob(u32),
+    Toolset(Toolset),
+    /// What was answered to a form; none when the person does not want to.
+    Answer {
+        call_id: String,
+        answers: Option<Vec<Vec<String>>>,
+    },
 }
 
 /// Where a binding holds.

@@ -16,6 +16,8 @@ use crate::theme::Theme;
 use crate::view;
 
 pub(crate) mod diff; // what was changed
+pub(crate) mod form; // questions of the model
+pub(crate) mod jobs; // what runs in the background
 pub(crate) mod picker; // one of many
 pub(crate) mod restore; // files that are to be set back
 pub(crate) mod tree; // turns and branches
@@ -30,6 +32,8 @@ pub(crate) enum Overlay {
     Tree(tree::TreeView),
     Restore(restore::RestoreView),
     Diff(diff::DiffView),
+    Form(form::FormView),
+    Jobs(jobs::JobsView),
     Picker(picker::Picker),
 }
 
@@ -122,6 +126,8 @@ impl Overlay {
             Overlay::Tree(tree) => tree.key(key),
             Overlay::Restore(restore) => restore.key(key),
             Overlay::Diff(diff) => diff.key(key),
+            Overlay::Form(form) => form.key(key),
+            Overlay::Jobs(jobs) => jobs.key(key),
             Overlay::Picker(picker) => picker.key(key),
         }
     }
@@ -133,6 +139,8 @@ impl Overlay {
             Overlay::Tree(tree) => tree.select(by.signum()),
             Overlay::Restore(restore) => restore.select(by.signum()),
             Overlay::Diff(diff) => diff.scroll(by),
+            Overlay::Form(form) => form.select(by.signum()),
+            Overlay::Jobs(jobs) => jobs.select(by.signum()),
             Overlay::Picker(picker) => picker.select(by.signum()),
         }
     }
@@ -169,6 +177,8 @@ impl Overlay {
             Overlay::Tree(tree) => tree.draw(frame, area, theme),
             Overlay::Restore(restore) => restore.draw(frame, area, theme),
             Overlay::Diff(diff) => diff.draw(frame, area, theme),
+            Overlay::Form(form) => form.draw(frame, area, theme),
+            Overlay::Jobs(jobs) => jobs.draw(frame, area, theme),
             Overlay::Picker(picker) => picker.draw(frame, area, theme),
         }
     }

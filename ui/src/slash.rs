@@ -23,7 +23,7 @@ pub(crate) struct Slash {
     pub(crate) when: When,
 }
 
-pub(crate) const COMMANDS: [Slash; 16] = [
+pub(crate) const COMMANDS: [Slash; 18] = [
     Slash {
         name: "compact",
         args: "[keep in mind]",
@@ -47,6 +47,13 @@ pub(crate) const COMMANDS: [Slash; 16] = [
     },
     Slash { name: "help", args: "", about: "Keys and commands", does: "opens the help", when: When::Always },
     Slash { name: "interrupt", args: "", about: "Stop the running turn (Esc)", does: "Interrupt", when: When::Always },
+    Slash {
+        name: "jobs",
+        args: "",
+        about: "What runs in the background; x stops it",
+        does: "StopJob{job}",
+        when: When::Always,
+    },
     Slash {
         name: "mode",
         args: "[read-only|ask|auto]",
@@ -98,6 +105,13 @@ pub(crate) const COMMANDS: [Slash; 16] = [
         when: When::Idle,
     },
     Slash { name: "theme", args: "[name]", about: "Colours", does: "changes the screen only", when: When::Always },
+    Slash {
+        name: "toolset",
+        args: "[typed|run|both]",
+        about: "Which tools the model gets, from the next request on",
+        does: "Set{toolset}",
+        when: When::Always,
+    },
     Slash {
         name: "tree",
         args: "",

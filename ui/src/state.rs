@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{Approval, SessionId, Status};
+use pixir_core::event::{Approval, JobState, SessionId, Status};
 use pixir_core::history::History;
 use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
@@ -93,6 +93,8 @@ pub(crate) struct State {
     pub(crate) can_send: bool,
     pub(crate) questions: Vec<Question>,
     pub(crate) queue: Queue,
+    /// What runs in the background, and what ran.
+    pub(crate) jobs: Vec<JobState>,
     pub(crate) status: Status,
     /// When the running Turn began.
     pub(crate) busy_since: Option<Instant>,
@@ -137,6 +139,7 @@ impl State {
             can_send: true,
             questions: Vec::new(),
             queue: Queue::default(),
+            jobs: Vec::new(),
             status: Status::Idle,
             busy_since: None,
             toast: None,
@@ -202,6 +205,7 @@ impl State {
         self.going = None;
         self.questions.clear();
         self.queue = Queue::default();
+        self.jobs.clear();
         self.status = Status::Idle;
         self.busy_since = None;
     }

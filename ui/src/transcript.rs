@@ -167,6 +167,7 @@ impl Transcript {
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)
             | Fact::Label(_)
+            | Fact::MemoryFact(_)
             | Fact::Unknown { .. } => {}
         }
     }

@@ -1,11 +1,12 @@
 //! What the person did: the door by which keys, pastes and slash commands change the State.
 
-use pixir_core::event::{Mode, SettingsChanged};
+use pixir_core::event::{Mode, SettingsChanged, Toolset};
 use pixir_core::{Decision, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::action::{Action, Context, of_key};
 use crate::overlay::diff::DiffView;
+use crate::overlay::jobs::JobsView;
 use crate::overlay::picker::{Kind, Picker};
 use crate::overlay::{Overlay, Page, Reply};
 use crate::slash::{self, When};
@@ -28,6 +29,13 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         && key.code == KeyCode::Enter
         && matches!(state.overlays.last(), Some(Overlay::Compaction(..) | Overlay::Restore(_)))
     {
+        return Vec::new();
+    }
+    // Nor do letters that were meant for the composer answer a question that has just come up.
+    if fresh && matches!(state.overlays.last(), Some(Overlay::Form(_))) {
+        if key.code != KeyCode::Enter && key.code != KeyCode::Esc {
+            state.composer.key(key);
+        }
         return Vec::new();
     }
     if let Some(overlay) = state.overlays.last_mut() {
@@ -85,6 +93,9 @@ fn close_overlay(state: &mut State) -> Vec<Effect> {
                 load_theme(state, &name);
             }
         }
+        Some(Overlay::Form(form)) => {
+            return vec![Effect::Send(Input::Answer { call_id: form.form.call_id, answers: None })];
+        }
         // The person stays here.
         Some(Overlay::Restore(_)) => state.going = None,
         _ => {}
@@ -121,8 +132,10 @@ fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
 
 /// Text that was pasted: it never submits.
 pub(crate) fn on_paste(state: &mut State, text: &str) {
-    if state.overlays.is_empty() {
-        state.composer.insert(text);
+    match state.overlays.last_mut() {
+        None => state.composer.insert(text),
+        Some(Overlay::Form(form)) => form.paste(text),
+        Some(_) => {}
     }
 }
 
@@ -214,6 +227,12 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
             return seqs.into_iter().map(|seq| Effect::Send(Input::Pin { seq, pinned })).collect();
         }
         Action::Fork(seq) => return vec![Effect::Send(Input::Fork { seq })],
+        Action::Jobs => state.overlays.push(Overlay::Jobs(JobsView::new(state.jobs.clone()))),
+        Action::StopJob(job) => return vec![Effect::Send(Input::StopJob { job })],
+        Action::Toolset(toolset) => {
+            return vec![set(SettingsChanged { toolset: Some(toolset), ..SettingsChanged::default() })];
+        }
+        Action::Answer { call_id, answers } => return vec![Effect::Send(Input::Answer { call_id, answers })],
         Action::ApplyCompaction => {
             return vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: false })];
         }
@@ -437,6 +456,18 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
             }
         },
         "diff" => on_action(state, Action::Diff),
+        "jobs" => on_action(state, Action::Jobs),
+        "toolset" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::toolsets(state.history.settings.toolset)));
+            Vec::new()
+        }
+        "toolset" => match Toolset::parse(rest) {
+            Ok(toolset) => on_action(state, Action::Toolset(toolset)),
+            Err(e) => {
+                state.say(format!("{}: {}", e.message, e.remediation));
+                Vec::new()
+            }
+        },
         "rename" if rest.is_empty() => {
             state.say("give it a name: /rename <name>");
             Vec::new()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{Mode, Plan, Rule, Status};
+use pixir_core::event::{JobStatus, Mode, Plan, Rule, Status};
 use pixir_core::present::human_duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -386,12 +386,17 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
 }
 
-/// `42% of 128k · 12.4k in · 1.2k out`
+/// `1 job · 42% of 128k · 12.4k in · 1.2k out`
 fn usage_text(state: &State) -> String {
     let history = &state.history;
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
     let mark = if history.last_input.is_some() { "" } else { "~" };
     let mut parts = Vec::new();
+    match state.jobs.iter().filter(|job| job.status == JobStatus::Running).count() {
+        0 => {}
+        1 => parts.push("1 job".to_owned()),
+        n => parts.push(format!("{n} jobs")),
+    }
     match state.window {
         Some(window) if used > 0 => parts.push(format!("{mark}{}% of {}", used * 100 / window.max(1), short(window))),
         None if used > 0 => parts.push(format!("{mark}{} tokens", short(used))),

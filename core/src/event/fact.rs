@@ -109,6 +109,8 @@ facts! {
     FilesRestored = "files_restored", true;
     /// A name or a pin that a person put on an entry.
     Label = "label", false;
+    /// Something worth knowing in later Sessions, or that it is not true any more.
+    MemoryFact = "memory_fact", false;
     /// The one end of a Turn.
     TurnEnded = "turn_ended", false;
     /// It stands where a damaged line was, which a repair has put aside.
@@ -136,7 +138,7 @@ pub struct SessionStarted {
     /// The Provider's name in the configuration.
     pub provider: String,
     /// Which tools the model is offered.
-    pub toolset: String,
+    pub toolset: Toolset,
     /// What may run without asking.
     pub mode: Mode,
     /// How hard the model should think, if that was said.
@@ -147,6 +149,44 @@ pub struct SessionStarted {
     pub context: Vec<ContextDocument>,
     /// The build that wrote it.
     pub pixir_version: String,
+}
+
+/// Which tools a model is offered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Toolset {
+    /// Each tool with its own schema.
+    #[default]
+    Typed,
+    /// One tool, `run`, whose commands are the same tools.
+    Run,
+    /// Both.
+    Both,
+}
+
+impl Toolset {
+    /// All of them.
+    pub const ALL: [Toolset; 3] = [Toolset::Typed, Toolset::Run, Toolset::Both];
+
+    /// The name on the command line and on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Toolset::Typed => "typed",
+            Toolset::Run => "run",
+            Toolset::Both => "both",
+        }
+    }
+
+    /// The toolset with this name.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID`, with the names that exist.
+    pub fn parse(name: &str) -> Result<Toolset> {
+        Toolset::ALL.into_iter().find(|toolset| toolset.name() == name).ok_or_else(|| {
+            let message = format!("there is no toolset `{}`", name.escape_debug());
+            Error::new(Code::ConfigInvalid, message, "typed, run or both").with("input", name)
+        })
+    }
 }
 
 /// A document that is put before the conversation.
@@ -216,6 +256,9 @@ pub struct SettingsChanged {
     /// What may run without asking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// Which tools the model is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolset: Option<Toolset>,
     /// The Session's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -303,12 +346,18 @@ pub struct ToolResult {
     /// Bytes that the child wrote to its stderr.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stderr_bytes: u64,
+    /// The exit code of each command of the last pipeline, when it had several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipestatus: Vec<i32>,
+    /// Images that the model sees with `output`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Files that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// It was a dry run: this is what would have been done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
+    pub plan: Option<Box<Plan>>,
     /// Why it could not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
@@ -322,6 +371,19 @@ fn is_zero(n: &u64) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_none_new(n: &u32) -> bool {
     *n == 0
+}
+
+/// An image of a result, kept in the blob store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// The file that it was read from, relative to the workspace.
+    pub path: String,
+    /// Its type, like `image/png`.
+    pub media_type: String,
+    /// The blob of its bytes.
+    pub blob: String,
+    /// Its size, bytes.
+    pub bytes: u64,
 }
 
 /// How much of an output was left out.
@@ -393,6 +455,16 @@ pub struct Plan {
     /// Bytes that it would write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+}
+
+/// Something worth knowing in later Sessions, or that it is not true any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryFact {
+    /// What it is known by: six hex digits.
+    pub id: String,
+    /// What is worth knowing; absent when it is to be forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// Whether a call may run.

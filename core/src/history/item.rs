@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::{BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
+use crate::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
+
+/// What an image counts for in estimates, bytes of text: about a thousand tokens, however large its file is.
+const IMAGE: usize = 4_000;
 
 /// One piece of what a model is sent: an entry that says it, or what was made of several.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ pub enum Piece<'a> {
         id: Cow<'a, str>,
         /// What the model reads.
         output: Cow<'a, str>,
+        /// What it looks at.
+        images: Cow<'a, [Attachment]>,
     },
 }
 
@@ -93,7 +98,9 @@ impl Piece<'_> {
             Piece::Call { id, name, args } => {
                 Piece::Call { id: Cow::Borrowed(id), name: Cow::Borrowed(name), args: Cow::Borrowed(args) }
             }
-            Piece::Result { id, output } => Piece::Result { id: Cow::Borrowed(id), output: Cow::Borrowed(output) },
+            Piece::Result { id, output, images } => {
+                Piece::Result { id: Cow::Borrowed(id), output: Cow::Borrowed(output), images: Cow::Borrowed(images) }
+            }
         }
     }
 
@@ -103,7 +110,7 @@ impl Piece<'_> {
             Piece::User(text) | Piece::Assistant(text) => text.len(),
             Piece::Reasoning { item, .. } => item.to_string().len(),
             Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
-            Piece::Result { id, output } => id.len() + output.len(),
+            Piece::Result { id, output, images } => id.len() + output.len() + images.len() * IMAGE,
         }
     }
 }
@@ -126,7 +133,11 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             name: Cow::Borrowed(&it.name),
             args: Cow::Owned(it.args.to_string()),
         },
-        Fact::ToolResult(it) => Piece::Result { id: Cow::Borrowed(&it.call_id), output: Cow::Borrowed(&it.output) },
+        Fact::ToolResult(it) => Piece::Result {
+            id: Cow::Borrowed(&it.call_id),
+            output: Cow::Borrowed(&it.output),
+            images: Cow::Borrowed(&it.attachments),
+        },
         _ => return None,
     })
 }

@@ -76,8 +76,14 @@ fn messages(request: &Request) -> Vec<Value> {
         format!("{}\n{}", request.instructions, request.context)
     };
     let mut messages = vec![json!({ "role": "system", "content": system })];
+    // A tool's message is text alone; its images follow as the person's, after the last result of the answer.
+    let mut images: Vec<Value> = Vec::new();
     for item in &request.items {
-        match item.piece() {
+        let piece = item.piece();
+        if !images.is_empty() && !matches!(piece, Piece::Result { .. }) {
+            messages.push(json!({ "role": "user", "content": std::mem::take(&mut images) }));
+        }
+        match piece {
             Piece::User(text) => messages.push(json!({ "role": "user", "content": text })),
             Piece::Assistant(text) => messages.push(json!({ "role": "assistant", "content": text })),
             // This dialect has no place for it.
@@ -93,10 +99,20 @@ fn messages(request: &Request) -> Vec<Value> {
                     None => messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] })),
                 }
             }
-            Piece::Result { id, output } => {
-                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": output }))
+            Piece::Result { id, output, images: seen } => {
+                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": output }));
+                for image in seen.iter() {
+                    images.push(json!({ "type": "text", "text": format!("The image {}:", image.path) }));
+                    images.push(match request.image(image) {
+                        Ok(url) => json!({ "type": "image_url", "image_url": { "url": url } }),
+                        Err(said) => json!({ "type": "text", "text": said }),
+                    });
+                }
             }
         }
+    }
+    if !images.is_empty() {
+        messages.push(json!({ "role": "user", "content": images }));
     }
     messages
 }
@@ -211,7 +227,8 @@ mod tests {
     fn calls_of_one_answer_are_one_message_and_each_has_its_result_after_it() {
         let call =
             |id: &str| Item::made(Piece::Call { id: id.to_owned().into(), name: "read".into(), args: "{}".into() });
-        let result = |id: &str| Item::made(Piece::Result { id: id.to_owned().into(), output: "x".into() });
+        let result =
+            |id: &str| Item::made(Piece::Result { id: id.to_owned().into(), output: "x".into(), images: (&[]).into() });
         let request = Request {
             model: "m".into(),
             effort: None,
@@ -228,6 +245,7 @@ mod tests {
                 call("3"),
                 result("3"),
             ],
+            blobs: crate::blobs::Blobs::new(std::path::PathBuf::new()),
             cache_key: String::new(),
         };
         let roles: Vec<_> = messages(&request)

@@ -50,7 +50,7 @@ pub(crate) fn body(request: &Request) -> Value {
     if !request.context.is_empty() {
         input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));
     }
-    input.extend(request.items.iter().filter_map(|item| item_json(item.piece(), &request.model)));
+    input.extend(request.items.iter().filter_map(|item| item_json(item.piece(), request)));
     let tools: Vec<Value> = request
         .tools
         .iter()
@@ -73,7 +73,7 @@ pub(crate) fn body(request: &Request) -> Value {
     body
 }
 
-fn item_json(piece: Piece<'_>, model: &str) -> Option<Value> {
+fn item_json(piece: Piece<'_>, request: &Request) -> Option<Value> {
     Some(match piece {
         Piece::User(text) => {
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
@@ -81,14 +81,24 @@ fn item_json(piece: Piece<'_>, model: &str) -> Option<Value> {
         Piece::Assistant(text) => {
             json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
         }
-        Piece::Reasoning { model: thinker, item } if thinker == *model && item["type"] == "reasoning" => {
+        Piece::Reasoning { model: thinker, item } if thinker == *request.model && item["type"] == "reasoning" => {
             item.into_owned()
         }
         Piece::Reasoning { .. } => return None,
         Piece::Call { id, name, args } => {
             json!({ "type": "function_call", "call_id": id, "name": name, "arguments": args })
         }
-        Piece::Result { id, output } => json!({ "type": "function_call_output", "call_id": id, "output": output }),
+        Piece::Result { id, output, images } if images.is_empty() => {
+            json!({ "type": "function_call_output", "call_id": id, "output": output })
+        }
+        Piece::Result { id, output, images } => {
+            let mut parts = vec![json!({ "type": "input_text", "text": output })];
+            parts.extend(images.iter().map(|image| match request.image(image) {
+                Ok(url) => json!({ "type": "input_image", "image_url": url }),
+                Err(said) => json!({ "type": "input_text", "text": said }),
+            }));
+            json!({ "type": "function_call_output", "call_id": id, "output": parts })
+        }
     })
 }
 

@@ -91,6 +91,7 @@ fn is_sync_point(fact: &Fact) -> bool {
         | Fact::PlanUpdated(_)
         | Fact::ProviderUsage(_)
         | Fact::Label(_)
+        | Fact::MemoryFact(_)
         | Fact::LogRepaired(_)
         | Fact::Unknown { .. } => false,
     }

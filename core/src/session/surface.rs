@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::blobs::Blobs;
-use crate::event::SessionId;
+use crate::event::{SessionId, Toolset};
+use crate::jobs::Jobs;
+use crate::library::Library;
 use crate::provider::choose::Providers;
 use crate::scan::Shadow;
-use crate::skills::{self, Skill};
+use crate::skills::Skill;
 use crate::store::Place;
-use crate::tools::Registry;
+use crate::tools::{Cancel, Context, Known, Registry};
 use crate::workspace::Workspace;
 
 /// Bounds of a Turn; each is optional.
@@ -47,11 +49,36 @@ pub(crate) struct Surface {
     pub(crate) options: Options,
     /// The workspace as its commands last saw it; each Session has its own.
     pub(crate) shadow: Arc<Shadow>,
+    /// Files as its model last saw them.
+    pub(crate) known: Arc<Known>,
+    /// What runs in its background; a workspace without a Session has none.
+    pub(crate) jobs: Option<Arc<Jobs>>,
+    pub(crate) library: Arc<Library>,
 }
 
 impl Surface {
     pub(crate) fn skills(&self) -> Vec<Skill> {
-        skills::find(self.workspace.root(), self.user_folder.as_deref())
+        self.library.skills()
+    }
+
+    /// What a call may lean on, before it has a progress, an output and somebody to ask.
+    pub(crate) fn context(&self, call_id: &str, toolset: Toolset, sees_images: bool) -> Context {
+        Context {
+            call_id: call_id.to_owned(),
+            toolset,
+            workspace: Arc::clone(&self.workspace),
+            blobs: self.blobs.clone(),
+            overflow: None,
+            progress: None,
+            cancel: Cancel::default(),
+            shadow: Arc::clone(&self.shadow),
+            known: Arc::clone(&self.known),
+            jobs: self.jobs.clone(),
+            library: Arc::clone(&self.library),
+            asker: None,
+            sees_images,
+            environment: Arc::clone(&self.environment),
+        }
     }
 
     /// Where a Session of this workspace lies.

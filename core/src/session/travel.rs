@@ -1,5 +1,7 @@
 //! Going elsewhere in the conversation: moving the head, with a summary and with the files; undo; forks.
 
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -88,7 +90,9 @@ impl Session {
         let settings = &self.history.settings;
         let provider = self.surface.providers.connect(&settings.provider)?;
         let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, pending.to_seq).0;
-        let request = prompt::summary(&self.history, left, self.surface.registry.specs(), self.id.as_str());
+        let surface = &self.surface;
+        let id = self.id.as_str();
+        let request = prompt::summary(&self.history, left, &surface.registry, &surface.blobs, id);
         let (report, reports) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             let answer = provider.answer(&request, &mut |_| {}).await;
@@ -227,8 +231,9 @@ impl Session {
         });
         let id = SessionId::now();
         let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
-        let Settings { provider, model, effort, mode, name, workspace } = self.history.settings.clone();
-        let started = SessionStarted { workspace, provider, model, effort, mode, ..self.history.started.clone() };
+        let Settings { provider, model, effort, mode, toolset, name, workspace } = self.history.settings.clone();
+        let started =
+            SessionStarted { workspace, provider, model, effort, mode, toolset, ..self.history.started.clone() };
         log.append(None, started.into())?;
         let named = name.map(|name| format!("{name} (fork)"));
         let first = log.next_seq() + 1 + u64::from(named.is_some());
@@ -244,9 +249,29 @@ impl Session {
             log.append(None, SettingsChanged { name: named, ..SettingsChanged::default() }.into())?;
         }
         self.copy_path(&mut log, &path)?;
+        self.share_outputs(&id, &path);
         log.establish()?;
         self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
         Ok(())
+    }
+
+    /// Saved outputs that the path names are there under the same names. What is lost already stays lost, and is no reason to fail.
+    fn share_outputs(&self, id: &SessionId, path: &[Arc<Entry>]) {
+        let (from, to) = (self.surface.place(&self.id).outputs(), self.surface.place(id).outputs());
+        let named = path.iter().filter_map(|entry| match &entry.fact {
+            Fact::ToolResult(it) => it.overflow_path.as_deref()?.rsplit('/').next(),
+            _ => None,
+        });
+        for name in named {
+            let shared = fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&to)
+                .and_then(|()| fs::hard_link(from.join(name), to.join(name)));
+            if let Err(e) = shared {
+                tracing::warn!("the output {name} is not in the fork: {e}");
+            }
+        }
     }
 
     /// Numbers are given anew, so what names one is told the new.

@@ -83,7 +83,9 @@ impl Store {
         }
         for place in self.places() {
             let outputs = names_in(&place.outputs())?.into_iter().filter(|path| is_old(path, YOUNG, now));
-            it.outputs.extend(outputs.filter(|path| !names.overflow.contains(&last_three(&text_of(path)))));
+            it.outputs.extend(
+                outputs.filter(|path| !names.overflow.contains(&(place.id.to_string(), name_of(&text_of(path))))),
+            );
         }
         for folder in names_in(&self.home.join("blobs"))? {
             if !folder.is_dir() {
@@ -171,11 +173,8 @@ fn text_of(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Session, folder and file: the same wherever the home is.
-fn last_three(path: &str) -> String {
-    let mut parts: Vec<&str> = path.rsplit('/').take(3).collect();
-    parts.reverse();
-    parts.join("/")
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
 fn size_of(path: &Path) -> u64 {
@@ -191,7 +190,8 @@ fn size_of(path: &Path) -> u64 {
 struct Names {
     read: HashSet<PathBuf>,
     blobs: HashSet<String>,
-    overflow: HashSet<String>,
+    /// Saved outputs: a Session, and a file of it.
+    overflow: HashSet<(String, String)>,
 }
 
 impl Names {
@@ -216,25 +216,27 @@ impl Names {
     fn read_log(&mut self, path: &Path) -> io::Result<()> {
         let mut reader = io::BufReader::with_capacity(256 << 10, fs::File::open(path)?);
         let mut line = Vec::new();
+        // What a repair has put aside is called after its Session too.
+        let session = name_of(&text_of(path)).split('.').next().unwrap_or_default().to_owned();
         while io::BufRead::read_until(&mut reader, b'\n', &mut line)? > 0 {
-            self.read_line(&line);
+            self.read_line(&session, &line);
             line.clear();
         }
         Ok(())
     }
 
-    fn read_line(&mut self, line: &[u8]) {
+    fn read_line(&mut self, session: &str, line: &[u8]) {
         for piece in line.split(|b| *b == b'"') {
             if piece.len() == 32
                 && piece.iter().all(u8::is_ascii_hexdigit)
                 && let Ok(name) = std::str::from_utf8(piece)
             {
                 self.blobs.insert(name.to_owned());
-            } else if piece.ends_with(b".txt")
+            } else if (piece.ends_with(b".txt") || piece.ends_with(b".bin"))
                 && piece.contains(&b'/')
                 && let Ok(path) = std::str::from_utf8(piece)
             {
-                self.overflow.insert(last_three(path));
+                self.overflow.insert((session.to_owned(), name_of(path)));
             }
         }
     }

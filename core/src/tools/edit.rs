@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::write::replacing;
-use super::{Context, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::write::Replacement;
+use super::{Context, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
+use crate::workspace::Inside;
 
 /// The most of a line that is compared for a hint, characters.
 const MAX_HINT: usize = 200;
@@ -17,25 +18,43 @@ pub(super) struct Edit;
 #[derive(Deserialize)]
 struct Args {
     path: String,
-    old_text: String,
-    new_text: String,
+    old_text: Option<String>,
+    new_text: Option<String>,
     #[serde(default)]
     replace_all: bool,
+    #[serde(default)]
+    edits: Vec<Change>,
+}
+
+/// One replacement.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Change {
+    pub(crate) old_text: String,
+    pub(crate) new_text: String,
+    #[serde(default)]
+    pub(crate) replace_all: bool,
 }
 
 impl Tool for Edit {
     fn spec(&self) -> ToolSpec {
+        let text = json!({ "type": "string" });
         ToolSpec {
             name: "edit",
-            description: "Replace exact text in a file. old_text must occur exactly once, indentation included, unless replace_all is true. Everything else in the file stays byte for byte.",
-            parameters: schema(
+            description: "Replace exact text in a file: old_text with new_text, or several in edits, one after the other, all or none. Each old_text must occur exactly once, indentation included, unless replace_all. The rest of the file stays byte for byte.",
+            parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File, relative to the workspace" },
                     "old_text": { "type": "string", "description": "Text as it stands in the file, with enough lines around it to be unique" },
                     "new_text": { "type": "string", "description": "Text to put in its place" },
                     "replace_all": { "type": "boolean", "description": "Replace every occurrence (default false)" },
+                    "edits": { "type": "array", "minItems": 1, "items": {
+                        "type": "object",
+                        "properties": { "old_text": text, "new_text": text, "replace_all": { "type": "boolean" } },
+                        "required": ["old_text", "new_text"],
+                        "additionalProperties": false,
+                    } },
                 }),
-                &["path", "old_text", "new_text"],
+                &["path"],
             ),
             reads_only: false,
             streams: "reads nothing from stdin; says what it changed",
@@ -43,23 +62,48 @@ impl Tool for Edit {
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let args: Args = parse_args(&self.spec(), args)?;
-        let at = ctx.workspace.locate(&args.path)?;
-        let bytes = ctx.workspace.read(&at)?.bytes;
-        let text = String::from_utf8(bytes).map_err(|_| {
-            Error::new(
-                Code::BinaryFile,
-                format!("`{}` is not UTF-8 text", at.display()),
-                "bash with a tool for that encoding",
-            )
-            .with("input", args.path.clone())
-        })?;
-        let after = replace(&text, &args.old_text, &args.new_text, args.replace_all)?;
-        replacing("edit", ctx, &at, after.into_bytes())
+        let Args { path, old_text, new_text, replace_all, mut edits } = parse_args(&self.spec(), args)?;
+        match (old_text, new_text) {
+            (Some(old_text), Some(new_text)) if edits.is_empty() => {
+                edits.push(Change { old_text, new_text, replace_all })
+            }
+            (None, None) if !edits.is_empty() && !replace_all => {}
+            _ => {
+                let fix = "old_text and new_text, or edits=[{old_text, new_text}, …]";
+                return Err(Error::new(Code::InvalidArgs, "it is not clear what to replace by what", fix));
+            }
+        }
+        let at = ctx.workspace.locate(&path)?;
+        Ok(planned(ctx, at, &edits)?.prepared(ctx))
     }
 }
 
-/// Models send `\n`; where the file has `\r\n` the match and the new text follow it.
+/// What these replacements, one after the other, make of a file.
+///
+/// # Errors
+/// `NO_MATCH`, `NOT_UNIQUE`, `FILE_CHANGED`, `BINARY_FILE`, and what reading it says.
+pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
+    let shown = at.display();
+    let bytes = ctx.workspace.read(&at)?.bytes;
+    ctx.known.check(&at, Some(&bytes))?;
+    let mut text = String::from_utf8(bytes).map_err(|_| {
+        let fix = "a program that knows its encoding, like iconv";
+        Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
+    })?;
+    for (i, edit) in edits.iter().enumerate() {
+        text = replace(&text, &edit.old_text, &edit.new_text, edit.replace_all).map_err(|mut error| {
+            if edits.len() > 1 {
+                error.message = format!("edit {} of {}: {}; nothing was changed", i + 1, edits.len(), error.message);
+                error.details.insert("edit".into(), (i + 1).into());
+            }
+            error
+        })?;
+    }
+    Replacement::plan("edit", ctx, at, text.into_bytes())
+}
+
+/// Models write `\n` where a file has `\r\n`; so lines are compared without their ends, and what is put in has the ends
+/// of its neighbours. Bytes outside of what was replaced stay as they are, of mixed ends too.
 fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     if old.is_empty() {
         return Err(Error::new(
@@ -68,31 +112,86 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
             "write to make a new file, or name the text to replace",
         ));
     }
-    let windows = text.contains("\r\n") && !old.contains('\r');
-    let (old, new) = if windows {
-        (old.replace('\n', "\r\n"), new.replace("\r\n", "\n").replace('\n', "\r\n"))
-    } else {
-        (old.to_owned(), new.to_owned())
-    };
     if old == new {
         return Err(Error::new(Code::InvalidArgs, "old_text and new_text are the same", "a new_text that differs"));
     }
-    let places: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
+    let folded = Folded::of(text, old.contains('\r'));
+    let places: Vec<usize> = folded.text.match_indices(old).map(|(at, _)| at).collect();
+    // `aa` is in `aaa` twice, though not twice beside itself.
+    let twice = |at: usize| {
+        let step = old.chars().next().map_or(1, char::len_utf8);
+        folded.text[at + step..].find(old).map(|next| at + step + next)
+    };
     match places.as_slice() {
-        [] => Err(no_match(text, &old)),
-        [at] => Ok([&text[..*at], &new, &text[at + old.len()..]].concat()),
-        _ if all => Ok(text.replace(&old, &new)),
-        several => {
-            let lines: Vec<usize> = several.iter().map(|at| line_of(text, *at)).collect();
-            let listed = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-            Err(Error::new(
-                Code::NotUnique,
-                format!("old_text occurs {} times, at lines {listed}", lines.len()),
-                "more lines around it, or replace_all=true",
-            )
-            .with("lines", lines))
+        [] => return Err(no_match(&folded.text, old)),
+        _ if all => {}
+        [at] => {
+            if let Some(next) = twice(*at) {
+                return Err(not_unique(&folded.text, &[*at, next]));
+            }
         }
+        several => return Err(not_unique(&folded.text, several)),
     }
+    let mut edited = String::with_capacity(text.len() + new.len());
+    let mut kept_to = 0;
+    for at in places {
+        let (from, to) = (folded.origin(at), folded.origin(at + old.len()));
+        edited.push_str(&text[kept_to..from]);
+        if folded.ends_with_return(text, from, to) {
+            edited.push_str(&new.replace("\r\n", "\n").replace('\n', "\r\n"));
+        } else {
+            edited.push_str(new);
+        }
+        kept_to = to;
+    }
+    edited.push_str(&text[kept_to..]);
+    Ok(edited)
+}
+
+/// A text with every `\r\n` as `\n`, and the way back.
+struct Folded {
+    text: String,
+    /// Where newlines are whose return was taken out, in the folded text.
+    returns: Vec<usize>,
+}
+
+impl Folded {
+    fn of(text: &str, exactly: bool) -> Folded {
+        if exactly || !text.contains("\r\n") {
+            return Folded { text: text.to_owned(), returns: Vec::new() };
+        }
+        let folded = text.replace("\r\n", "\n");
+        let returns = text.match_indices("\r\n").enumerate().map(|(before, (at, _))| at - before).collect();
+        Folded { text: folded, returns }
+    }
+
+    /// Where in the original a place of the folded text is.
+    fn origin(&self, at: usize) -> usize {
+        at + self.returns.partition_point(|newline| *newline < at)
+    }
+
+    /// Whether lines that are put here end in `\r\n`: as those that they replace, else as the line that they are in.
+    fn ends_with_return(&self, original: &str, from: usize, to: usize) -> bool {
+        if self.returns.is_empty() {
+            return false;
+        }
+        let end = original[from..to].find('\n').map(|at| from + at);
+        let end = end.or_else(|| original[to..].find('\n').map(|at| to + at));
+        let end = end.or_else(|| original[..from].rfind('\n'));
+        end.is_some_and(|at| original[..at].ends_with('\r'))
+    }
+}
+
+fn not_unique(text: &str, places: &[usize]) -> Error {
+    let lines: Vec<usize> = places.iter().map(|at| line_of(text, *at)).collect();
+    let listed = lines.iter().take(20).map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let more = if lines.len() > 20 { ", …" } else { "" };
+    Error::new(
+        Code::NotUnique,
+        format!("old_text occurs {} times, at lines {listed}{more}", lines.len()),
+        "more lines around it, or replace_all=true",
+    )
+    .with("lines", lines)
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -100,6 +199,13 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn no_match(text: &str, old: &str) -> Error {
+    let missing =
+        |what: String, fix: String, line: usize| Error::new(Code::NoMatch, what, fix).with("closest_line", line);
+    if let Some(at) = same_but_for_blanks(text, old) {
+        let what = format!("old_text does not occur in the file; lines {at} and on differ from it only in blanks");
+        let end = at + old.lines().count().saturating_sub(1);
+        return missing(what, format!("the indentation as it is: read lines {at} to {end} again"), at);
+    }
     let wanted: String =
         old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
     // Likeness costs the product of both lengths, so only lines of a like length are asked, and not too many.
@@ -113,18 +219,28 @@ fn no_match(text: &str, old: &str) -> Error {
         .filter(|(likeness, _, _)| *likeness > 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match closest {
-        Some((_, number, line)) => Error::new(
-            Code::NoMatch,
-            "old_text does not occur in the file",
+        Some((_, number, line)) => missing(
+            "old_text does not occur in the file".to_owned(),
             format!("the exact text; the closest line is {number}: {}", line.trim_end()),
-        )
-        .with("closest_line", number),
+            number,
+        ),
         None => Error::new(
             Code::NoMatch,
             "old_text does not occur in the file, and no line is like it",
             "read the file first",
         ),
     }
+}
+
+/// The line, from 1, where the text stands but for blanks.
+fn same_but_for_blanks(text: &str, old: &str) -> Option<usize> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted: Vec<String> = old.trim_matches('\n').lines().map(words).collect();
+    if wanted.iter().all(String::is_empty) {
+        return None;
+    }
+    let lines: Vec<String> = text.lines().map(words).collect();
+    lines.windows(wanted.len()).position(|window| window == wanted).map(|at| at + 1)
 }
 
 #[cfg(test)]
@@ -135,6 +251,10 @@ mod tests {
     fn only_the_named_text_changes_and_line_endings_stay() {
         assert_eq!(replace("a\r\nb\r\nc", "a\nb", "x\ny", false).expect("one place"), "x\r\ny\r\nc");
         assert_eq!(replace("\u{feff}a b a", "a", "z", true).expect("all"), "\u{feff}z b z");
+        // Of mixed ends, each stays as it is.
+        assert_eq!(replace("a\nb\r\nc\nd", "b\nc", "x\ny", false).expect("one place"), "a\nx\r\ny\nd");
+        assert_eq!(replace("a\r\nb", "b", "x\ny", false).expect("the last line"), "a\r\nx\r\ny");
+        assert_eq!(replace("a\r\nb", "a\r\n", "x\n", false).expect("as it was written"), "x\nb");
     }
 
     #[test]
@@ -144,6 +264,10 @@ mod tests {
         let twice = replace("a\nb\na\n", "a", "c", false).expect_err("two places");
         assert_eq!((twice.code, twice.message.as_str()), (Code::NotUnique, "old_text occurs 2 times, at lines 1, 3"));
         assert_eq!(replace("a", "", "b", false).expect_err("empty").code, Code::InvalidArgs);
+        assert_eq!(replace("aaa", "aa", "b", false).expect_err("it is there twice").code, Code::NotUnique);
+        assert_eq!(replace("aaa", "aa", "b", true).expect("from the left"), "ba");
+        let blanks = replace("x\nfn a() {\n\tb();\n}\n", "fn a() {\n    b();", "y", false).expect_err("a tab");
+        assert!(blanks.message.contains("lines 2 and on differ from it only in blanks"), "{}", blanks.message);
     }
 
     proptest::proptest! {

@@ -1,56 +1,102 @@
-//! The end of every call: what happened becomes what the model reads.
+//! One path for every call: check, prepare, and afterwards present what happened to the model.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::event::{Plan, PlanItem, ToolResult};
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use crate::error::{Code, Error, ErrorKind, Result};
+use crate::event::{Fact, Plan, ToolResult};
 use crate::present::{self, footer};
 
-use super::Output;
+use super::{Context, Output, Prepared, Registry, beside, broke, schema};
 
-/// A finished call: its record, and the plan when the call made a new one.
+/// A finished call: its record, and what is recorded with it.
 #[derive(Debug)]
 pub struct Done {
     /// What is recorded.
     pub result: ToolResult,
-    /// The new plan.
-    pub plan: Option<Vec<PlanItem>>,
+    /// What it found out: a new plan, a memory.
+    pub facts: Vec<Fact>,
+}
+
+/// Checks a call against the tool's schema and works out what it would do, on a thread where that holds up nothing.
+///
+/// # Errors
+/// Whatever makes the call impossible: an unknown tool, arguments that do not fit, a path that leads outside.
+pub async fn prepare(registry: &Registry, name: &str, args: Value, ctx: &Context) -> Result<Prepared> {
+    let (registry, name, ctx) = (registry.clone(), name.to_owned(), ctx.clone());
+    beside(move || {
+        let (spec, tool) = registry.find(&name, ctx.toolset)?;
+        if args.get("_raw").is_some() {
+            let fix = "one JSON object, complete and without text around it";
+            return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
+        }
+        schema::check(spec, &args)?;
+        tool.prepare(args, &ctx)
+    })
+    .await
+}
+
+/// Does what was prepared. A tool that panics has an outcome like any other.
+///
+/// # Errors
+/// Whatever the tool could not do.
+pub async fn perform(prepared: Prepared, ctx: Context) -> Result<Output> {
+    // It was only planned when the call that begins it panics.
+    let run = AssertUnwindSafe(async move { (prepared.run)(ctx).await });
+    run.catch_unwind().await.unwrap_or_else(|_| Err(broke("it panicked")))
 }
 
 /// Presents what a tool did, or why it could not.
 pub fn finish(call_id: &str, tool: &str, outcome: Result<Output, Error>, took: Duration) -> Done {
     match outcome {
-        Ok(output) => finish_output(call_id, output, took),
-        Err(error) => Done { result: failed(call_id, tool, &error, took), plan: None },
+        Ok(output) => finish_output(call_id, tool, output, took),
+        Err(error) => Done { result: failed(call_id, tool, &error, took), facts: Vec::new() },
     }
 }
 
-fn finish_output(call_id: &str, output: Output, took: Duration) -> Done {
+fn finish_output(call_id: &str, tool: &str, output: Output, took: Duration) -> Done {
     let ok = output.exit == 0;
     let stdout = output.stdout.finish(ok);
     let stderr = output.stderr.finish(false);
+    let told: String = output.errors.iter().map(|(name, error)| error.for_model(name) + "\n").collect();
+    let tells = !ok || output.tell_stderr;
     let result = ToolResult {
         call_id: call_id.to_owned(),
         ok,
-        output: present::compose(&stdout.text, &stderr.text, output.exit, took),
+        output: present::compose(&stdout.text, &told, &stderr.text, tells, output.exit, took),
         exit_code: Some(output.exit),
         duration_ms: millis(took),
         truncated: stdout.truncated,
-        overflow_path: stdout.overflow_path.map(|path| path.display().to_string()),
+        overflow_path: stdout.overflow_path,
         stderr_bytes: stderr.bytes,
+        pipestatus: output.pipestatus,
+        attachments: output.attachments,
         changes: output.changes,
         plan: None,
-        error: None,
+        error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body()),
     };
-    Done { result, plan: output.plan }
+    // What was read is no text: a failure of the reading, not of the command.
+    let result = match stdout.binary {
+        Some(error) => {
+            let name = if tool == super::run::NAME { "cat" } else { tool };
+            ToolResult { truncated: result.truncated, ..failed(call_id, name, &error, took) }
+        }
+        None => result,
+    };
+    Done { result, facts: output.facts }
 }
 
 /// A call that could not run: the model reads what went wrong and what to do instead.
 pub fn failed(call_id: &str, tool: &str, error: &Error, took: Duration) -> ToolResult {
+    // Of a chain, the command that it is about.
+    let name = error.details.get("command").and_then(Value::as_str).unwrap_or(tool);
     ToolResult {
         call_id: call_id.to_owned(),
         ok: false,
-        output: format!("{}\n{}", error.for_model(tool), footer(in_run_exit(error), took)),
+        output: format!("{}\n{}", error.for_model(name), footer(in_run_exit(error), took)),
         duration_ms: millis(took),
         error: Some(error.body()),
         ..ToolResult::default()
@@ -60,24 +106,25 @@ pub fn failed(call_id: &str, tool: &str, error: &Error, took: Duration) -> ToolR
 /// A call that was only planned.
 pub fn planned(call_id: &str, plan: Plan) -> ToolResult {
     let diff = plan.diff.as_deref().unwrap_or_default();
+    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", present::human_size(bytes)));
     ToolResult {
         call_id: call_id.to_owned(),
         ok: true,
-        output: format!("[dry run] would {} {}\n{diff}{}", plan.would, plan.target, footer(0, Duration::ZERO)),
+        output: format!("[dry run] would {} {}{size}\n{diff}{}", plan.would, plan.target, footer(0, Duration::ZERO)),
         exit_code: Some(0),
-        plan: Some(plan),
+        plan: Some(Box::new(plan)),
         ..ToolResult::default()
     }
 }
 
 /// Shell-like codes for the footer: 124 timeout, 126 not allowed, 127 unknown, 2 usage, else 1.
-fn in_run_exit(error: &Error) -> i32 {
-    use crate::error::ErrorKind;
-    match error.kind() {
-        ErrorKind::Timeout => 124,
-        ErrorKind::PermissionDenied | ErrorKind::OutsideWorkspace | ErrorKind::CommandFailed => 126,
-        ErrorKind::UnknownTool => 127,
-        ErrorKind::InvalidArgs => 2,
+pub fn in_run_exit(error: &Error) -> i32 {
+    match (error.code, error.kind()) {
+        (Code::UnknownCommand, _) => 127,
+        (_, ErrorKind::Timeout) => 124,
+        (_, ErrorKind::PermissionDenied | ErrorKind::OutsideWorkspace | ErrorKind::CommandFailed) => 126,
+        (_, ErrorKind::UnknownTool) => 127,
+        (_, ErrorKind::InvalidArgs) => 2,
         _ => 1,
     }
 }

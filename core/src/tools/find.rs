@@ -1,11 +1,15 @@
 //! Files by name.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
 use globset::GlobBuilder;
-use ignore::WalkBuilder;
+use ignore::{WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::{Cancel, Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
 
 /// The most names of one answer, unless asked otherwise.
@@ -25,7 +29,7 @@ impl Tool for Find {
         ToolSpec {
             name: "find",
             description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. What .gitignore names is left out.",
-            parameters: schema(
+            parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Glob for the name, or for the path when it has a /" },
                     "path": { "type": "string", "description": "Folder to search (default: the workspace)" },
@@ -58,37 +62,68 @@ impl Tool for Find {
             ctx.workspace.is_folder(&at)?;
             let root = ctx.workspace.path_of(&at);
             let limit = limit.unwrap_or(LIMIT);
-            let mut found = Vec::new();
-            for entry in walk(&root).flatten().take_while(|_| !ctx.cancel.is_cancelled()) {
-                let relative = entry.path().strip_prefix(ctx.workspace.root()).unwrap_or(entry.path());
-                let below = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-                let matches = if whole_path {
-                    glob.is_match(relative) || glob.is_match(below)
-                } else {
-                    entry.path().file_name().is_some_and(|n| glob.is_match(n))
-                };
-                if matches && entry.file_type().is_some_and(|t| !t.is_dir()) {
-                    found.push(relative.to_string_lossy().escape_debug().to_string());
-                }
-            }
-            let more = found.len().saturating_sub(limit);
-            found.truncate(limit);
-            let mut text = found.iter().map(|name| format!("{name}\n")).collect::<String>();
+            let found = Mutex::new((BTreeSet::new(), 0_usize));
+            walk_files(&root, &ctx.cancel, &|| {
+                Box::new(|path| {
+                    let relative = path.strip_prefix(ctx.workspace.root()).unwrap_or(path);
+                    let matches = if whole_path {
+                        let below = path.strip_prefix(&root).unwrap_or(path);
+                        glob.is_match(relative) || glob.is_match(below)
+                    } else {
+                        path.file_name().is_some_and(|n| glob.is_match(n))
+                    };
+                    if matches {
+                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        found.0.insert(relative.to_owned());
+                        found.1 += 1;
+                        // No more is kept than is told.
+                        if found.0.len() > limit {
+                            found.0.pop_last();
+                        }
+                    }
+                })
+            });
+            let (found, matches) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let mut text: String =
+                found.iter().map(|path| format!("{}\n", path.to_string_lossy().escape_debug())).collect();
+            let more = matches - found.len();
             if more > 0 {
                 text.push_str(&format!("…[{more} more; narrow the pattern or raise limit]\n"));
             }
-            Ok(Output { exit: i32::from(found.is_empty()), ..Output::text(ctx, &text) })
+            Ok(Output { exit: i32::from(matches == 0), ..Output::text(ctx, &text) })
         }))
     }
 }
 
+/// Looks at each file below a folder that is not ignored, on several threads; each has its own visitor.
+pub(super) fn walk_files<'a>(
+    root: &Path,
+    cancel: &Cancel,
+    visitor: &(dyn Fn() -> Box<dyn FnMut(&Path) + Send + 'a> + Sync),
+) {
+    builder(root).build_parallel().run(|| {
+        let mut visit = visitor();
+        Box::new(move |entry| {
+            if cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|t| !t.is_dir())
+            {
+                visit(entry.path());
+            }
+            WalkState::Continue
+        })
+    });
+}
+
 /// Everything below a folder that is not ignored, sorted; symlinks are not followed.
-pub(crate) fn walk(root: &std::path::Path) -> ignore::Walk {
-    WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
-        .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_name(std::cmp::Ord::cmp)
-        .build()
+pub(crate) fn walk(root: &Path) -> ignore::Walk {
+    builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
+}
+
+fn builder(root: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(root);
+    builder.hidden(false).require_git(false).follow_links(false).filter_entry(|entry| entry.file_name() != ".git");
+    builder
 }

@@ -1,19 +1,25 @@
 //! Lines by pattern.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
 use globset::{Glob, GlobMatcher};
-use grep_regex::RegexMatcherBuilder;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::find::walk;
-use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::find::walk_files;
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
 
 /// The most matching lines of one answer, unless asked otherwise.
 const LIMIT: usize = 200;
 /// The most of one line, characters.
 const MAX_LINE: usize = 400;
+/// A line that is longer is not searched, bytes.
+const MAX_HEAP: usize = 64 << 20;
 
 pub(super) struct Grep;
 
@@ -33,7 +39,7 @@ impl Tool for Grep {
         ToolSpec {
             name: "grep",
             description: "Search file contents with a regular expression. Answers path:line:text. What .gitignore names and binary files are left out.",
-            parameters: schema(
+            parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Regular expression (Rust syntax)" },
                     "path": { "type": "string", "description": "File or folder to search (default: the workspace)" },
@@ -67,42 +73,134 @@ impl Tool for Grep {
         let glob = args.glob.as_deref().map(glob_of).transpose()?;
         let target = format!("{} in {}", args.pattern, at.display());
         Ok(Prepared::reading("search", target, move |ctx| {
-            let around = args.context.unwrap_or(0).min(20);
-            let mut searcher = SearcherBuilder::new()
-                .line_number(true)
-                .binary_detection(BinaryDetection::quit(0))
-                .before_context(around)
-                .after_context(around)
-                .build();
-            let mut found =
-                Found { text: String::new(), path: String::new(), matches: 0, limit: args.limit.unwrap_or(LIMIT) };
-            let mut search = |path: &std::path::Path| -> Result<()> {
-                let Some(relative) = path.to_str() else { return Ok(()) };
-                let file = ctx.workspace.locate(relative)?;
-                // Gone, or no regular file: a walk over a living tree meets such.
-                let Ok(contents) = ctx.workspace.read(&file) else { return Ok(()) };
-                found.path = file.display();
-                let _ = searcher.search_slice(&matcher, &contents.bytes, &mut found);
-                Ok(())
-            };
+            let hunt = Hunt { matcher, around: args.context.unwrap_or(0).min(20), limit: args.limit.unwrap_or(LIMIT) };
+            let results = Results::new(hunt.limit);
             if ctx.workspace.is_folder(&at)? {
-                for entry in walk(&ctx.workspace.path_of(&at)).flatten().take_while(|_| !ctx.cancel.is_cancelled()) {
-                    let wanted = entry.file_type().is_some_and(|t| t.is_file())
-                        && glob.as_ref().is_none_or(|g| entry.path().file_name().is_some_and(|n| g.is_match(n)));
-                    if wanted {
-                        search(entry.path())?;
-                    }
-                }
+                let wanted = |name: &std::ffi::OsStr| glob.as_ref().is_none_or(|g| g.is_match(name));
+                walk_files(&ctx.workspace.path_of(&at), &ctx.cancel, &|| {
+                    let mut searcher = hunt.searcher();
+                    let (hunt, results, wanted) = (&hunt, &results, &wanted);
+                    Box::new(move |path| {
+                        let relative = path.strip_prefix(ctx.workspace.root()).ok().and_then(Path::to_str);
+                        let file = relative.filter(|_| path.file_name().is_some_and(wanted));
+                        // Gone, or no regular file: a walk over a living tree meets such.
+                        let file = file.and_then(|it| ctx.workspace.locate(it).ok());
+                        if let Some(file) = file
+                            && let Ok((opened, ..)) = ctx.workspace.open_file(&file)
+                        {
+                            results.add(file.as_path(), hunt.search(&mut searcher, &file.display(), &opened));
+                        }
+                    })
+                });
             } else {
-                search(std::path::Path::new(args.path.as_deref().unwrap_or(".")))?;
+                let (opened, ..) = ctx.workspace.open_file(&at)?;
+                results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
             }
-            let more = found.matches.saturating_sub(found.limit);
-            if more > 0 {
-                found.text.push_str(&format!("…[{more} more matching lines; narrow the pattern or raise limit]\n"));
-            }
-            Ok(Output { exit: i32::from(found.matches == 0), ..Output::text(ctx, &found.text) })
+            let (text, matches) = results.told();
+            Ok(Output { exit: i32::from(matches == 0), ..Output::text(ctx, &text) })
         }))
     }
+}
+
+/// What is looked for, and how much of it is shown.
+struct Hunt {
+    matcher: RegexMatcher,
+    around: usize,
+    limit: usize,
+}
+
+impl Hunt {
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .line_number(true)
+            .binary_detection(BinaryDetection::quit(0))
+            .before_context(self.around)
+            .after_context(self.around)
+            .heap_limit(Some(MAX_HEAP))
+            .build()
+    }
+
+    fn search(&self, searcher: &mut Searcher, shown: &str, file: &std::fs::File) -> Found {
+        let mut found = Found { text: String::new(), path: shown.to_owned(), matches: 0, limit: self.limit };
+        if let Err(e) = searcher.search_file(&self.matcher, file, &mut found) {
+            found.text.push_str(&format!("{shown}: not searched to its end: {e}\n"));
+        }
+        found
+    }
+}
+
+/// What was found, by path. Files are searched at the same time, and told in order; no more is kept than is told.
+struct Results {
+    limit: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    files: BTreeMap<PathBuf, Found>,
+    /// Matching lines of what is kept, and of all files.
+    lines: usize,
+    matches: usize,
+}
+
+impl Results {
+    fn new(limit: usize) -> Results {
+        Results { limit, kept: Mutex::default() }
+    }
+
+    fn add(&self, path: &Path, found: Found) {
+        if found.text.is_empty() {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.matches += found.matches;
+        kept.lines += found.matches;
+        kept.files.insert(path.to_owned(), found);
+        // The last file is not told when those before it have enough.
+        while let Some(last) = kept.files.last_entry() {
+            let lines = last.get().matches;
+            if kept.lines - lines < self.limit {
+                break;
+            }
+            kept.lines -= lines;
+            kept.files.pop_last();
+        }
+    }
+
+    /// The text, and how many lines matched in all.
+    fn told(self) -> (String, usize) {
+        let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
+        let mut shown = 0;
+        for found in kept.files.into_values() {
+            let room = self.limit - shown.min(self.limit);
+            shown += found.matches.min(room);
+            text.push_str(if found.matches <= room { &found.text } else { first_matches(&found, room) });
+        }
+        if kept.matches > shown {
+            text.push_str(&format!(
+                "…[{} more matching lines; narrow the pattern or raise limit]\n",
+                kept.matches - shown
+            ));
+        }
+        (text, kept.matches)
+    }
+}
+
+/// A file's text up to so many matching lines.
+fn first_matches(found: &Found, most: usize) -> &str {
+    let mut seen = 0;
+    let mut at = 0;
+    for line in found.text.split_inclusive('\n') {
+        // A matching line is `path:number:text`, one around it `path-number-text`.
+        let is_match = line[found.path.len().min(line.len())..].starts_with(':');
+        seen += usize::from(is_match);
+        if seen > most {
+            break;
+        }
+        at += line.len();
+    }
+    &found.text[..at]
 }
 
 fn glob_of(text: &str) -> Result<GlobMatcher> {
@@ -130,7 +228,7 @@ impl Found {
     }
 }
 
-impl Sink for &mut Found {
+impl Sink for Found {
     type Error = std::io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {

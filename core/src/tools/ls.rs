@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::Result;
 use crate::present::human_size;
 
@@ -19,7 +19,7 @@ impl Tool for Ls {
         ToolSpec {
             name: "ls",
             description: "List a folder: folders end in /, symlinks in @, files carry their size.",
-            parameters: schema(
+            parameters: object(
                 json!({ "path": { "type": "string", "description": "Folder, relative to the workspace (default: its root)" } }),
                 &[],
             ),

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
-use crate::event::{Plan, PlanItem, StepStatus};
+use crate::event::{Fact, Plan, PlanItem, PlanUpdated, StepStatus};
 use crate::permissions::Action;
 
 pub(super) struct UpdatePlan;
@@ -20,7 +20,7 @@ impl Tool for UpdatePlan {
         ToolSpec {
             name: "update_plan",
             description: "Show the person your plan for work of several steps, and keep it true: give the whole list each time, at most one step in_progress.",
-            parameters: schema(
+            parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
                         "type": "object",
@@ -41,18 +41,27 @@ impl Tool for UpdatePlan {
 
     fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
         let Args { items } = parse_args(&self.spec(), args)?;
-        let count = |status| items.iter().filter(|item| item.status == status).count();
-        if count(StepStatus::InProgress) > 1 {
-            return Err(Error::new(
-                Code::InvalidArgs,
-                "more than one step is in_progress",
-                "one step at a time; the others pending or completed",
-            ));
-        }
-        let told = format!("{} of {} steps completed", count(StepStatus::Completed), items.len());
+        let (told, fact) = checked(items)?;
         let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
         Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
-            Ok(Output { plan: Some(items), ..Output::text(&ctx, &told) })
+            Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
         }))
     }
+}
+
+/// A plan that can be one, and how far it is.
+///
+/// # Errors
+/// `INVALID_ARGS` when several steps are done at once.
+pub(crate) fn checked(items: Vec<PlanItem>) -> Result<(String, Fact)> {
+    let count = |status| items.iter().filter(|item| item.status == status).count();
+    if count(StepStatus::InProgress) > 1 {
+        return Err(Error::new(
+            Code::InvalidArgs,
+            "more than one step is in_progress",
+            "one step at a time; the others pending or completed",
+        ));
+    }
+    let told = format!("{} of {} steps completed", count(StepStatus::Completed), items.len());
+    Ok((told, PlanUpdated { items }.into()))
 }

@@ -1,14 +1,26 @@
-//! A file, or a part of it.
+//! A file, or a part of it; an image is looked at.
+
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, parse_args, schema};
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
-use crate::present::{BUDGET, human_size};
+use crate::event::Attachment;
+use crate::present::{Budget, Guard, binary_file, human_size, media_type};
+use crate::workspace::Inside;
 
 /// Lines of one page, unless asked otherwise.
 const PAGE: u64 = 2_000;
+/// Of a page that is said about it, bytes.
+const SAID: usize = 200;
+/// Of larger files only what is asked for is read, and how many lines they have is not counted, bytes.
+const MAX_COUNTED: u64 = 64 << 20;
+/// No page is looked for beyond, bytes.
+const MAX_SOUGHT: u64 = 512 << 20;
+/// Larger images are not sent, bytes.
+const MAX_IMAGE: u64 = 5 << 20;
 
 pub(super) struct Read;
 
@@ -17,18 +29,21 @@ struct Args {
     path: String,
     offset: Option<u64>,
     limit: Option<u64>,
+    #[serde(default)]
+    line_numbers: bool,
 }
 
 impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "read",
-            description: "Read a text file from the workspace. Long files come in pages: the answer then ends with next_offset, to be given as offset.",
-            parameters: schema(
+            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.",
+            parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File, relative to the workspace" },
                     "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1 (default 1)" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Most lines (default 2000)" },
+                    "line_numbers": { "type": "boolean", "description": "Number the lines (default false)" },
                 }),
                 &["path"],
             ),
@@ -38,110 +53,256 @@ impl Tool for Read {
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path, offset, limit } = parse_args(&self.spec(), args)?;
+        let Args { path, offset, limit, line_numbers } = parse_args(&self.spec(), args)?;
         let at = ctx.workspace.locate(&path)?;
-        let first = offset.unwrap_or(1);
-        if first == 0 || limit == Some(0) {
-            return Err(Error::new(Code::InvalidArgs, "offset and limit count from 1", "offset=1"));
-        }
         let target = match offset {
             Some(from) => format!("{}:{from}", at.display()),
             None => at.display(),
         };
+        let wanted = Wanted { first: offset.unwrap_or(1), limit: limit.unwrap_or(PAGE), line_numbers };
         Ok(Prepared::reading("read", target, move |ctx| {
-            let bytes = ctx.workspace.read(&at)?.bytes;
-            let Ok(text) = String::from_utf8(bytes) else {
-                return Err(binary(&at.display(), &ctx.workspace.read(&at)?.bytes));
+            let (file, len, _) = ctx.workspace.open_file(&at)?;
+            let shown = at.display();
+            let mut reader = BufReader::with_capacity(64 << 10, file);
+            let failed = |e: std::io::Error| {
+                Error::new(Code::ReadFailed, format!("read `{shown}`: {e}"), "check its permissions")
             };
-            if text.contains('\0') {
-                return Err(binary(&at.display(), text.as_bytes()));
+            if media_type(reader.fill_buf().map_err(failed)?).is_some() {
+                let (image, told) = look(ctx, &at)?;
+                return Ok(Output { attachments: vec![image], ..Output::text(ctx, &told) });
             }
-            page(&text, first, limit.unwrap_or(PAGE)).map(|page| Output::text(ctx, &page))
+            let page = turn_to(reader.take(len), len, wanted).map_err(failed)?;
+            if let Some(hash) = page.whole {
+                ctx.known.note(&at, hash);
+            }
+            if page.is_binary {
+                return Err(Error {
+                    remediation: format!("bash: file {shown}, or xxd {shown} | head"),
+                    ..binary_file(&shown, &page.start, len)
+                });
+            }
+            Ok(Output::text(ctx, &page.told(wanted, len)?))
         }))
     }
 }
 
-fn binary(path: &str, bytes: &[u8]) -> Error {
-    let size = human_size(bytes.len() as u64);
-    let kind = match bytes {
-        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] | [b'G', b'I', b'F', b'8', ..] => "image ",
-        _ => "",
+/// An image, for the model to look at, and what is said of it.
+///
+/// # Errors
+/// `VISION_UNSUPPORTED`, `READ_FAILED` when it is too large, `INVALID_ARGS` when it is none.
+pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
+    let shown = at.display();
+    let (file, len, _) = ctx.workspace.open_file(at)?;
+    let failed = |why: String, fix: &str| Error::new(Code::ReadFailed, why, fix).with("input", shown.clone());
+    if len > MAX_IMAGE {
+        let why = format!("{shown} is {}; images of at most {} can be sent", human_size(len), human_size(MAX_IMAGE));
+        return Err(failed(why, "make a smaller copy of it"));
+    }
+    let mut bytes = Vec::new();
+    file.take(len)
+        .read_to_end(&mut bytes)
+        .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
+    let Some(media_type) = media_type(&bytes) else {
+        let fix = format!("read, or cat {shown}");
+        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no PNG, JPEG, GIF or WebP image"), fix));
     };
-    Error::new(
-        Code::BinaryFile,
-        format!("binary {kind}file ({size})"),
-        format!("bash: file {path}, or xxd {path} | head"),
-    )
-    .with("input", path)
+    if !ctx.sees_images {
+        let fix = "a model that can (/model), or what a program says of it: file, identify";
+        return Err(Error::new(Code::VisionUnsupported, "this model cannot look at images", fix).with("input", shown));
+    }
+    let blob = ctx.blobs.put(&bytes).ok().flatten();
+    let blob =
+        blob.ok_or_else(|| failed(format!("{shown} cannot be kept"), "check the state folder (pixir doctor)"))?;
+    let told = format!("image {shown} ({}, {media_type})\n", human_size(len));
+    Ok((Attachment { path: shown, media_type: media_type.to_owned(), blob, bytes: len }, told))
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    first: u64,
+    limit: u64,
+    line_numbers: bool,
 }
 
 /// As many whole lines as were asked for and fit; a longer line is cut with a mark.
-fn page(text: &str, first: u64, limit: u64) -> Result<String> {
-    let total = text.lines().count() as u64;
-    if first > total.max(1) {
-        return Err(Error::new(
-            Code::InvalidArgs,
-            format!("the file has {total} lines"),
-            format!("offset between 1 and {total}"),
-        )
-        .with("input", first));
-    }
-    let room = BUDGET - 200;
-    let mut page = String::new();
-    let mut next = first;
-    for line in text.split_inclusive('\n').skip(usize::try_from(first - 1).unwrap_or(usize::MAX)) {
-        if next - first >= limit {
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    /// Bytes of its only line that did not fit.
+    cut: u64,
+    /// The line after it.
+    next: u64,
+    /// Lines of the file, where they were counted.
+    total: Option<u64>,
+    /// The hash of the file, where all of it was read.
+    whole: Option<blake3::Hash>,
+    is_binary: bool,
+    start: Vec<u8>,
+    /// The wanted line is too far into the file.
+    too_far: bool,
+}
+
+/// Reads on to a page, a buffer at a time; memory does not follow the file, nor a line of it.
+fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::io::Result<Page> {
+    let room = Budget::TYPED.bytes - SAID;
+    let counts = len <= MAX_COUNTED;
+    let mut page = Page::default();
+    let (mut guard, mut hasher, mut read) = (Guard::default(), blake3::Hasher::new(), 0_u64);
+    let (mut line, mut line_start, mut at_start, mut collecting) = (1_u64, 0, true, true);
+    let mut ended = false;
+    loop {
+        let chunk = reader.fill_buf()?;
+        if chunk.is_empty() {
+            ended = true;
             break;
         }
-        if page.len() + line.len() > room {
-            if !page.is_empty() {
-                break;
+        guard.see(chunk);
+        hasher.update(chunk);
+        read += chunk.len() as u64;
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            let (piece, ends) = match memchr::memchr(b'\n', rest) {
+                Some(at) => (&rest[..=at], true),
+                None => (rest, false),
+            };
+            rest = &rest[piece.len()..];
+            if collecting && line >= wanted.first {
+                if at_start && line - wanted.first >= wanted.limit {
+                    collecting = false;
+                } else {
+                    if at_start && wanted.line_numbers {
+                        page.bytes.extend_from_slice(format!("{line:>6}\t").as_bytes());
+                    }
+                    let fits = room.saturating_sub(page.bytes.len()).min(piece.len());
+                    if fits < piece.len() && line > wanted.first {
+                        page.bytes.truncate(line_start);
+                        collecting = false;
+                    } else {
+                        page.bytes.extend_from_slice(&piece[..fits]);
+                        page.cut += (piece.len() - fits) as u64;
+                    }
+                }
+                if !collecting {
+                    page.next = line;
+                }
             }
-            let mut cut = room;
-            while !line.is_char_boundary(cut) {
-                cut -= 1;
+            at_start = ends;
+            if ends {
+                line += 1;
+                line_start = page.bytes.len();
+                if collecting && page.cut > 0 {
+                    (collecting, page.next) = (false, line);
+                }
             }
-            page.push_str(&line[..cut]);
-            page.push_str(&format!("…[{} more bytes of this line]\n", line.len() - cut));
-            next += 1;
+        }
+        let used = chunk.len();
+        reader.consume(used);
+        if guard.is_binary_so_far(read.max(1024)) || (!collecting && !counts) {
             break;
         }
-        page.push_str(line);
-        next += 1;
-    }
-    if next <= total {
-        if !page.ends_with('\n') {
-            page.push('\n');
+        if collecting && read > MAX_SOUGHT {
+            page.too_far = true;
+            break;
         }
-        page.push_str(&format!("…[lines {first}-{} of {total}; next_offset={next}]", next - 1));
     }
+    // A last line without an end is a line.
+    let lines = if at_start { line - 1 } else { line };
+    if ended {
+        page.total = Some(lines);
+        page.whole = Some(hasher.finalize());
+    }
+    if collecting {
+        page.next = lines + 1;
+    }
+    page.is_binary = if ended { guard.is_binary(read) } else { guard.is_binary_so_far(read) };
+    page.start = guard.start().to_vec();
     Ok(page)
+}
+
+impl Page {
+    fn told(self, wanted: Wanted, len: u64) -> Result<String> {
+        let Wanted { first, .. } = wanted;
+        if self.too_far {
+            return Err(Error::new(
+                Code::ReadFailed,
+                format!("line {first} is more than {} into the file", human_size(MAX_SOUGHT)),
+                format!("bash: sed -n '{first},+99p', or tail, or grep"),
+            )
+            .with("input", first));
+        }
+        if let Some(total) = self.total
+            && first > total.max(1)
+        {
+            return Err(Error::new(
+                Code::InvalidArgs,
+                format!("the file has {total} lines"),
+                format!("offset between 1 and {total}"),
+            )
+            .with("input", first));
+        }
+        let mut text = match String::from_utf8(self.bytes) {
+            Ok(text) => text,
+            // Only where it was cut a character is not whole.
+            Err(e) => {
+                let whole = e.utf8_error().valid_up_to();
+                String::from_utf8_lossy(&e.into_bytes()[..whole]).into_owned()
+            }
+        };
+        if self.cut > 0 {
+            text.push_str(&format!("…[{} more bytes of this line]\n", self.cut));
+        }
+        let (last, next) = (self.next.saturating_sub(1), self.next);
+        let note = match self.total {
+            Some(total) if next > total => None,
+            Some(total) => Some(format!("…[lines {first}-{last} of {total}; next_offset={next}]")),
+            None => Some(format!("…[lines {first}-{last}; the file is {}; next_offset={next}]", human_size(len))),
+        };
+        if let Some(note) = note {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&note);
+        }
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn page(text: &str, first: u64, limit: u64) -> Result<String> {
+        let wanted = Wanted { first, limit, line_numbers: false };
+        let len = text.len() as u64;
+        turn_to(BufReader::with_capacity(7, text.as_bytes()), len, wanted).expect("memory").told(wanted, len)
+    }
+
     #[test]
     fn pages_join_up_to_the_whole_file() {
-        let text: String = (1..=5000).map(|i| format!("line {i}\n")).collect();
-        let mut joined = String::new();
-        let mut next = 1;
-        loop {
-            let page = page(&text, next, PAGE).expect("a page");
-            let (body, note) = page.rsplit_once("…[").map_or((page.as_str(), None), |(body, note)| (body, Some(note)));
-            joined.push_str(body);
-            let Some(note) = note else { break };
-            next = note
-                .split_once("next_offset=")
-                .expect("a note says so")
-                .1
-                .trim_end_matches(']')
-                .parse()
-                .expect("a number");
+        for text in [(1..=5000).map(|i| format!("line {i}\n")).collect::<String>(), "a\n".repeat(3000) + "ä"] {
+            let mut joined = String::new();
+            let mut next = 1;
+            loop {
+                let page = page(&text, next, PAGE).expect("a page");
+                let (body, note) =
+                    page.rsplit_once("…[").map_or((page.as_str(), None), |(body, note)| (body, Some(note)));
+                joined.push_str(body);
+                let Some(note) = note else { break };
+                let (_, number) = note.split_once("next_offset=").expect("a note says so");
+                next = number.trim_end_matches(']').parse().expect("a number");
+            }
+            assert_eq!(joined, text);
         }
-        assert_eq!(joined, text);
-        assert_eq!(page(&text, 6000, 1).expect_err("beyond the end").code, Code::InvalidArgs);
+        assert_eq!(page("a\n", 6000, 1).expect_err("beyond the end").code, Code::InvalidArgs);
         assert_eq!(page("", 1, PAGE).expect("an empty file"), "");
+    }
+
+    #[test]
+    fn a_line_that_fits_no_page_is_cut_after_a_whole_character_and_the_next_page_goes_on_after_it() {
+        let text = format!("{}\nnext\n", "ä".repeat(20_000));
+        let first = page(&text, 1, PAGE).expect("a page");
+        assert!(first.contains("ä…[24201 more bytes of this line]"), "{}", &first[first.len() - 120..]);
+        assert!(first.ends_with("next_offset=2]"));
+        assert_eq!(page(&text, 2, PAGE).expect("the next"), "next\n");
     }
 }

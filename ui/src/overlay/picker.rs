@@ -2,7 +2,7 @@
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use pixir_core::event::Mode;
+use pixir_core::event::{Mode, Toolset};
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 use ratatui::Frame;
@@ -32,6 +32,7 @@ pub(crate) enum Kind {
     Models,
     Skills,
     Modes,
+    Toolsets,
     Themes,
 }
 
@@ -42,6 +43,7 @@ impl Kind {
             Kind::Models => "Models",
             Kind::Skills => "Skills",
             Kind::Modes => "Mode",
+            Kind::Toolsets => "Toolset",
             Kind::Themes => "Theme",
         }
     }
@@ -84,6 +86,22 @@ impl Picker {
         });
         let chosen = Mode::ALL.iter().position(|m| *m == current).unwrap_or(0);
         Picker::new(Kind::Modes, rows.to_vec(), chosen)
+    }
+
+    pub(crate) fn toolsets(current: Toolset) -> Picker {
+        let about = |toolset| match toolset {
+            Toolset::Typed => "each tool with its own arguments",
+            Toolset::Run => "one tool: commands joined with | && || ;",
+            Toolset::Both => "both; costs the most tokens",
+        };
+        let rows = Toolset::ALL.map(|toolset| Row {
+            label: toolset.name().into(),
+            detail: about(toolset).into(),
+            action: Action::Toolset(toolset),
+            preview: None,
+        });
+        let chosen = Toolset::ALL.iter().position(|it| *it == current).unwrap_or(0);
+        Picker::new(Kind::Toolsets, rows.to_vec(), chosen)
     }
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {

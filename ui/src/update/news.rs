@@ -12,6 +12,7 @@ use pixir_core::store::Summary;
 
 use super::{open_session, travel};
 use crate::overlay::Overlay;
+use crate::overlay::form::FormView;
 use crate::overlay::picker::Kind;
 use crate::state::{Effect, Question, Queue, State};
 use crate::transcript::{Cell, Transcript};
@@ -75,6 +76,8 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
         Fact::TurnEnded(it) => {
             state.questions.clear();
+            // Nobody waits for an answer any more.
+            state.overlays.retain(|layer| !matches!(layer, Overlay::Form(_)));
             state.busy_since = None;
             if it.status == TurnStatus::Interrupted {
                 state.say("interrupted; send a message to go on");
@@ -107,6 +110,9 @@ fn settings_told(it: &SettingsChanged) -> String {
     if let Some(mode) = it.mode {
         told.push(format!("mode: {}", mode.name()));
     }
+    if let Some(toolset) = it.toolset {
+        told.push(format!("toolset: {}", toolset.name()));
+    }
     if let Some(effort) = &it.effort {
         told.push(format!("effort: {effort}"));
     }
@@ -132,6 +138,13 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         }
         Live::ApprovalRequested(approval) => {
             state.questions.push(Question { approval, painted: None, read: false, focused: false, feedback: None });
+        }
+        Live::QuestionAsked(form) => state.overlays.push(Overlay::Form(FormView::new(form))),
+        Live::JobsChanged { jobs } => {
+            if let Some(Overlay::Jobs(view)) = state.overlays.last_mut() {
+                view.refresh(&jobs);
+            }
+            state.jobs = jobs;
         }
         Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {

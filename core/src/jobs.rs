@@ -1,0 +1,230 @@
+//! What runs in the background of a Session, and ends with it at the latest.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::error::{Code, Error, Result};
+use crate::event::{JobState, JobStatus};
+use crate::present::{MAX_SPILL, shown_path};
+use crate::process::{self, Group};
+
+/// Jobs that run at the same time.
+const MOST: usize = 16;
+/// Of new output at one time, bytes.
+const PAGE: u64 = 12_000;
+
+/// The jobs of one Session.
+#[derive(Debug)]
+pub struct Jobs {
+    folder: PathBuf,
+    all: Mutex<BTreeMap<u32, Arc<Job>>>,
+    /// Something about them has changed.
+    news: mpsc::UnboundedSender<()>,
+}
+
+#[derive(Debug)]
+struct Job {
+    command: String,
+    path: PathBuf,
+    status: Mutex<JobStatus>,
+    /// Bytes that were already given out.
+    given: Mutex<u64>,
+    changed: Notify,
+    attendant: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a job has printed since it was last asked, and how it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct News {
+    pub(crate) state: JobState,
+    pub(crate) output: Vec<u8>,
+    /// Bytes that are still to be given out.
+    pub(crate) more: u64,
+}
+
+impl Jobs {
+    /// None yet; their outputs go to this folder, and whoever listens hears when one begins or ends.
+    pub(crate) fn new(folder: PathBuf) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
+        let (news, heard) = mpsc::unbounded_channel();
+        (Arc::new(Jobs { folder, all: Mutex::default(), news }), heard)
+    }
+
+    /// Starts one.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` when there are too many already or it cannot be started.
+    pub(crate) fn start(self: &Arc<Jobs>, command: Command, shown: &str) -> Result<JobState> {
+        let failed = |why: String| Error::new(Code::CommandFailed, why, "job_kill one that is not needed any more");
+        let mut all = lock(&self.all);
+        let running = all.values().filter(|job| *lock(&job.status) == JobStatus::Running).count();
+        if running >= MOST {
+            return Err(failed(format!("{MOST} jobs are running already")));
+        }
+        let id = all.last_key_value().map_or(1, |(last, _)| last + 1);
+        let (path, file) = self.file().map_err(|e| failed(format!("the job's output has no place: {e}")))?;
+        let (child, group) = Group::start(command).map_err(|e| failed(format!("the job could not be started: {e}")))?;
+        let job = Arc::new(Job {
+            command: shown.to_owned(),
+            path,
+            status: Mutex::new(JobStatus::Running),
+            given: Mutex::new(0),
+            changed: Notify::new(),
+            attendant: Mutex::new(None),
+        });
+        let attendant = tokio::spawn(attend(Arc::clone(&job), child, group, file, self.news.clone()));
+        *lock(&job.attendant) = Some(attendant);
+        let state = job.state(id);
+        all.insert(id, job);
+        let _ = self.news.send(());
+        Ok(state)
+    }
+
+    /// A file for an output, of a name that none has had before.
+    fn file(&self) -> std::io::Result<(PathBuf, File)> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let mut number = 1;
+        loop {
+            let path = self.folder.join(format!("job-{number}.txt"));
+            match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// How all of them stand, the first first.
+    pub(crate) fn list(&self) -> Vec<JobState> {
+        lock(&self.all).iter().map(|(id, job)| job.state(*id)).collect()
+    }
+
+    fn find(&self, id: u32) -> Result<Arc<Job>> {
+        let all = lock(&self.all);
+        all.get(&id).cloned().ok_or_else(|| {
+            let known: Vec<String> = all.keys().map(u32::to_string).collect();
+            let fix = if known.is_empty() {
+                "start one: bash with background=true".to_owned()
+            } else {
+                format!("one of: {}", known.join(", "))
+            };
+            Error::new(Code::NotFound, format!("there is no job {id}"), fix).with("input", id)
+        })
+    }
+
+    /// What a job has printed since it was last asked; waits so long for something new, or its end.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, `READ_FAILED`.
+    pub(crate) async fn output(&self, id: u32, wait: Duration) -> Result<News> {
+        let job = self.find(id)?;
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let changed = job.changed.notified();
+            let news = job.news(id)?;
+            if !news.output.is_empty() || news.state.status != JobStatus::Running {
+                return Ok(news);
+            }
+            if tokio::time::timeout_at(until, changed).await.is_err() {
+                return Ok(news);
+            }
+        }
+    }
+
+    /// Stops a job and everything that it has started.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub(crate) async fn stop(&self, id: u32) -> Result<JobState> {
+        let job = self.find(id)?;
+        job.stop().await;
+        let _ = self.news.send(());
+        Ok(job.state(id))
+    }
+
+    /// Stops all of them.
+    pub(crate) async fn stop_all(&self) {
+        let all: Vec<Arc<Job>> = lock(&self.all).values().cloned().collect();
+        for job in all {
+            job.stop().await;
+        }
+    }
+}
+
+impl Drop for Jobs {
+    /// Whoever attends to a job holds its processes, and lets go of none that lives.
+    fn drop(&mut self) {
+        for job in lock(&self.all).values() {
+            if let Some(attendant) = lock(&job.attendant).take() {
+                attendant.abort();
+            }
+        }
+    }
+}
+
+impl Job {
+    fn state(&self, id: u32) -> JobState {
+        JobState { id, command: self.command.clone(), status: *lock(&self.status), output_path: shown_path(&self.path) }
+    }
+
+    async fn stop(&self) {
+        let attendant = lock(&self.attendant).take();
+        let Some(attendant) = attendant else { return };
+        attendant.abort();
+        let _ = attendant.await;
+        let mut status = lock(&self.status);
+        if *status == JobStatus::Running {
+            *status = JobStatus::Stopped;
+        }
+        self.changed.notify_waiters();
+    }
+
+    fn news(&self, id: u32) -> Result<News> {
+        // What it had printed before it was seen to have ended is all there is.
+        let state = self.state(id);
+        let mut given = lock(&self.given);
+        let read = || -> std::io::Result<(Vec<u8>, u64)> {
+            let mut file = File::open(&self.path)?;
+            let len = file.metadata()?.len();
+            file.seek(SeekFrom::Start(*given))?;
+            let mut output = Vec::new();
+            file.take(PAGE).read_to_end(&mut output)?;
+            Ok((output, len))
+        };
+        let (output, len) = read().map_err(|e| {
+            Error::new(Code::ReadFailed, format!("read the output of job {id}: {e}"), "check the state folder")
+        })?;
+        *given += output.len() as u64;
+        Ok(News { state, more: len.saturating_sub(*given), output })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes in what a job prints until it ends. Dropped, it stops every process of the job.
+async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, news: mpsc::UnboundedSender<()>) {
+    let mut written = 0;
+    let exit = process::drain(&mut child, &group, None, |_, bytes| {
+        let room = usize::try_from(MAX_SPILL.saturating_sub(written)).unwrap_or(usize::MAX).min(bytes.len());
+        written += bytes.len() as u64;
+        if let Err(e) = file.write_all(&bytes[..room]) {
+            tracing::warn!("the output of a job was not saved: {e}");
+        }
+        job.changed.notify_waiters();
+    })
+    .await;
+    drop(group);
+    *lock(&job.status) = JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) };
+    job.changed.notify_waiters();
+    let _ = news.send(());
+}

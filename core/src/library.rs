@@ -1,0 +1,161 @@
+//! What can be looked up: what was said in past Sessions of a workspace, what was worth remembering, and skills.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::event::{Entry, Fact, SessionId};
+use crate::log;
+use crate::skills::{self, Skill};
+use crate::store::{Place, Summary, summaries};
+
+/// The most of a text around what was found, characters.
+const AROUND: usize = 160;
+
+/// Where a Session looks things up. It is read anew each time: the Logs are the truth, and nothing is kept beside them.
+#[derive(Debug, Clone, Default)]
+pub struct Library {
+    /// The folder of the workspace's Logs.
+    pub(crate) logs: PathBuf,
+    /// The workspace.
+    pub(crate) workspace: PathBuf,
+    /// Where the person's skills are.
+    pub(crate) user_folder: Option<PathBuf>,
+    /// The Session that looks.
+    pub(crate) session: Option<SessionId>,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where.
+    pub session: String,
+    /// Its entry there.
+    pub seq: u64,
+    /// When, to the minute.
+    pub when: String,
+    /// By whom: `person`, `model`, `summary`, `memory`.
+    pub who: &'static str,
+    /// The text around it, one line.
+    pub text: String,
+}
+
+/// Something that was worth remembering, and is not forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remembered {
+    /// What it is known by.
+    pub id: String,
+    /// When, to the minute.
+    pub when: String,
+    /// What.
+    pub text: String,
+}
+
+impl Library {
+    /// Skills of the workspace and the person.
+    pub fn skills(&self) -> Vec<Skill> {
+        skills::find(&self.workspace, self.user_folder.as_deref())
+    }
+
+    /// Sessions of the workspace in which something was said, the latest first.
+    pub fn sessions(&self) -> Vec<Summary> {
+        summaries(&self.logs)
+    }
+
+    /// A Session's entries; none when its Log cannot be read.
+    fn entries(&self, id: &str) -> Vec<std::sync::Arc<Entry>> {
+        let place = SessionId::parse(id).map(|id| Place::new(&self.logs, id));
+        place.and_then(|place| log::read(&place.log())).map(|contents| contents.entries).unwrap_or_default()
+    }
+
+    /// What holds all of these words, in any order and case, the latest Session first; at most so many.
+    pub fn search(&self, words: &str, most: usize, is_cancelled: &dyn Fn() -> bool) -> Vec<Found> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let mut found = Vec::new();
+        for summary in self.sessions() {
+            if found.len() >= most || is_cancelled() {
+                break;
+            }
+            let is_own = self.session.as_ref().is_some_and(|own| own.as_str() == summary.id);
+            if is_own || !self.mentions(&summary.id, &words) {
+                continue;
+            }
+            let entries = self.entries(&summary.id);
+            let hits = entries.iter().rev().filter_map(|entry| {
+                let (who, text) = said(&entry.fact)?;
+                let folded = text.to_lowercase();
+                let at = words.iter().map(|word| folded.find(word)).collect::<Option<Vec<_>>>()?.into_iter().min()?;
+                Some(Found {
+                    session: summary.id.clone(),
+                    seq: entry.seq,
+                    when: minute(entry),
+                    who,
+                    text: around(text, &folded, at),
+                })
+            });
+            found.extend(hits.take(most - found.len()));
+        }
+        found
+    }
+
+    /// Whether a Log has these words at all; most have not, and reading bytes is cheaper than reading entries.
+    fn mentions(&self, id: &str, words: &[String]) -> bool {
+        let Ok(id) = SessionId::parse(id) else { return false };
+        let Ok(bytes) = std::fs::read(Place::new(&self.logs, id).log()) else { return false };
+        let folded = String::from_utf8_lossy(&bytes).to_lowercase();
+        // In a Log a word with a quote or a control character in it is written otherwise.
+        words.iter().filter(|word| word.chars().all(char::is_alphanumeric)).all(|word| folded.contains(word.as_str()))
+    }
+
+    /// What is remembered, the oldest first.
+    pub fn remembered(&self) -> Vec<Remembered> {
+        let mut all: BTreeMap<String, (jiff::Timestamp, Option<Remembered>)> = BTreeMap::new();
+        let key = "\"memory_fact\"";
+        for summary in self.sessions() {
+            let path = SessionId::parse(&summary.id).map(|id| Place::new(&self.logs, id).log());
+            let has_any = path.is_ok_and(|path| {
+                std::fs::read(path).is_ok_and(|bytes| memchr::memmem::find(&bytes, key.as_bytes()).is_some())
+            });
+            if !has_any {
+                continue;
+            }
+            for entry in self.entries(&summary.id) {
+                let Fact::MemoryFact(it) = &entry.fact else { continue };
+                let text = it.text.clone();
+                let now = text.map(|text| Remembered { id: it.id.clone(), when: minute(&entry), text });
+                match all.get(&it.id) {
+                    Some((ts, _)) if *ts > entry.ts => {}
+                    _ => drop(all.insert(it.id.clone(), (entry.ts, now))),
+                }
+            }
+        }
+        let mut left: Vec<_> = all.into_values().filter_map(|(ts, it)| Some((ts, it?))).collect();
+        left.sort_by_key(|(ts, _)| *ts);
+        left.into_iter().map(|(_, it)| it).collect()
+    }
+}
+
+fn minute(entry: &Entry) -> String {
+    entry.ts.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn said(fact: &Fact) -> Option<(&'static str, &str)> {
+    match fact {
+        Fact::UserMessage(it) => Some(("person", &it.text)),
+        Fact::AssistantMessage(it) => Some(("model", &it.text)),
+        Fact::HistoryCompaction(it) => Some(("summary", &it.summary)),
+        Fact::BranchSummary(it) => Some(("summary", &it.summary)),
+        Fact::MemoryFact(it) => Some(("memory", it.text.as_deref()?)),
+        _ => None,
+    }
+}
+
+/// One line of the text, with what was found in it.
+fn around(text: &str, folded: &str, at: usize) -> String {
+    // Where folding changed the length, the place is near enough.
+    let before = folded[..at].chars().count();
+    let from = before.saturating_sub(AROUND / 4);
+    let cut: String = text.chars().skip(from).take(AROUND).collect();
+    let line = cut.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (start, end) = (if from > 0 { "…" } else { "" }, if text.chars().count() > from + AROUND { "…" } else { "" });
+    format!("{start}{line}{end}")
+}

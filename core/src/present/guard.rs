@@ -1,0 +1,71 @@
+//! Is it text at all: NUL, invalid UTF-8, or more than a tenth control characters, over the whole stream.
+
+/// Bytes of the start that tell what kind of file it is.
+const START: usize = 16;
+
+/// What a stream has shown of itself so far.
+#[derive(Debug, Default)]
+pub(crate) struct Guard {
+    nul: bool,
+    invalid: bool,
+    control: u64,
+    /// The start of a character whose rest has not come yet.
+    partial: Vec<u8>,
+    start: Vec<u8>,
+}
+
+impl Guard {
+    /// Takes in what came.
+    pub(crate) fn see(&mut self, bytes: &[u8]) {
+        let room = START.saturating_sub(self.start.len()).min(bytes.len());
+        self.start.extend_from_slice(&bytes[..room]);
+        self.nul |= memchr::memchr(0, bytes).is_some();
+        self.control += bytes.iter().filter(|b| is_control(**b)).count() as u64;
+        if self.invalid {
+            return;
+        }
+        let joined;
+        let all = if self.partial.is_empty() {
+            bytes
+        } else {
+            joined = [self.partial.as_slice(), bytes].concat();
+            &joined
+        };
+        match std::str::from_utf8(all) {
+            Ok(_) => self.partial.clear(),
+            Err(e) if e.error_len().is_none() => self.partial = all[e.valid_up_to()..].to_vec(),
+            Err(_) => self.invalid = true,
+        }
+    }
+
+    /// Of a stream that was so long, and has ended.
+    pub(crate) fn is_binary(&self, bytes: u64) -> bool {
+        !self.partial.is_empty() || self.is_binary_so_far(bytes)
+    }
+
+    /// Of a stream that goes on after so many bytes.
+    pub(crate) fn is_binary_so_far(&self, bytes: u64) -> bool {
+        self.nul || self.invalid || self.control * 10 > bytes
+    }
+
+    /// Its first bytes.
+    pub(crate) fn start(&self) -> &[u8] {
+        &self.start
+    }
+}
+
+/// What terminals are steered with (ESC, backspace, bell, return) is stripped and says nothing about the rest.
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t' | b'\r' | 0x07 | 0x08 | 0x0c | 0x1b)
+}
+
+/// The type of an image that models can see, by its first bytes.
+pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}

@@ -1,0 +1,106 @@
+//! A line that can run: what it would do is known before anybody is asked.
+
+use std::time::Duration;
+
+use super::chain::{Ended, How, perform};
+use super::{Chain, Effects, Shared, actions, parse};
+use crate::error::{Code, Error, Result};
+use crate::event::Plan;
+use crate::permissions::Action;
+use crate::present::Source;
+use crate::tools::Context;
+
+/// A chain that can run: what it would do is known as far as it can be.
+pub struct Call {
+    chain: Chain,
+    stdin: Option<Vec<u8>>,
+    limit: Duration,
+    planned: Effects,
+    /// For a person.
+    pub plan: Plan,
+    /// What each of its commands touches.
+    pub actions: Vec<Action>,
+}
+
+impl Call {
+    /// Reads the line, and does it dry when it would change anything: what reads does so, what changes says how.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_SYNTAX`, and what makes a single command impossible.
+    pub fn plan(line: &str, stdin: Option<Vec<u8>>, limit: Duration, ctx: &Context) -> Result<Call> {
+        let chain = parse(line)?;
+        let actions = actions(&chain, ctx)?;
+        let plan = Plan { would: "run".into(), target: line.trim().to_owned(), ..Plan::default() };
+        let mut call = Call { chain, stdin, limit, planned: Effects::default(), plan, actions };
+        if call.actions.iter().all(|action| *action == Action::Read) {
+            return Ok(call);
+        }
+        let effects = Shared::default();
+        let stdin = call.stdin.clone();
+        let mut unheard = |_: &[u8]| {};
+        let dry = perform(&call.chain, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
+        let ended = tokio::runtime::Handle::current().block_on(dry)?;
+        // Nobody is asked to approve a command that cannot run.
+        let is_one = call.chain.pipelines.len() == 1;
+        if let Some((name, error)) = ended.errors.first()
+            && is_one
+            && ended.exit != 0
+        {
+            return Err(error.clone().with("command", name.clone()));
+        }
+        call.planned = effects.take();
+        call.plan = told(call.plan, &call.planned, &ended);
+        Ok(call)
+    }
+
+    /// The file whose bytes it prints, when it is nothing but `cat <path>`.
+    pub(crate) fn source(&self) -> Option<Source> {
+        let [pipeline] = self.chain.pipelines.as_slice() else { return None };
+        let [command] = pipeline.commands.as_slice() else { return None };
+        match command.words.as_slice() {
+            [name, path] if name.text == "cat" && !path.text.starts_with('-') => {
+                Some(Source { path: path.text.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Layer 1: what it prints, as it is.
+    ///
+    /// # Errors
+    /// What the system says when there are no more pipes or processes.
+    pub async fn perform(self, ctx: &Context, take: &mut (dyn FnMut(&[u8]) + Send)) -> Result<(Ended, Effects)> {
+        let effects = Shared::default();
+        effects.lock().planned = self.planned.planned;
+        let mut ended = perform(&self.chain, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
+        if ended.timed_out {
+            ctx.cancel.cancel();
+            let seconds = self.limit.as_secs();
+            let message = format!("stopped after {seconds} s without an end");
+            ended.errors.push(("run".to_owned(), Error::new(Code::Timeout, message, "timeout, if it needs longer")));
+        }
+        Ok((ended, effects.take()))
+    }
+}
+
+/// The plan of a chain: every change with its diff, every program that would run, and what is not known.
+fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
+    let mut text = String::new();
+    for it in &planned.plans {
+        plan.paths.extend(it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect::<Vec<_>>());
+        match &it.diff {
+            Some(diff) => text.push_str(diff),
+            None => text.push_str(&format!("{}: {}\n", it.would, it.target)),
+        }
+    }
+    for (name, error) in &ended.errors {
+        text.push_str(&format!("as it is now, {name} would fail: {}\n", error.message));
+    }
+    if ended.assumed {
+        text.push_str("what comes after a program is planned as if the program succeeded\n");
+    }
+    let sizes: Vec<u64> = planned.plans.iter().filter_map(|it| it.bytes).collect();
+    plan.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());
+    plan.diff = Some(text).filter(|text| !text.is_empty());
+    plan
+}

@@ -1,0 +1,417 @@
+//! What can be said: the commands of `run`, each with its help, what it reads and what it touches.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use super::chain::How;
+use super::parse::Word;
+use super::{Shared, unknown};
+use crate::error::{Code, Error, nearest};
+use crate::permissions::Action;
+use crate::tools::Context;
+use crate::workspace::Inside;
+
+mod files; // ls, find, see, write, edit, diff, test
+mod grep; // lines by pattern
+mod lists; // sort, uniq, cut, wc
+mod session; // plan, skill, memory, topic, job, ask, recall, help
+mod text; // cat, head, tail, echo, true, false
+
+/// The most names that one glob may stand for.
+const MAX_GLOB: usize = 1_000;
+
+/// A command of ours.
+#[derive(Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    /// How it is called, without its name where it has no subcommands.
+    pub usage: &'static str,
+    /// Its subcommands, each with how it is called.
+    pub subcommands: &'static [(&'static str, &'static str)],
+    /// Flags and what is special, a line each.
+    pub details: &'static str,
+    /// A line that works.
+    pub example: &'static str,
+    /// Whether it reads stdin.
+    pub stdin: Stdin,
+    /// What it touches with these arguments.
+    pub(crate) touches: fn(&[Word], &Context) -> Action,
+    run: fn(&'static Builtin, &[Word], &mut Io) -> Result<i32, Fault>,
+}
+
+/// Whether a command reads stdin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// Never; what is piped to it is an error.
+    None,
+    /// When no file is named.
+    Optional,
+    /// Always.
+    Required,
+}
+
+/// All of them, in the order in which they are told.
+pub const BUILTINS: &[Builtin] = &[
+    text::CAT,
+    files::SEE,
+    files::LS,
+    grep::GREP,
+    text::HEAD,
+    text::TAIL,
+    lists::WC,
+    lists::SORT,
+    lists::UNIQ,
+    lists::CUT,
+    files::FIND,
+    files::WRITE,
+    files::EDIT,
+    files::DIFF,
+    files::TEST,
+    text::ECHO,
+    text::TRUE,
+    text::FALSE,
+    session::PLAN,
+    session::SKILL,
+    session::MEMORY,
+    session::TOPIC,
+    session::JOB,
+    session::ASK,
+    session::HELP,
+];
+
+/// It only reads.
+fn reads(_: &[Word], _: &Context) -> Action {
+    Action::Read
+}
+
+/// Why a command stops.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Error(Error),
+    /// Its reader has enough, or nobody waits for it any more.
+    Closed,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Error(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(e: io::Error) -> Fault {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => Fault::Closed,
+            _ => Fault::Error(Error::new(Code::ReadFailed, format!("read or write: {e}"), "try again")),
+        }
+    }
+}
+
+/// What a command reads, writes and leans on.
+pub(crate) struct Io {
+    pub(crate) stdin: Option<Box<dyn Read + Send>>,
+    pub(crate) out: Box<dyn Write + Send>,
+    /// What it says beside its output.
+    pub(crate) said: Vec<u8>,
+    pub(crate) ctx: Context,
+    pub(crate) effects: Shared,
+    pub(crate) how: How,
+    /// Where work that waits is done.
+    pub(crate) runtime: tokio::runtime::Handle,
+    /// Its number in the chain.
+    pub(crate) number: usize,
+    /// What it reads is not known, because a program before it was not run.
+    pub(crate) unknown_input: bool,
+}
+
+impl Io {
+    /// What one word names; several, when it is a glob that fits several.
+    fn paths(&self, word: &Word) -> Result<Vec<Inside>, Fault> {
+        if !word.is_glob {
+            return Ok(vec![self.ctx.workspace.locate(&word.text)?]);
+        }
+        let names = files::expand(&self.ctx, &word.text)?;
+        if names.len() > MAX_GLOB {
+            let message = format!("`{}` stands for more than {MAX_GLOB} names", word.text);
+            return Err(Error::new(Code::InvalidArgs, message, "a narrower pattern, or find").into());
+        }
+        if names.is_empty() {
+            let message = format!("nothing fits `{}`", word.text);
+            let fix = format!("find . -name '{}', or quotes for the text itself", word.text);
+            return Err(Error::new(Code::NotFound, message, fix).with("input", word.text.clone()).into());
+        }
+        Ok(names.iter().map(|name| self.ctx.workspace.locate(name)).collect::<Result<_, _>>()?)
+    }
+
+    fn all_paths(&self, words: &[Word]) -> Result<Vec<Inside>, Fault> {
+        let mut all = Vec::new();
+        for word in words {
+            all.extend(self.paths(word)?);
+        }
+        Ok(all)
+    }
+
+    /// A file to read; `-` is stdin.
+    fn open(&mut self, at: &Inside) -> Result<Box<dyn BufRead + Send>, Fault> {
+        let file: Box<dyn Read + Send> = if at.display() == "-" && self.stdin.is_some() {
+            Box::new(self.stdin.take().expect("just seen"))
+        } else {
+            Box::new(self.ctx.workspace.open_file(at)?.0)
+        };
+        Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner: file, ctx: self.ctx.clone() })))
+    }
+
+    /// What the named files hold, one after the other, else what comes on stdin. Each is `None` for stdin.
+    fn inputs(&mut self, builtin: &Builtin, words: &[Word]) -> Result<Vec<Option<Inside>>, Fault> {
+        if words.is_empty() {
+            if self.stdin.is_none() && !self.unknown_input {
+                return Err(builtin.usage_error().into());
+            }
+            return Ok(vec![None]);
+        }
+        Ok(self.all_paths(words)?.into_iter().map(Some).collect())
+    }
+
+    fn reader(&mut self, input: Option<&Inside>) -> Result<Box<dyn BufRead + Send>, Fault> {
+        match input {
+            Some(at) => self.open(at),
+            None => {
+                let inner = self.stdin.take().unwrap_or_else(|| Box::new(io::empty()));
+                Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, ctx: self.ctx.clone() })))
+            }
+        }
+    }
+
+    /// Everything on stdin, up to a bound.
+    fn whole_stdin(&mut self, most: u64) -> Result<Vec<u8>, Fault> {
+        let mut bytes = Vec::new();
+        self.reader(None)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            let message = format!("stdin is larger than {} MB", most >> 20);
+            return Err(Error::new(Code::InvalidArgs, message, "a smaller part of it: head, tail, grep").into());
+        }
+        Ok(bytes)
+    }
+
+    fn say(&mut self, text: &str) {
+        self.said.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Reading ends when nobody waits for it any more.
+struct Watched {
+    inner: Box<dyn Read + Send>,
+    ctx: Context,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ctx.cancel.is_cancelled() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.inner.read(buffer)
+    }
+}
+
+impl Builtin {
+    /// Does it, or prints its help.
+    pub(crate) fn perform(&'static self, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+        let is_help = |word: &Word| word.text == "--help" || (word.text == "-h" && args.len() == 1);
+        if args.iter().take_while(|word| word.text != "--").any(is_help) {
+            io.out.write_all(self.help().as_bytes())?;
+            return Ok(0);
+        }
+        if !self.subcommands.is_empty() {
+            let Some(first) = args.first() else { return Err(self.usage_error().into()) };
+            if !self.subcommands.iter().any(|(name, _)| *name == first.text) {
+                return Err(self.unknown_subcommand(&first.text).into());
+            }
+        }
+        (self.run)(self, args, io)
+    }
+
+    /// How it is called: `grep [-ivcnl] <pattern> [path…]`.
+    pub fn usage_line(&self) -> String {
+        if self.subcommands.is_empty() {
+            return format!("{} {}", self.name, self.usage).trim_end().to_owned();
+        }
+        let names: Vec<&str> = self.subcommands.iter().map(|(name, _)| *name).collect();
+        format!("{} {}", self.name, names.join("|"))
+    }
+
+    /// `[error] memory: usage: memory search|recent|…`.
+    pub(crate) fn usage_error(&self) -> Error {
+        Error::new(Code::Usage, format!("usage: {}", self.usage_line()), format!("{} --help", self.name))
+    }
+
+    /// `[error] memory: usage: memory search <query> …`.
+    fn subcommand_usage(&self, name: &str) -> Error {
+        let usage = self.subcommands.iter().find(|(it, _)| *it == name).map_or("", |(_, usage)| usage);
+        let line = format!("{} {name} {usage}", self.name);
+        Error::new(Code::Usage, format!("usage: {}", line.trim_end()), format!("{} --help", self.name))
+    }
+
+    fn unknown_subcommand(&self, given: &str) -> Error {
+        let names = self.subcommands.iter().map(|(name, _)| *name);
+        let shown: String = given.escape_debug().take(40).collect();
+        let meant = nearest(given, names).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+        Error::new(
+            Code::Usage,
+            format!("there is no `{} {shown}`{meant}; usage: {}", self.name, self.usage_line()),
+            format!("{} --help", self.name),
+        )
+        .with("input", shown)
+    }
+
+    /// All that there is to say about it.
+    pub fn help(&self) -> String {
+        let mut help = format!("{} — {}\n\nUsage:\n", self.name, self.about);
+        if self.subcommands.is_empty() {
+            let _ = writeln!(help, "  {}", self.usage_line());
+        }
+        for (name, usage) in self.subcommands {
+            let _ = writeln!(help, "  {}", format!("{} {name} {usage}", self.name).trim_end());
+        }
+        if !self.details.is_empty() {
+            help.push('\n');
+            for line in self.details.lines() {
+                let _ = writeln!(help, "  {line}");
+            }
+        }
+        let stdin = match self.stdin {
+            Stdin::None => "not read",
+            Stdin::Optional => "read when no file or text is given",
+            Stdin::Required => "read",
+        };
+        let _ = writeln!(help, "\nStdin: {stdin}.\n\nExample:\n  {}", self.example);
+        help
+    }
+}
+
+/// The help of one command, or the list of all.
+fn help_for(name: Option<&str>) -> Result<String, Error> {
+    let Some(name) = name else {
+        let list: String = BUILTINS.iter().map(|it| format!("{:<7} {}\n", it.name, it.about)).collect();
+        return Ok(format!(
+            "{list}\nJoin them with | && || ; and a new line. Any other name is a program, run without a shell.\nhelp <command> says more.\n"
+        ));
+    };
+    BUILTINS.iter().find(|it| it.name == name).map(Builtin::help).ok_or_else(|| unknown(name))
+}
+
+/// The flags that a command was given, and the rest.
+#[derive(Debug, Default)]
+struct Flags {
+    set: Vec<(char, Option<String>)>,
+    operands: Vec<Word>,
+}
+
+impl Flags {
+    /// Reads them: letters that stand alone, letters that take a value, and long names for either.
+    fn parse(
+        builtin: &Builtin,
+        args: &[Word],
+        alone: &str,
+        with_value: &str,
+        long: &[(&str, char)],
+    ) -> Result<Flags, Error> {
+        let mut flags = Flags::default();
+        let mut args = args.iter();
+        let unknown = |flag: &str| {
+            let shown: String = flag.escape_debug().take(40).collect();
+            let meant = flag.strip_prefix("--").and_then(|name| nearest(name, long.iter().map(|(name, _)| *name)));
+            let meant = meant.map_or(String::new(), |near| format!(" (did you mean --{near}?)"));
+            Error::new(
+                Code::UnknownFlag,
+                format!("{shown} is not supported{meant}; usage: {}", builtin.usage_line()),
+                format!("{} --help", builtin.name),
+            )
+            .with("input", shown)
+        };
+        let lacks = |flag: &str| {
+            let message = format!("{flag} needs a value; usage: {}", builtin.usage_line());
+            Error::new(Code::Usage, message, format!("{} --help", builtin.name))
+        };
+        while let Some(word) = args.next() {
+            let text = word.text.as_str();
+            if text == "--" {
+                flags.operands.extend(args.by_ref().cloned());
+            } else if let Some(name) = text.strip_prefix("--") {
+                let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+                let (_, letter) =
+                    long.iter().find(|(it, _)| *it == name).ok_or_else(|| unknown(&format!("--{name}")))?;
+                let value = match value {
+                    Some(value) => Some(value.to_owned()),
+                    None if with_value.contains(*letter) => Some(args.next().ok_or_else(|| lacks(text))?.text.clone()),
+                    None => None,
+                };
+                flags.set.push((*letter, value));
+            } else if let Some(letters) = text.strip_prefix('-').filter(|it| !it.is_empty()) {
+                let mut rest = letters.chars();
+                while let Some(letter) = rest.next() {
+                    if alone.contains(letter) {
+                        flags.set.push((letter, None));
+                    } else if with_value.contains(letter) {
+                        let inline = rest.as_str();
+                        let value = if inline.is_empty() {
+                            args.next().ok_or_else(|| lacks(&format!("-{letter}")))?.text.clone()
+                        } else {
+                            inline.to_owned()
+                        };
+                        flags.set.push((letter, Some(value)));
+                        break;
+                    } else {
+                        return Err(unknown(text));
+                    }
+                }
+            } else {
+                flags.operands.push(word.clone());
+            }
+        }
+        Ok(flags)
+    }
+
+    fn has(&self, letter: char) -> bool {
+        self.set.iter().any(|(it, _)| *it == letter)
+    }
+
+    fn value(&self, letter: char) -> Option<&str> {
+        self.set.iter().rev().find(|(it, _)| *it == letter)?.1.as_deref()
+    }
+
+    fn number(&self, letter: char) -> Result<Option<u64>, Error> {
+        self.value(letter).map(|text| number(text, &format!("-{letter}"))).transpose()
+    }
+}
+
+fn number(text: &str, what: &str) -> Result<u64, Error> {
+    text.parse().map_err(|_| {
+        let shown: String = text.escape_debug().take(40).collect();
+        Error::new(Code::Usage, format!("{what} needs a number, not `{shown}`"), format!("{what} 10"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_says_how_it_is_called_and_shows_a_line_that_works() {
+        let mut seen = std::collections::HashSet::new();
+        for it in BUILTINS {
+            assert!(seen.insert(it.name), "{} is there twice", it.name);
+            let help = it.help();
+            assert!(help.contains("Usage:") && help.contains("Example:"), "{help}");
+            assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);
+            assert!(super::super::parse(it.example).is_ok(), "{}", it.example);
+            assert!(it.about.len() <= 60 && !it.about.ends_with('.'), "{}", it.about);
+            // Every subcommand is one that the command knows.
+            for (name, _) in it.subcommands {
+                assert!(it.usage_line().contains(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Files and folders: seen, found, compared, written.
+
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use globset::GlobBuilder;
+
+use super::{Builtin, Fault, Flags, Io, Stdin, reads};
+use crate::error::{Code, Error, Result};
+use crate::event::Plan;
+use crate::permissions::Action;
+use crate::run::chain::How;
+use crate::run::parse::Word;
+use crate::tools::edit::{self, Change};
+use crate::tools::write::Replacement;
+use crate::tools::{Context, read, walk};
+use crate::workspace::Inside;
+
+/// The most that is written at once, bytes.
+const MAX_WRITTEN: u64 = 64 << 20;
+
+/// Files below a folder that are not ignored, with the name under which they are shown.
+pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {
+    let root = ctx.workspace.path_of(at);
+    let shown = at.display();
+    let workspace = std::sync::Arc::clone(&ctx.workspace);
+    let cancel = ctx.cancel.clone();
+    walk(&root)
+        .flatten()
+        .take_while(move |_| !cancel.is_cancelled())
+        .filter(|entry| entry.file_type().is_some_and(|t| t.is_file()))
+        .filter_map(move |entry| {
+            let below = entry.path().strip_prefix(&root).ok()?.to_str()?.to_owned();
+            let name = if bare && shown == "." { below } else { format!("{}/{below}", shown.trim_end_matches('/')) };
+            Some((workspace.locate(&name).ok()?, name))
+        })
+}
+
+/// Names in the workspace that fit a glob, sorted. As in a shell, what begins with a dot must be named so.
+pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error> {
+    let invalid = |e: globset::Error| {
+        Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "quotes for the text itself")
+            .with("input", pattern)
+    };
+    let mut found = vec![String::new()];
+    for part in pattern.split('/') {
+        let is_glob = part.contains(['*', '?', '[']);
+        let matcher = GlobBuilder::new(part).literal_separator(true).build().map_err(invalid)?.compile_matcher();
+        let mut next = Vec::new();
+        for folder in found {
+            let join = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            if !is_glob {
+                next.push(join(part));
+                continue;
+            }
+            let at = ctx.workspace.locate(if folder.is_empty() { "." } else { &folder })?;
+            // What is no folder has nothing in it.
+            let Ok(names) = ctx.workspace.list(&at) else { continue };
+            let names = names.iter().map(|(name, _)| name.trim_end_matches(['/', '@']));
+            let visible = |name: &&str| part.starts_with('.') || !name.starts_with('.');
+            next.extend(names.filter(visible).filter(|name| matcher.is_match(name)).map(join));
+        }
+        found = next;
+    }
+    let is_there = |name: &String| ctx.workspace.locate(name).is_ok_and(|at| ctx.workspace.is_there(&at));
+    Ok(found.into_iter().filter(is_there).collect())
+}
+
+pub(super) const SEE: Builtin = Builtin {
+    name: "see",
+    about: "look at an image",
+    usage: "<image-path>",
+    subcommands: &[],
+    details: "PNG, JPEG, GIF and WebP, up to 5MB.",
+    example: "see docs/screen.png",
+    stdin: Stdin::None,
+    touches: reads,
+    run: see,
+};
+
+fn see(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "", "", &[])?;
+    if flags.operands.is_empty() {
+        return Err(it.usage_error().into());
+    }
+    for at in io.all_paths(&flags.operands)? {
+        let (attachment, told) = read::look(&io.ctx, &at).map_err(|mut error| {
+            if error.code == Code::InvalidArgs {
+                error.remediation = format!("cat {}", at.display());
+            }
+            error
+        })?;
+        io.out.write_all(told.as_bytes())?;
+        io.effects.lock().attachments.push(attachment);
+    }
+    Ok(0)
+}
+
+pub(super) const LS: Builtin = Builtin {
+    name: "ls",
+    about: "list a folder",
+    usage: "[-laA1hd] [path…]",
+    subcommands: &[],
+    details: "Folders end in /, symlinks in @.\n-a  also names that begin with a dot   -l  with sizes   -d  the folder itself",
+    example: "ls src",
+    stdin: Stdin::None,
+    touches: reads,
+    run: ls,
+};
+
+fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "laA1hdpF", "", &[("all", 'a'), ("almost-all", 'A')])?;
+    let here = [Word::from(".")];
+    let named = io.all_paths(if flags.operands.is_empty() { &here } else { &flags.operands })?;
+    let all = flags.has('a') || flags.has('A');
+    let line = |io: &mut Io, name: &str, size: u64| {
+        let name = name.escape_debug();
+        if flags.has('l') { writeln!(io.out, "{size:>10} {name}") } else { writeln!(io.out, "{name}") }
+    };
+    let several = named.len() > 1;
+    let mut folders = Vec::new();
+    for at in named {
+        if flags.has('d') || !io.ctx.workspace.is_folder(&at)? {
+            let size = io.ctx.workspace.open_file(&at).map_or(0, |(_, len, _)| len);
+            line(io, &at.display(), size)?;
+        } else {
+            folders.push(at);
+        }
+    }
+    for (i, at) in folders.iter().enumerate() {
+        if several {
+            writeln!(io.out, "{}{}:", if i > 0 { "\n" } else { "" }, at.display())?;
+        }
+        for (name, size) in io.ctx.workspace.list(at)? {
+            if all || !name.starts_with('.') {
+                line(io, &name, size)?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+pub(super) const FIND: Builtin = Builtin {
+    name: "find",
+    about: "find files by name",
+    usage: "[path…] [-name GLOB] [-iname GLOB] [-path GLOB] [-type f|d|l] [-maxdepth N] [-mindepth N] [-not TEST]",
+    subcommands: &[],
+    details: "What .gitignore names is left out. All tests must hold; -not turns the next round.\nTo do something with each: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 also when nothing is found.",
+    example: "find src -name '*.rs' -type f",
+    stdin: Stdin::None,
+    touches: reads,
+    run: find,
+};
+
+enum Test {
+    Name(globset::GlobMatcher),
+    Path(globset::GlobMatcher),
+    Kind(char),
+}
+
+fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let usage = |what: String, fix: &str| Error::new(Code::Usage, what, fix);
+    let mut tests: Vec<(Test, bool)> = Vec::new();
+    let (mut least, mut most) = (0, usize::MAX);
+    let mut wanted = true;
+    let roots: Vec<Word> = args.iter().take_while(|word| !word.text.starts_with(['-', '!'])).cloned().collect();
+    let mut rest = args[roots.len()..].iter();
+    while let Some(word) = rest.next() {
+        let mut value = || {
+            rest.next()
+                .map(|word| word.text.as_str())
+                .ok_or_else(|| usage(format!("{} needs a value", word.text), "find . -name '*.rs'"))
+        };
+        let glob = |text: &str, fold: bool| {
+            GlobBuilder::new(text)
+                .case_insensitive(fold)
+                .build()
+                .map(|it| it.compile_matcher())
+                .map_err(|e| usage(format!("the glob is not valid: {}", e.kind()), "find . -name '*.rs'"))
+        };
+        let test = match word.text.as_str() {
+            "-name" => Test::Name(glob(value()?, false)?),
+            "-iname" => Test::Name(glob(value()?, true)?),
+            "-path" | "-wholename" => Test::Path(glob(value()?, false)?),
+            "-ipath" => Test::Path(glob(value()?, true)?),
+            "-type" => match value()? {
+                kind @ ("f" | "d" | "l") => Test::Kind(kind.chars().next().expect("one letter")),
+                other => {
+                    return Err(
+                        usage(format!("-type `{}` is not supported", other.escape_debug()), "-type f, d or l").into()
+                    );
+                }
+            },
+            "-maxdepth" | "-mindepth" => {
+                let n = usize::try_from(super::number(value()?, &word.text)?).unwrap_or(usize::MAX);
+                if word.text == "-maxdepth" {
+                    most = n;
+                } else {
+                    least = n;
+                }
+                continue;
+            }
+            "-not" | "!" => {
+                wanted = !wanted;
+                continue;
+            }
+            "-print" | "-a" | "-and" => continue,
+            "-exec" | "-execdir" | "-ok" | "-delete" => {
+                let fix = "find … alone, then a command for the names; or bash -c 'find …'";
+                return Err(usage(format!("{} is not supported: find only looks", word.text), fix).into());
+            }
+            other => {
+                let shown: String = other.escape_debug().take(40).collect();
+                let what = format!("`{shown}` is not supported; usage: {}", it.usage_line());
+                return Err(Error::new(Code::UnknownFlag, what, "find --help").with("input", shown).into());
+            }
+        };
+        tests.push((test, std::mem::replace(&mut wanted, true)));
+    }
+    let here = [Word::from(".")];
+    for at in io.all_paths(if roots.is_empty() { &here } else { &roots })? {
+        io.ctx.workspace.is_folder(&at)?;
+        let root = io.ctx.workspace.path_of(&at);
+        let shown = at.display();
+        for entry in walk(&root).flatten() {
+            if io.ctx.cancel.is_cancelled() {
+                return Err(Fault::Closed);
+            }
+            let below = entry.path().strip_prefix(&root).unwrap_or(entry.path()).to_string_lossy().into_owned();
+            let name =
+                if below.is_empty() { shown.clone() } else { format!("{}/{below}", shown.trim_end_matches('/')) };
+            let kind = match entry.file_type() {
+                Some(t) if t.is_dir() => 'd',
+                Some(t) if t.is_symlink() => 'l',
+                Some(t) if t.is_file() => 'f',
+                Some(_) | None => '?',
+            };
+            let last = name.rsplit('/').next().unwrap_or(&name);
+            let holds = |test: &Test| match test {
+                Test::Name(glob) => glob.is_match(last),
+                Test::Path(glob) => glob.is_match(&name),
+                Test::Kind(it) => *it == kind,
+            };
+            if (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted) {
+                writeln!(io.out, "{}", name.escape_debug())?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+pub(super) const WRITE: Builtin = Builtin {
+    name: "write",
+    about: "write a file: write <path> [content], or from stdin",
+    usage: "[-a] [-b] <path> [content] or pipe stdin",
+    subcommands: &[],
+    details: "Folders above it are made. For text of several lines use stdin.\n-a  append   -b  the content is base64",
+    example: "cat a.txt | sort | write sorted.txt",
+    stdin: Stdin::Optional,
+    touches: touches_first,
+    run: write,
+};
+
+/// The file that the first word without a dash names.
+fn touches_first(args: &[Word], ctx: &Context) -> Action {
+    let path = args.iter().find(|word| !word.text.starts_with('-') || word.text == "-");
+    let at = path.and_then(|word| ctx.workspace.locate(&word.text).ok());
+    at.map_or(Action::Files { protected: None }, |at| Replacement::action(ctx, &at))
+}
+
+fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "ab", "", &[("append", 'a'), ("base64", 'b')])?;
+    let Some((path, content)) = flags.operands.split_first() else { return Err(it.usage_error().into()) };
+    let at = io.ctx.workspace.locate(&path.text)?;
+    let mut after = match content {
+        [] if io.stdin.is_some() => io.whole_stdin(MAX_WRITTEN)?,
+        [] if io.unknown_input => return planned_unknown(io, "write", &at),
+        [] => return Err(it.usage_error().into()),
+        words => words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ").into_bytes(),
+    };
+    // A program before it was not run, so what it would write is not known.
+    if io.unknown_input && content.is_empty() {
+        return planned_unknown(io, "write", &at);
+    }
+    if flags.has('b') {
+        after.retain(|byte| !byte.is_ascii_whitespace());
+        after = STANDARD.decode(&after).map_err(|e| {
+            Error::new(Code::InvalidArgs, format!("the content is not base64: {e}"), "write without -b for text")
+        })?;
+    }
+    if flags.has('a')
+        && let Some(before) = io.ctx.workspace.read_if_there(&at)?
+    {
+        after = [before.bytes, after].concat();
+    }
+    let replacement = Replacement::plan("write", &io.ctx, at, after)?;
+    change(io, replacement)
+}
+
+fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {
+    io.ctx.workspace.check_writable(at)?;
+    let target = format!("{} (what a program before it prints)", at.display());
+    let plan = Plan { would: would.to_owned(), target, paths: vec![at.display()], ..Plan::default() };
+    let mut effects = io.effects.lock();
+    effects.planned.insert(io.number, None);
+    effects.plans.push(plan);
+    Ok(0)
+}
+
+/// Changes a file, or says how it would.
+fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
+    let after = replacement.hash_after();
+    let path = replacement.plan.target.clone();
+    if io.how == How::Dry {
+        let mut effects = io.effects.lock();
+        effects.planned.insert(io.number, Some(after));
+        effects.plans.push(replacement.plan);
+        return Ok(0);
+    }
+    {
+        let effects = io.effects.lock();
+        let is_as_planned = effects.planned.get(&io.number).copied().flatten().is_none_or(|planned| planned == after);
+        if !is_as_planned && !effects.touched.contains(&path) {
+            let message =
+                format!("what would be written to {path} is not what was planned: something changed meanwhile");
+            return Err(Error::new(Code::FileChanged, message, "look again, then repeat it")
+                .with("input", path)
+                .into());
+        }
+    }
+    let (change, told) = replacement.apply(&io.ctx)?;
+    {
+        let mut effects = io.effects.lock();
+        effects.touched.insert(path);
+        effects.changes.push(change);
+    }
+    io.out.write_all(told.as_bytes())?;
+    Ok(0)
+}
+
+pub(super) const EDIT: Builtin = Builtin {
+    name: "edit",
+    about: "replace exact text in a file",
+    usage: "<path> <old> <new> [--all]",
+    subcommands: &[],
+    details: "<old> must occur exactly once, indentation included, unless --all.\nSeveral at once: edit <path>, with [{\"old_text\": …, \"new_text\": …}, …] on stdin.",
+    example: "edit src/main.rs 'let x = 1;' 'let x = 2;'",
+    stdin: Stdin::Optional,
+    touches: touches_first,
+    run: edit_file,
+};
+
+fn edit_file(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "g", "", &[("all", 'g'), ("replace-all", 'g')])?;
+    let (path, edits) = match flags.operands.as_slice() {
+        [path, old, new] => {
+            let edit = Change { old_text: old.text.clone(), new_text: new.text.clone(), replace_all: flags.has('g') };
+            (path, vec![edit])
+        }
+        [path] if io.unknown_input => {
+            let at = io.ctx.workspace.locate(&path.text)?;
+            return planned_unknown(io, "edit", &at);
+        }
+        [path] if io.stdin.is_some() => {
+            let text = io.whole_stdin(MAX_WRITTEN)?;
+            let edits: Vec<Change> = serde_json::from_slice(&text).map_err(|e| {
+                let fix = "[{\"old_text\": \"…\", \"new_text\": \"…\"}] on stdin";
+                Error::new(Code::InvalidArgs, format!("stdin holds no list of edits: {e}"), fix)
+            })?;
+            (path, edits)
+        }
+        _ => return Err(it.usage_error().into()),
+    };
+    if edits.is_empty() {
+        return Err(it.usage_error().into());
+    }
+    let at = io.ctx.workspace.locate(&path.text)?;
+    let replacement = edit::planned(&io.ctx, at, &edits)?;
+    change(io, replacement)
+}
+
+pub(super) const DIFF: Builtin = Builtin {
+    name: "diff",
+    about: "compare two files",
+    usage: "[-q] <path> <path>",
+    subcommands: &[],
+    details: "A unified diff; exit 1 when they differ. One of them may be - for stdin.\n-q  only whether they differ",
+    example: "diff old.txt new.txt",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: diff,
+};
+
+fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "uqN", "U", &[("unified", 'u'), ("brief", 'q')])?;
+    let [old, new] = flags.operands.as_slice() else { return Err(it.usage_error().into()) };
+    let mut bytes = |word: &Word| -> Result<Vec<u8>, Fault> {
+        let at = io.ctx.workspace.locate(&word.text)?;
+        let mut bytes = Vec::new();
+        io.open(&at)?.take(MAX_WRITTEN).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let (before, after) = (bytes(old)?, bytes(new)?);
+    if before == after {
+        return Ok(0);
+    }
+    let (Ok(before), Ok(after), false) = (std::str::from_utf8(&before), std::str::from_utf8(&after), flags.has('q'))
+    else {
+        writeln!(io.out, "Files {} and {} differ", old.text, new.text)?;
+        return Ok(1);
+    };
+    let around = usize::try_from(flags.number('U')?.unwrap_or(3)).unwrap_or(3).min(1000);
+    let diff = similar::TextDiff::from_lines(before, after);
+    write!(io.out, "{}", diff.unified_diff().context_radius(around).header(&old.text, &new.text))?;
+    Ok(1)
+}
+
+pub(super) const TEST: Builtin = Builtin {
+    name: "test",
+    about: "ask about a file or compare text",
+    usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
+    subcommands: &[],
+    details: "-e  it is there   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front turns it round. Exit 0 when it is so, else 1.",
+    example: "test -f Cargo.toml && echo rust",
+    stdin: Stdin::None,
+    touches: reads,
+    run: test,
+};
+
+fn test(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let words: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+    let (turned, words) = match words.as_slice() {
+        ["!", rest @ ..] if !rest.is_empty() => (true, rest),
+        all => (false, all),
+    };
+    let workspace = &io.ctx.workspace;
+    let holds = match words {
+        [] => false,
+        [text] => !text.is_empty(),
+        ["-n", text] => !text.is_empty(),
+        ["-z", text] => text.is_empty(),
+        ["-e", path] => workspace.is_there(&workspace.locate(path)?),
+        ["-f" | "-r", path] => workspace.open_file(&workspace.locate(path)?).is_ok(),
+        ["-d", path] => workspace.is_folder(&workspace.locate(path)?).unwrap_or(false),
+        ["-s", path] => workspace.open_file(&workspace.locate(path)?).is_ok_and(|(_, len, _)| len > 0),
+        [a, "=" | "==", b] => a == b,
+        [a, "!=", b] => a != b,
+        [a, op @ ("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"), b] => {
+            let number = |text: &str| {
+                text.trim().parse::<i64>().map_err(|_| {
+                    let what = format!("{op} compares numbers, and `{}` is none", text.escape_debug());
+                    Error::new(Code::Usage, what, "= compares text")
+                })
+            };
+            let (a, b) = (number(a)?, number(b)?);
+            match *op {
+                "-eq" => a == b,
+                "-ne" => a != b,
+                "-lt" => a < b,
+                "-le" => a <= b,
+                "-gt" => a > b,
+                _ => a >= b,
+            }
+        }
+        _ => return Err(it.usage_error().into()),
+    };
+    Ok(i32::from(holds == turned))
+}

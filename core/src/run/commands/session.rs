@@ -1,0 +1,375 @@
+//! The conversation itself: its plan, what is remembered, skills, jobs, questions, help.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
+use crate::error::{Code, Error, Result};
+use crate::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
+use crate::permissions::Action;
+use crate::process;
+use crate::run::chain::How;
+use crate::run::parse::{Command, Stderr, Word};
+use crate::run::{Kind, judged, kind_of, unknown};
+use crate::tools::bash::Line;
+use crate::tools::job::{jobs_of, line};
+use crate::tools::{Ask, Context, plan as planning, recall, skill};
+
+/// The longest note, bytes.
+const MAX_NOTE: u64 = 4 << 10;
+/// Of a list, unless asked otherwise.
+const LIMIT: usize = 10;
+
+/// It changes pixir's own record, and nothing else.
+fn notes(_: &[Word], _: &Context) -> Action {
+    Action::Note
+}
+
+/// What is recorded with the result; in a dry run it is only said.
+fn note(io: &mut Io, would: &str, target: String, fact: Fact) -> bool {
+    let mut effects = io.effects.lock();
+    match io.how {
+        How::Dry => effects.plans.push(Plan { would: would.to_owned(), target, ..Plan::default() }),
+        How::Really => effects.facts.push(fact),
+    }
+    io.how == How::Really
+}
+
+/// All words as one text, or what comes on stdin.
+fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, Fault> {
+    if !words.is_empty() {
+        return Ok(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
+    }
+    if io.stdin.is_none() {
+        return Err(it.usage_error().into());
+    }
+    let bytes = io.whole_stdin(MAX_NOTE)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+pub(super) const PLAN: Builtin = Builtin {
+    name: "plan",
+    about: "keep your plan: the whole list each time",
+    usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
+    subcommands: &[],
+    details: "At most one step is [>]. A step without a mark is still to be done.",
+    example: "plan '[x] read the code' '[>] fix the bug' '[ ] run the tests'",
+    stdin: Stdin::Optional,
+    touches: notes,
+    run: plan,
+};
+
+fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let lines: Vec<String> = if args.is_empty() {
+        text_of(it, args, io)?.lines().map(str::to_owned).collect()
+    } else {
+        args.iter().map(|word| word.text.clone()).collect()
+    };
+    let items: Vec<PlanItem> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).map(step).collect();
+    if items.is_empty() {
+        return Err(it.usage_error().into());
+    }
+    let (told, fact) = planning::checked(items)?;
+    if note(io, "plan", told.clone(), fact) {
+        writeln!(io.out, "{told}")?;
+    }
+    Ok(0)
+}
+
+fn step(line: &str) -> PlanItem {
+    let marks = [("[x]", StepStatus::Completed), ("[>]", StepStatus::InProgress), ("[ ]", StepStatus::Pending)];
+    let marked = marks.iter().find_map(|(mark, status)| Some((line.strip_prefix(mark)?, *status)));
+    let (step, status) = marked.unwrap_or((line, StepStatus::Pending));
+    PlanItem { step: step.trim().to_owned(), status }
+}
+
+pub(super) const SKILL: Builtin = Builtin {
+    name: "skill",
+    about: "written practices for certain work",
+    usage: "",
+    subcommands: &[("list", ""), ("show", "<name>")],
+    details: "",
+    example: "skill list",
+    stdin: Stdin::None,
+    touches: reads,
+    run: |it, args, io| {
+        let text = match (args[0].text.as_str(), args.get(1)) {
+            ("list", _) => skill::listed(&io.ctx),
+            (_, Some(name)) => skill::viewed(&io.ctx, &name.text).map_err(|mut error| {
+                error.remediation = error.remediation.replace("/skill ", "skill show ");
+                error
+            })?,
+            (other, None) => return Err(it.subcommand_usage(other).into()),
+        };
+        io.out.write_all(text.as_bytes())?;
+        Ok(0)
+    },
+};
+
+pub(super) const MEMORY: Builtin = Builtin {
+    name: "memory",
+    about: "search past sessions; keep what is worth knowing",
+    usage: "",
+    subcommands: &[
+        ("search", "<query> [-t topic_id] [-k keyword]"),
+        ("recent", "[n]"),
+        ("store", "<note> or pipe stdin"),
+        ("facts", ""),
+        ("forget", "<id>"),
+    ],
+    details: "search  messages of earlier sessions that hold all the words\nrecent  what was stored last   facts  everything that was stored, with its id",
+    example: "memory search 'login timeout'",
+    stdin: Stdin::Optional,
+    touches: |args, _| match args.first().map(|word| word.text.as_str()) {
+        Some("store" | "forget") => Action::Note,
+        _ => Action::Read,
+    },
+    run: memory,
+};
+
+fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let (name, args) = (args[0].text.as_str(), &args[1..]);
+    match name {
+        "search" => {
+            let flags = Flags::parse(it, args, "", "tk", &[])?;
+            if flags.operands.is_empty() {
+                return Err(it.subcommand_usage("search").into());
+            }
+            let query = flags.operands.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            let found = recall::found(&io.ctx, &query, 5 * LIMIT);
+            let keyword = flags.value('k').map(str::to_lowercase);
+            let wanted = found.lines().filter(|line| {
+                flags.value('t').is_none_or(|topic| line.starts_with(topic))
+                    && keyword.as_ref().is_none_or(|word| line.to_lowercase().contains(word))
+            });
+            let lines: Vec<&str> = wanted.take(LIMIT).collect();
+            for line in &lines {
+                writeln!(io.out, "{line}")?;
+            }
+            Ok(i32::from(lines.is_empty()))
+        }
+        "recent" => {
+            let most = args.first().map_or(Ok(LIMIT as u64), |word| number(&word.text, "memory recent"))?;
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            for it in io.ctx.library.remembered().iter().rev().take(most) {
+                writeln!(io.out, "{} {} {}", it.id, it.when, it.text)?;
+            }
+            Ok(0)
+        }
+        "facts" => {
+            for it in io.ctx.library.remembered() {
+                writeln!(io.out, "{} {} {}", it.id, it.when, it.text)?;
+            }
+            Ok(0)
+        }
+        "store" => {
+            if args.is_empty() && io.stdin.is_none() {
+                return Err(it.subcommand_usage("store").into());
+            }
+            let text = text_of(it, args, io)?;
+            if text.is_empty() || text.len() as u64 > MAX_NOTE {
+                let message = "a note is between 1 byte and 4 KB of text";
+                return Err(Error::new(Code::InvalidArgs, message, "write a file for more").into());
+            }
+            let id = format!("{:06x}", uuid::Uuid::now_v7().as_u128() & 0xff_ffff);
+            let shown = format!("remember: {text}");
+            let fact = MemoryFact { id: id.clone(), text: Some(text) };
+            if note(io, "remember", shown, fact.into()) {
+                writeln!(io.out, "{id}")?;
+            }
+            Ok(0)
+        }
+        _ => {
+            let Some(id) = args.first() else { return Err(it.subcommand_usage("forget").into()) };
+            if !io.ctx.library.remembered().iter().any(|it| it.id == id.text) {
+                let shown: String = id.text.escape_debug().take(40).collect();
+                let message = format!("nothing is remembered as `{shown}`");
+                return Err(Error::new(Code::NotFound, message, "memory facts").with("input", shown).into());
+            }
+            let fact = MemoryFact { id: id.text.clone(), text: None };
+            note(io, "forget", id.text.clone(), fact.into());
+            Ok(0)
+        }
+    }
+}
+
+pub(super) const TOPIC: Builtin = Builtin {
+    name: "topic",
+    about: "earlier sessions of this workspace",
+    usage: "",
+    subcommands: &[("list", "[n]"), ("info", "<id>"), ("search", "<query>")],
+    details: "list  the latest first: id, when, turns, what it was about",
+    example: "topic list 5",
+    stdin: Stdin::None,
+    touches: reads,
+    run: topic,
+};
+
+fn topic(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let (name, args) = (args[0].text.as_str(), &args[1..]);
+    let sessions = io.ctx.library.sessions();
+    match (name, args) {
+        ("list", args) => {
+            let most = args.first().map_or(Ok(LIMIT as u64), |word| number(&word.text, "topic list"))?;
+            for it in sessions.iter().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+                writeln!(io.out, "{} {} {} {}", it.id, it.last_minute(), it.turns, it.title())?;
+            }
+            Ok(0)
+        }
+        ("info", [id, ..]) => {
+            let Some(it) = sessions.iter().find(|it| it.id.starts_with(&id.text)) else {
+                let shown: String = id.text.escape_debug().take(40).collect();
+                let message = format!("there is no topic `{shown}`");
+                return Err(Error::new(Code::SessionNotFound, message, "topic list").with("input", shown).into());
+            };
+            writeln!(io.out, "id {}\nabout {}\nlast {}\nturns {}", it.id, it.title(), it.last_minute(), it.turns)?;
+            writeln!(io.out, "tool calls {}\nmodel {}", it.tool_calls, it.model)?;
+            Ok(0)
+        }
+        ("search", words) if !words.is_empty() => {
+            let query = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            let found = recall::found(&io.ctx, &query, LIMIT);
+            io.out.write_all(found.as_bytes())?;
+            Ok(i32::from(found.is_empty()))
+        }
+        (name, _) => Err(it.subcommand_usage(name).into()),
+    }
+}
+
+pub(super) const JOB: Builtin = Builtin {
+    name: "job",
+    about: "run a program in the background",
+    usage: "",
+    subcommands: &[
+        ("start", "<program> [argument…]"),
+        ("list", ""),
+        ("output", "<n> [seconds to wait]"),
+        ("kill", "<n>"),
+    ],
+    details: "A job ends with its session at the latest. What it changes in files is not recorded.",
+    example: "job start npm run dev",
+    stdin: Stdin::None,
+    touches: |args, _| match args.first().map(|word| word.text.as_str()) {
+        Some("start") if args.len() > 1 => {
+            Action::Command(judged(&Command { words: args[1..].to_vec(), stderr: Stderr::Apart }))
+        }
+        Some("kill") => Action::Note,
+        _ => Action::Read,
+    },
+    run: job,
+};
+
+fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let (name, args) = (args[0].text.as_str(), &args[1..]);
+    let jobs = jobs_of(&io.ctx)?;
+    let id = || -> Result<u32, Fault> {
+        let Some(word) = args.first() else { return Err(it.subcommand_usage(name).into()) };
+        Ok(u32::try_from(number(&word.text, &format!("job {name}"))?).unwrap_or(u32::MAX))
+    };
+    let text = match name {
+        "list" => jobs.list().iter().map(|job| format!("{}\n", line(job))).collect(),
+        "start" => {
+            if args.is_empty() {
+                return Err(it.subcommand_usage("start").into());
+            }
+            let command = Command { words: args.to_vec(), stderr: Stderr::Apart };
+            let runs_unasked = match kind_of(&command, &io.ctx)? {
+                Kind::Program { runs_unasked } => runs_unasked,
+                Kind::Unknown => return Err(unknown(&args[0].text).into()),
+                Kind::Builtin(_) => {
+                    let message = format!("{} is over at once; it needs no background", args[0].text);
+                    return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
+                }
+            };
+            let shown = judged(&command);
+            if io.how == How::Dry {
+                let plan = Plan { would: "run in the background".into(), target: shown, ..Plan::default() };
+                io.effects.lock().plans.push(plan);
+                return Ok(0);
+            }
+            let words: Vec<String> = args.iter().map(|word| word.text.clone()).collect();
+            let ready = Line {
+                command: process::program(&words[0], &words[1..]),
+                folder: io.ctx.workspace.root().to_owned(),
+                runs_unasked,
+            };
+            let _runtime = io.runtime.enter();
+            let state = jobs.start(ready.ready(&io.ctx), &shown)?;
+            format!("{}\n", line(&state))
+        }
+        "output" => {
+            let id = id()?;
+            let wait = args.get(1).map_or(Ok(0), |word| number(&word.text, "job output"))?;
+            let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(wait.min(60))))?;
+            io.out.write_all(&news.output)?;
+            io.say(&format!("{}\n", line(&news.state)));
+            return Ok(match news.state.status {
+                JobStatus::Running | JobStatus::Stopped => 0,
+                JobStatus::Ended { exit_code } => exit_code,
+            });
+        }
+        _ => {
+            let id = id()?;
+            if io.how == How::Dry {
+                let plan = Plan { would: "stop".into(), target: format!("job {id}"), ..Plan::default() };
+                io.effects.lock().plans.push(plan);
+                return Ok(0);
+            }
+            format!("{}\n", line(&io.runtime.block_on(jobs.stop(id))?))
+        }
+    };
+    io.out.write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+pub(super) const ASK: Builtin = Builtin {
+    name: "ask",
+    about: "ask the person something only they can decide",
+    usage: "<question> [option…]",
+    subcommands: &[],
+    details: "Own words are always possible. Exit 1 when there is no answer.",
+    example: "ask 'Which name?' alpha beta",
+    stdin: Stdin::None,
+    touches: notes,
+    run: ask,
+};
+
+fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let Some((question, options)) = args.split_first() else { return Err(it.usage_error().into()) };
+    let options = options.iter().map(|word| word.text.clone()).collect();
+    let question = Question { question: question.text.clone(), options, multiple: false };
+    if io.how == How::Dry {
+        let plan = Plan { would: "ask".into(), target: question.question, ..Plan::default() };
+        io.effects.lock().plans.push(plan);
+        return Ok(0);
+    }
+    let nobody = || Error::new(Code::InputRequired, "nobody can be asked here", "decide, and say what you assumed");
+    let asker = io.ctx.asker.clone().ok_or_else(nobody)?;
+    let (reply, answer) = oneshot::channel();
+    asker.blocking_send(Ask { questions: vec![question], reply }).map_err(|_| nobody())?;
+    match answer.blocking_recv().map_err(|_| nobody())? {
+        Some(answers) => {
+            writeln!(io.out, "{}", answers.first().map_or(String::new(), |all| all.join(", ")))?;
+            Ok(0)
+        }
+        None => Ok(1),
+    }
+}
+
+pub(super) const HELP: Builtin = Builtin {
+    name: "help",
+    about: "all commands, or one in full",
+    usage: "[command]",
+    subcommands: &[],
+    details: "",
+    example: "help grep",
+    stdin: Stdin::None,
+    touches: reads,
+    run: |_, args, io| {
+        let help = help_for(args.first().map(|word| word.text.as_str()))?;
+        io.out.write_all(help.as_bytes())?;
+        Ok(0)
+    },
+};

@@ -1,0 +1,306 @@
+//! Text as it is: whole, its start, its end.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, Read as _, Write as _};
+
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Builtin, Fault, Flags, Io, Stdin, number, reads};
+use crate::error::{Code, Error, Result};
+use crate::run::parse::Word;
+use crate::workspace::Inside;
+
+/// The most that `tail` holds, bytes.
+const MAX_TAIL: usize = 64 << 20;
+
+pub(super) const CAT: Builtin = Builtin {
+    name: "cat",
+    about: "read text files; images: see, other bytes: cat -b",
+    usage: "[-n] [-b] <path>…",
+    subcommands: &[],
+    details: "-n  number the lines\n-b  as base64\n-   as a path is stdin",
+    example: "cat src/main.rs | grep -n TODO",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: cat,
+};
+
+fn cat(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let flags = Flags::parse(it, args, "nb", "", &[("number", 'n'), ("base64", 'b')])?;
+    let mut line = 0_u64;
+    let mut at_start = true;
+    for input in io.inputs(it, &flags.operands)? {
+        let mut reader = io.reader(input.as_ref())?;
+        if flags.has('b') {
+            let mut encoder = base64::write::EncoderWriter::new(&mut io.out, &STANDARD);
+            std::io::copy(&mut reader, &mut encoder)?;
+            encoder.finish()?;
+            drop(encoder);
+            io.out.write_all(b"\n")?;
+            continue;
+        }
+        if !flags.has('n') {
+            std::io::copy(&mut reader, &mut io.out)?;
+            continue;
+        }
+        loop {
+            let chunk = reader.fill_buf()?;
+            if chunk.is_empty() {
+                break;
+            }
+            for piece in chunk.split_inclusive(|b| *b == b'\n') {
+                if at_start {
+                    line += 1;
+                    write!(io.out, "{line:>6}\t")?;
+                }
+                io.out.write_all(piece)?;
+                at_start = piece.ends_with(b"\n");
+            }
+            let used = chunk.len();
+            reader.consume(used);
+        }
+    }
+    Ok(0)
+}
+
+pub(super) const HEAD: Builtin = Builtin {
+    name: "head",
+    about: "first lines",
+    usage: "[-n N|-N|N] [-c BYTES] [path…]",
+    subcommands: &[],
+    details: "-n N  N lines (default 10); -n -N all but the last N\n-c N  N bytes",
+    example: "head -n 20 README.md",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: head,
+};
+
+pub(super) const TAIL: Builtin = Builtin {
+    name: "tail",
+    about: "last lines",
+    usage: "[-n N|-n +N|-N|N] [-c BYTES] [path…]",
+    subcommands: &[],
+    details: "-n N   the last N lines (default 10)\n-n +N  from line N on\n-c N   the last N bytes",
+    example: "tail -n 100 build.log",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: tail,
+};
+
+/// How much of a text: so many, or all but so many.
+enum Count {
+    Lines { n: u64, rest: bool },
+    Bytes(u64),
+}
+
+/// `-n 5`, `-n5`, `-5`, `5` when no file is called so, `-c 5`; `+` or `-` before the number turns it round.
+fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, Vec<Word>), Fault> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let mut args = args.to_vec();
+    let mut is_value = false;
+    for word in args.iter_mut().take_while(|word| word.text != "--") {
+        if std::mem::replace(&mut is_value, word.text == "-n" || word.text == "-c") {
+            continue;
+        }
+        if let Some(digits) = word.text.strip_prefix('-').filter(|it| is_number(it)) {
+            word.text = format!("-n{digits}");
+        } else if let Some(digits) = word.text.strip_prefix('+').filter(|it| turned == '+' && is_number(it)) {
+            word.text = format!("-n+{digits}");
+        }
+    }
+    let long = [("lines", 'n'), ("bytes", 'c'), ("quiet", 'q')];
+    let mut flags = Flags::parse(it, &args, "qv", "nc", &long)?;
+    if let Some(bytes) = flags.number('c')? {
+        return Ok((Count::Bytes(bytes), flags.operands));
+    }
+    if let Some(text) = flags.value('n') {
+        let rest = text.starts_with(turned);
+        let n = number(text.trim_start_matches(['+', '-']), "-n")?;
+        return Ok((Count::Lines { n, rest }, flags.operands));
+    }
+    // `head 5`: a number that is no file is how many.
+    let first = flags.operands.first().filter(|word| is_number(&word.text)).cloned();
+    if let Some(word) = first
+        && io.ctx.workspace.locate(&word.text).and_then(|at| io.ctx.workspace.open_file(&at)).is_err()
+    {
+        flags.operands.remove(0);
+        let n = number(&word.text, "the number of lines")?;
+        return Ok((Count::Lines { n, rest: false }, flags.operands));
+    }
+    Ok((Count::Lines { n: 10, rest: false }, flags.operands))
+}
+
+/// `==> path <==` between several files.
+fn title(io: &mut Io, inputs: usize, i: usize, input: Option<&Inside>) -> Result<(), Fault> {
+    if inputs > 1
+        && let Some(at) = input
+    {
+        let gap = if i > 0 { "\n" } else { "" };
+        writeln!(io.out, "{gap}==> {} <==", at.display())?;
+    }
+    Ok(())
+}
+
+fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let (count, operands) = count(it, args, io, '-')?;
+    let inputs = io.inputs(it, &operands)?;
+    for (i, input) in inputs.iter().enumerate() {
+        title(io, inputs.len(), i, input.as_ref())?;
+        let mut reader = io.reader(input.as_ref())?;
+        match count {
+            Count::Bytes(n) => drop(std::io::copy(&mut reader.take(n), &mut io.out)?),
+            Count::Lines { n, rest: false } => {
+                let mut left = n;
+                while left > 0 {
+                    let chunk = reader.fill_buf()?;
+                    if chunk.is_empty() {
+                        break;
+                    }
+                    let last = usize::try_from(left - 1).unwrap_or(usize::MAX);
+                    let used = memchr::memchr_iter(b'\n', chunk).nth(last).map_or(chunk.len(), |at| at + 1);
+                    left -= memchr::memchr_iter(b'\n', &chunk[..used]).count() as u64;
+                    io.out.write_all(&chunk[..used])?;
+                    reader.consume(used);
+                }
+            }
+            Count::Lines { n, rest: true } => {
+                let mut held = VecDeque::new();
+                let mut line = Vec::new();
+                while reader.read_until(b'\n', &mut line)? > 0 {
+                    held.push_back(std::mem::take(&mut line));
+                    if held.len() as u64 > n {
+                        io.out.write_all(&held.pop_front().expect("just pushed"))?;
+                    }
+                    bounded(held.iter().map(Vec::len).sum())?;
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn bounded(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_TAIL {
+        return Ok(());
+    }
+    let message = "that many lines are larger than 64 MB";
+    Err(Error::new(Code::InvalidArgs, message, "fewer lines, or the program of that name: env tail …").into())
+}
+
+fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    let (count, operands) = count(it, args, io, '+')?;
+    let inputs = io.inputs(it, &operands)?;
+    for (i, input) in inputs.iter().enumerate() {
+        title(io, inputs.len(), i, input.as_ref())?;
+        let mut reader = io.reader(input.as_ref())?;
+        match count {
+            Count::Lines { n, rest: true } => {
+                let mut skip = n.saturating_sub(1);
+                while skip > 0 {
+                    let chunk = reader.fill_buf()?;
+                    if chunk.is_empty() {
+                        break;
+                    }
+                    let used = memchr::memchr(b'\n', chunk).map_or(chunk.len(), |at| at + 1);
+                    skip -= u64::from(chunk[used - 1] == b'\n');
+                    reader.consume(used);
+                }
+                std::io::copy(&mut reader, &mut io.out)?;
+            }
+            Count::Lines { n, rest: false } => last(&mut reader, io, |held| last_lines(held, n))?,
+            Count::Bytes(n) => {
+                let n = usize::try_from(n).unwrap_or(usize::MAX);
+                last(&mut reader, io, |held| held.len().saturating_sub(n))?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Where the last so many lines begin.
+fn last_lines(held: &[u8], n: u64) -> usize {
+    if n == 0 {
+        return held.len();
+    }
+    let body = held.strip_suffix(b"\n").unwrap_or(held);
+    let n = usize::try_from(n - 1).unwrap_or(usize::MAX);
+    memchr::memrchr_iter(b'\n', body).nth(n).map_or(0, |at| at + 1)
+}
+
+/// Reads to the end, and holds no more than what may be the last of it.
+fn last(reader: &mut dyn std::io::BufRead, io: &mut Io, from: impl Fn(&[u8]) -> usize) -> Result<(), Fault> {
+    let mut held: Vec<u8> = Vec::new();
+    // What is not needed is let go when it has doubled, so that each byte is looked at a few times at most.
+    let mut next_cut = 1 << 20;
+    loop {
+        let chunk = reader.fill_buf()?;
+        if chunk.is_empty() {
+            break;
+        }
+        held.extend_from_slice(chunk);
+        let used = chunk.len();
+        reader.consume(used);
+        if held.len() >= next_cut {
+            let at = from(&held);
+            held.drain(..at);
+            bounded(held.len())?;
+            next_cut = (2 * held.len()).max(1 << 20);
+        }
+    }
+    let at = from(&held);
+    io.out.write_all(&held[at..])?;
+    Ok(())
+}
+
+pub(super) const ECHO: Builtin = Builtin {
+    name: "echo",
+    about: "print text",
+    usage: "[-n] [-e] [text…]",
+    subcommands: &[],
+    details: "-n  without a new line at the end\n-e  \\n, \\t and \\\\ are a new line, a tab and a backslash",
+    example: "echo done",
+    stdin: Stdin::None,
+    touches: reads,
+    run: |_, mut args, io| {
+        let (mut bare, mut escapes) = (false, false);
+        let is_flag =
+            |text: &str| text.len() > 1 && text.starts_with('-') && text[1..].chars().all(|c| "neE".contains(c));
+        while let Some(word) = args.first().filter(|word| is_flag(&word.text)) {
+            bare |= word.text.contains('n');
+            escapes |= word.text.contains('e');
+            args = &args[1..];
+        }
+        let words: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+        let mut text = words.join(" ");
+        if escapes {
+            let parts = text.split("\\\\").map(|part| part.replace("\\n", "\n").replace("\\t", "\t"));
+            text = parts.collect::<Vec<_>>().join("\\");
+        }
+        write!(io.out, "{text}{}", if bare { "" } else { "\n" })?;
+        Ok(0)
+    },
+};
+
+pub(super) const TRUE: Builtin = Builtin {
+    name: "true",
+    about: "succeed",
+    usage: "",
+    subcommands: &[],
+    details: "",
+    example: "test -f a.txt || true",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: |_, _, _| Ok(0),
+};
+
+pub(super) const FALSE: Builtin = Builtin {
+    name: "false",
+    about: "fail",
+    usage: "",
+    subcommands: &[],
+    details: "",
+    example: "false || echo failed",
+    stdin: Stdin::Optional,
+    touches: reads,
+    run: |_, _, _| Ok(1),
+};

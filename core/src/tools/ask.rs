@@ -1,0 +1,99 @@
+//! A question to the person: a form for the Presenter; without one the call cannot run.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::error::{Code, Error, Result};
+use crate::event::{Plan, Question};
+use crate::permissions::Action;
+
+/// Questions of one form.
+const MOST: usize = 5;
+
+/// Questions that wait for a person.
+#[derive(Debug)]
+pub struct Ask {
+    /// What is asked.
+    pub questions: Vec<Question>,
+    /// Where the answers go; none when the person does not want to answer.
+    pub reply: oneshot::Sender<Option<Answers>>,
+}
+
+/// What a person answered: for each question the options that were chosen, or their own words.
+pub type Answers = Vec<Vec<String>>;
+
+pub(super) struct AskUser;
+
+#[derive(Deserialize)]
+struct Args {
+    questions: Vec<Question>,
+}
+
+impl Tool for AskUser {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "ask_user",
+            description: "Ask the person when a decision is theirs and cannot be found out. Options are offered; own words are always possible.",
+            parameters: object(
+                json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
+                    "type": "object",
+                    "properties": {
+                        "question": { "type": "string" },
+                        "options": { "type": "array", "maxItems": 9, "items": { "type": "string" } },
+                        "multiple": { "type": "boolean", "description": "Several may be chosen" },
+                    },
+                    "required": ["question"],
+                    "additionalProperties": false,
+                } } }),
+                &["questions"],
+            ),
+            reads_only: false,
+            streams: "reads nothing from stdin; each question with its answer",
+        }
+    }
+
+    fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
+        let Args { questions } = parse_args(&self.spec(), args)?;
+        asking(questions, ctx)
+    }
+}
+
+/// A call that asks these questions.
+///
+/// # Errors
+/// `INPUT_REQUIRED` where nobody can be asked, `INVALID_ARGS` for an empty question.
+pub(crate) fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
+    if questions.iter().any(|it| it.question.trim().is_empty()) {
+        return Err(Error::new(Code::InvalidArgs, "a question is empty", "say what you want to know"));
+    }
+    if ctx.asker.is_none() {
+        return Err(Error::new(
+            Code::InputRequired,
+            "nobody can be asked here",
+            "decide by what you can find out, and say what you assumed",
+        ));
+    }
+    let target = questions.iter().map(|it| it.question.as_str()).collect::<Vec<_>>().join(" · ");
+    let plan = Plan { would: "ask".into(), target, ..Plan::default() };
+    Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
+        let gone = || Error::new(Code::InputRequired, "nobody is there to answer any more", "go on without");
+        let asker = ctx.asker.clone().ok_or_else(gone)?;
+        let (reply, answer) = oneshot::channel();
+        asker.send(Ask { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
+        let Some(answers) = answer.await.map_err(|_| gone())? else {
+            return Ok(Output {
+                exit: 1,
+                ..Output::text(&ctx, "the person did not answer; go on as you think best\n")
+            });
+        };
+        let mut text = String::new();
+        for (i, question) in questions.iter().enumerate() {
+            let answer = answers.get(i).filter(|all| !all.is_empty());
+            let answer = answer.map_or("(no answer)".to_owned(), |all| all.join(", "));
+            text.push_str(&format!("{}\n→ {answer}\n", question.question));
+        }
+        Ok(Output::text(&ctx, &text))
+    }))
+}

@@ -1,0 +1,47 @@
+//! Files as the model last saw them: what changed since then is not changed by it unread.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Code, Error, Result};
+use crate::workspace::Inside;
+
+/// What a Session's model has read and written, by content. It begins empty when a Session is opened.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<HashMap<PathBuf, blake3::Hash>>);
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, blake3::Hash>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The model knows the file like this.
+    pub(crate) fn note(&self, at: &Inside, hash: blake3::Hash) {
+        self.lock().insert(at.as_path().to_owned(), hash);
+    }
+
+    /// Whether a file that the model knows is still as it knows it. One that it never saw is no surprise.
+    ///
+    /// # Errors
+    /// `FILE_CHANGED`.
+    pub(crate) fn check(&self, at: &Inside, now: Option<&[u8]>) -> Result<()> {
+        let Some(known) = self.lock().get(at.as_path()).copied() else { return Ok(()) };
+        if now.map(blake3::hash) == Some(known) {
+            return Ok(());
+        }
+        let shown = at.display();
+        let what = if now.is_some() { "changed" } else { "was deleted" };
+        Err(Error::new(
+            Code::FileChanged,
+            format!("`{shown}` {what} since you read it"),
+            format!("read {shown} again, then repeat the change"),
+        )
+        .with("input", shown))
+    }
+
+    /// It is not there any more, and the model has been told.
+    pub(crate) fn forget(&self, at: &Inside) {
+        self.lock().remove(at.as_path());
+    }
+}

@@ -1,0 +1,50 @@
+//! What was said in past Sessions.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::error::Result;
+
+/// The most that is found, unless asked otherwise.
+const LIMIT: usize = 10;
+
+pub(super) struct Recall;
+
+#[derive(Deserialize)]
+struct Args {
+    query: String,
+    limit: Option<usize>,
+}
+
+impl Tool for Recall {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "recall",
+            description: "Search what was said in earlier sessions of this workspace. Finds messages that hold all the words.",
+            parameters: object(
+                json!({
+                    "query": { "type": "string", "description": "Words, in any order" },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": 50, "description": "Default 10" },
+                }),
+                &["query"],
+            ),
+            reads_only: true,
+            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found",
+        }
+    }
+
+    fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
+        let Args { query, limit } = parse_args(&self.spec(), args)?;
+        Ok(Prepared::reading("recall", query.clone(), move |ctx| {
+            let text = found(ctx, &query, limit.unwrap_or(LIMIT));
+            Ok(Output { exit: i32::from(text.is_empty()), ..Output::text(ctx, &text) })
+        }))
+    }
+}
+
+/// One line for each message that was found.
+pub(crate) fn found(ctx: &Context, query: &str, limit: usize) -> String {
+    let found = ctx.library.search(query, limit, &|| ctx.cancel.is_cancelled());
+    found.iter().map(|it| format!("{} {} #{} {}: {}\n", it.session, it.when, it.seq, it.who, it.text)).collect()
+}

@@ -1,0 +1,83 @@
+//! `pixir run`: a line of commands, as a model would run it, or byte for byte.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use pixir_core::event::Mode;
+use pixir_core::harness::Harness;
+use pixir_core::run::Call;
+use pixir_core::tools::{executor, run};
+use pixir_core::{Code, Error, Result};
+
+use super::tools::{finish, permit};
+use crate::output::{Output, chatter};
+
+/// The most that is taken from stdin, bytes.
+const MAX_STDIN: u64 = 256 << 20;
+
+/// What is to be run, and how.
+pub(crate) struct Job {
+    pub(crate) line: String,
+    pub(crate) stdin: Option<Vec<u8>>,
+    /// Seconds.
+    pub(crate) timeout: u64,
+    pub(crate) raw: bool,
+    pub(crate) propagate_exit: bool,
+    pub(crate) mode: Mode,
+    pub(crate) dry_run: bool,
+}
+
+pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
+    let Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run } = job;
+    let ctx = harness.tool_context("cli");
+    let planning = ctx.clone();
+    let limit = Duration::from_secs(timeout);
+    let plan = move || Call::plan(&line, stdin, limit, &planning);
+    let call = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
+    let exit = if raw && !dry_run {
+        permit(harness, &call.actions, mode)?;
+        print(call, &ctx).await?
+    } else {
+        finish(harness, "run", run::prepared(call), ctx, mode, dry_run, output).await?
+    };
+    Ok(if propagate_exit { u8::try_from(exit).unwrap_or(1) } else { 0 })
+}
+
+/// Layer 1: every byte, and nothing else.
+async fn print(call: Call, ctx: &pixir_core::tools::Context) -> Result<i32> {
+    let mut closed = false;
+    let mut write = |bytes: &[u8]| {
+        let mut out = std::io::stdout().lock();
+        // Whoever reads may have enough.
+        closed |= out.write_all(bytes).and_then(|()| out.flush()).is_err();
+    };
+    let (ended, effects) = call.perform(ctx, &mut write).await?;
+    for (name, error) in &ended.errors {
+        chatter(&error.for_model(name));
+    }
+    for text in [String::from_utf8_lossy(&ended.stderr).trim_end(), effects.notes.trim_end()] {
+        if !text.is_empty() {
+            chatter(text);
+        }
+    }
+    // A line that could not run is a failure of ours, not of a command.
+    match ended.errors.into_iter().next_back() {
+        Some((_, error)) if executor::in_run_exit(&error) == ended.exit && error.code == Code::Timeout => Err(error),
+        _ => Ok(ended.exit),
+    }
+}
+
+/// All of our stdin, for the first command of the line.
+pub(crate) fn stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_STDIN + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::new(Code::StdinError, format!("read stdin: {e}"), "put it into a file: cat <path> | …"))?;
+    if bytes.len() as u64 > MAX_STDIN {
+        let fix = "put it into a file: cat <path> | …";
+        return Err(Error::new(Code::StdinError, "stdin is larger than 256 MB", fix));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,74 @@
+//! What runs in the background.
+
+use pixir_core::event::{JobState, JobStatus};
+use ratatui::Frame;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Reply, centred, panel};
+use crate::action::Action;
+use crate::render::text::{fit, visible};
+use crate::theme::Theme;
+
+/// The layer.
+#[derive(Debug)]
+pub(crate) struct JobsView {
+    jobs: Vec<JobState>,
+    chosen: usize,
+}
+
+impl JobsView {
+    pub(crate) fn new(jobs: Vec<JobState>) -> JobsView {
+        JobsView { jobs, chosen: 0 }
+    }
+
+    pub(crate) fn refresh(&mut self, jobs: &[JobState]) {
+        self.jobs = jobs.to_vec();
+    }
+
+    pub(crate) fn select(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
+        match key.code {
+            KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => return Reply::Close,
+            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::Char('x') => {
+                let running = self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running);
+                return running.map_or(Reply::Stay, |job| Reply::Act(Action::StopJob(job.id)));
+            }
+            _ => {}
+        }
+        Reply::Stay
+    }
+
+    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+        let rows = u16::try_from(self.jobs.len().clamp(1, 16)).unwrap_or(16);
+        let inner = panel(frame, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
+        let columns = usize::from(inner.width);
+        if self.jobs.is_empty() {
+            frame.render_widget(Line::styled(fit("nothing runs in the background", columns), theme.dim()), inner);
+            return;
+        }
+        let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
+        for (y, (row, job)) in (inner.y..inner.bottom()).zip(self.jobs.iter().enumerate().skip(top)) {
+            let (status, style) = match job.status {
+                JobStatus::Running => ("running".to_owned(), theme.fg(theme.accent)),
+                JobStatus::Ended { exit_code: 0 } => ("ended".to_owned(), theme.dim()),
+                JobStatus::Ended { exit_code } => (format!("exit {exit_code}"), theme.fg(theme.warning)),
+                JobStatus::Stopped => ("stopped".to_owned(), theme.dim()),
+            };
+            let line = Line::from(vec![
+                Span::styled(format!("{:>2} ", job.id), theme.dim()),
+                Span::styled(format!("{status:<8} "), style),
+                Span::styled(fit(&visible(&job.command), columns.saturating_sub(13)), theme.fg(theme.text)),
+            ]);
+            let at = Rect { y, height: 1, ..inner };
+            frame.buffer_mut().set_style(at, if row == self.chosen { theme.selected() } else { theme.base() });
+            frame.render_widget(line, at);
+        }
+    }
+}
