@@ -67,6 +67,13 @@ impl Pixir {
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
     }
 
+    /// The same home and workspace, with a new session and a new script.
+    pub(crate) async fn anew(self, steps: Vec<Step>) -> Pixir {
+        self.screen.close().await.expect("a session was open");
+        let launch = launch(&self.folder, Script { pace_ms: 0, steps });
+        Pixir { screen: Driver::new(launch, 100, 30).expect("the theme is there"), folder: self.folder }
+    }
+
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| format!("({e})"))
     }

@@ -11,9 +11,11 @@ mod stories {
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
     mod processes; // what a command starts ends with it
+    mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest
     mod terminal; // what only a real terminal shows
+    mod tools; // what every tool and command keeps to
     mod travel; // files follow the conversation
     mod wire; // turns over HTTP, in both dialects
 }

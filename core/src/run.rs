@@ -85,6 +85,7 @@ pub(crate) fn actions(chain: &Chain, ctx: &Context) -> Result<Vec<Action>> {
         .flat_map(|it| &it.commands)
         .map(|command| {
             Ok(match kind_of(command, ctx)? {
+                Kind::Builtin(_) if commands::only_tells(&command.words[1..]) => Action::Read,
                 Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
                 Kind::Program { .. } => Action::Command(judged(command)),
                 Kind::Unknown => Action::Read,

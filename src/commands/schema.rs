@@ -49,7 +49,7 @@ fn builtin(it: &Builtin) -> Value {
         Stdin::Optional => "optional",
         Stdin::Required => "required",
     };
-    json!({ "name": it.name, "about": it.about, "stdin": stdin, "help": it.help(), "example": it.example })
+    json!({ "name": it.name, "about": it.about, "stdin": stdin, "subcommands": it.subcommands.iter().map(|(name, _)| name).collect::<Vec<_>>(), "help": it.help(), "example": it.example })
 }
 
 pub(crate) fn contract(toolset: Toolset) -> Value {

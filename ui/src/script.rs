@@ -10,6 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::app::{App, Launch};
+use crate::overlay::Overlay;
 use crate::view;
 
 /// How long nothing may happen before a script is told that it waits in vain.
@@ -75,7 +76,9 @@ impl Driver {
     pub async fn until_idle(&mut self) {
         loop {
             self.app.settle().await;
-            let waits = !self.app.state.questions.is_empty() && self.app.state.status == Status::Asking;
+            let is_form = |layer: &Overlay| matches!(layer, Overlay::Form(_));
+            let asks = !self.app.state.questions.is_empty() || self.app.state.overlays.iter().any(is_form);
+            let waits = asks && self.app.state.status == Status::Asking;
             let open = self.app.is_done()
                 || self.app.state.session.is_some()
                 || matches!(self.app.state.connection, crate::state::Connection::Failed(_));

@@ -28,7 +28,19 @@ impl Stripper {
     /// The text in these bytes; a sequence may go on in the next.
     pub fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(bytes.len());
-        for &byte in bytes {
+        let mut at = 0;
+        while at < bytes.len() {
+            // Most of most text is nothing but text.
+            if self.state == State::Text {
+                let plain = bytes[at..].iter().take_while(|b| matches!(b, 0x20..0x7f | b'\n' | 0xc3..)).count();
+                text.extend_from_slice(&bytes[at..at + plain]);
+                at += plain;
+                if at == bytes.len() {
+                    break;
+                }
+            }
+            let byte = bytes[at];
+            at += 1;
             self.state = match (self.state, byte) {
                 (State::Text | State::C2, 0x1b) => State::Escape,
                 (State::Text, 0xc2) => State::C2,

@@ -219,8 +219,7 @@ impl Read for Watched {
 impl Builtin {
     /// Does it, or prints its help.
     pub(crate) fn perform(&'static self, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-        let is_help = |word: &Word| word.text == "--help" || (word.text == "-h" && args.len() == 1);
-        if args.iter().take_while(|word| word.text != "--").any(is_help) {
+        if asks_for_help(args) {
             io.out.write_all(self.help().as_bytes())?;
             return Ok(0);
         }
@@ -289,6 +288,16 @@ impl Builtin {
         let _ = writeln!(help, "\nStdin: {stdin}.\n\nExample:\n  {}", self.example);
         help
     }
+}
+
+fn asks_for_help(args: &[Word]) -> bool {
+    let is_help = |word: &Word| word.text == "--help" || (word.text == "-h" && args.len() == 1);
+    args.iter().take_while(|word| word.text != "--").any(is_help)
+}
+
+/// With these arguments a command only says how it is called.
+pub(super) fn only_tells(args: &[Word]) -> bool {
+    args.is_empty() || asks_for_help(args)
 }
 
 /// The help of one command, or the list of all.
@@ -385,6 +394,17 @@ impl Flags {
     fn number(&self, letter: char) -> Result<Option<u64>, Error> {
         self.value(letter).map(|text| number(text, &format!("-{letter}"))).transpose()
     }
+}
+
+/// A number of bytes: `10`, `4K`, `1M`, `2G`.
+fn bytes(text: &str, what: &str) -> Result<u64, Error> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    Ok(number(digits, what)?.saturating_mul(1 << shift))
 }
 
 fn number(text: &str, what: &str) -> Result<u64, Error> {

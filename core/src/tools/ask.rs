@@ -35,14 +35,14 @@ impl Tool for AskUser {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ask_user",
-            description: "Ask the person when a decision is theirs and cannot be found out. Options are offered; own words are always possible.",
+            description: "Ask the person what only they can decide. They may always answer in own words.",
             parameters: object(
                 json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
                     "type": "object",
                     "properties": {
                         "question": { "type": "string" },
                         "options": { "type": "array", "maxItems": 9, "items": { "type": "string" } },
-                        "multiple": { "type": "boolean", "description": "Several may be chosen" },
+                        "multiple": { "type": "boolean" },
                     },
                     "required": ["question"],
                     "additionalProperties": false,

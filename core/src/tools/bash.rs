@@ -40,13 +40,13 @@ impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "bash",
-            description: "Run a command line with bash in the workspace. Each call starts afresh: cd and variables do not carry over. No terminal, no stdin; processes left behind are stopped at its end. For servers and watchers: background.",
+            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.",
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "Command line" },
-                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds until it is stopped (default 120)" },
-                    "cwd": { "type": "string", "description": "Folder to run in, relative to the workspace" },
-                    "background": { "type": "boolean", "description": "Return at once; job_output and job_kill go on with it (default false)" },
+                    "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
+                    "cwd": { "type": "string", "description": "Folder to run in" },
+                    "background": { "type": "boolean", "description": "Return at once; go on with job_output, job_kill" },
                 }),
                 &["command"],
             ),

@@ -40,13 +40,13 @@ impl Tool for Edit {
         let text = json!({ "type": "string" });
         ToolSpec {
             name: "edit",
-            description: "Replace exact text in a file: old_text with new_text, or several in edits, one after the other, all or none. Each old_text must occur exactly once, indentation included, unless replace_all. The rest of the file stays byte for byte.",
+            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.",
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File, relative to the workspace" },
-                    "old_text": { "type": "string", "description": "Text as it stands in the file, with enough lines around it to be unique" },
-                    "new_text": { "type": "string", "description": "Text to put in its place" },
-                    "replace_all": { "type": "boolean", "description": "Replace every occurrence (default false)" },
+                    "path": { "type": "string", "description": "File" },
+                    "old_text": { "type": "string", "description": "Text as it stands there, with enough around it to be unique" },
+                    "new_text": { "type": "string", "description": "Text in its place" },
+                    "replace_all": { "type": "boolean", "description": "Every occurrence" },
                     "edits": { "type": "array", "minItems": 1, "items": {
                         "type": "object",
                         "properties": { "old_text": text, "new_text": text, "replace_all": { "type": "boolean" } },

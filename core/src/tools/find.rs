@@ -28,11 +28,11 @@ impl Tool for Find {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "find",
-            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. What .gitignore names is left out.",
+            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.",
             parameters: object(
                 json!({
-                    "pattern": { "type": "string", "description": "Glob for the name, or for the path when it has a /" },
-                    "path": { "type": "string", "description": "Folder to search (default: the workspace)" },
+                    "pattern": { "type": "string" },
+                    "path": { "type": "string", "description": "Folder (default: the workspace)" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Most names (default 500)" },
                 }),
                 &["pattern"],

@@ -38,14 +38,14 @@ impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "grep",
-            description: "Search file contents with a regular expression. Answers path:line:text. What .gitignore names and binary files are left out.",
+            description: "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out.",
             parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Regular expression (Rust syntax)" },
-                    "path": { "type": "string", "description": "File or folder to search (default: the workspace)" },
+                    "path": { "type": "string", "description": "File or folder (default: the workspace)" },
                     "glob": { "type": "string", "description": "Only files whose name matches, like *.rs" },
-                    "ignore_case": { "type": "boolean", "description": "Upper and lower case are the same (default false)" },
-                    "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "Lines shown around each match (default 0)" },
+                    "ignore_case": { "type": "boolean", "description": "Default false" },
+                    "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "Lines around each match" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Most matching lines (default 200)" },
                 }),
                 &["pattern"],

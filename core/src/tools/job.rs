@@ -28,11 +28,11 @@ impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_output",
-            description: "What a background job has printed since the last time, and whether it still runs. Without job, all of them are listed.",
+            description: "What a background job has printed since the last time, and whether it runs. Without job: list all.",
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1, "description": "Its number" },
-                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for something new (default 0)" },
+                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for news" },
                 }),
                 &[],
             ),

@@ -19,10 +19,7 @@ impl Tool for Ls {
         ToolSpec {
             name: "ls",
             description: "List a folder: folders end in /, symlinks in @, files carry their size.",
-            parameters: object(
-                json!({ "path": { "type": "string", "description": "Folder, relative to the workspace (default: its root)" } }),
-                &[],
-            ),
+            parameters: object(json!({ "path": { "type": "string", "description": "Default: the workspace" } }), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; one name a line",
         }

@@ -19,7 +19,7 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan",
-            description: "Show the person your plan for work of several steps, and keep it true: give the whole list each time, at most one step in_progress.",
+            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.",
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {

@@ -40,10 +40,10 @@ impl Tool for Read {
             description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.",
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File, relative to the workspace" },
+                    "path": { "type": "string", "description": "File" },
                     "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1 (default 1)" },
                     "limit": { "type": "integer", "minimum": 1, "description": "Most lines (default 2000)" },
-                    "line_numbers": { "type": "boolean", "description": "Number the lines (default false)" },
+                    "line_numbers": { "type": "boolean", "description": "Default false" },
                 }),
                 &["path"],
             ),

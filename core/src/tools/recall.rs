@@ -21,7 +21,7 @@ impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "recall",
-            description: "Search what was said in earlier sessions of this workspace. Finds messages that hold all the words.",
+            description: "Search what was said in earlier sessions here: messages that hold all the words.",
             parameters: object(
                 json!({
                     "query": { "type": "string", "description": "Words, in any order" },

@@ -23,10 +23,10 @@ impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "write",
-            description: "Create a file or replace all of it, parent folders included. For a change inside an existing file use edit.",
+            description: "Create a file or replace all of it, parent folders included. For a change inside a file use edit.",
             parameters: object(
                 json!({
-                    "path": { "type": "string", "description": "File, relative to the workspace" },
+                    "path": { "type": "string", "description": "File" },
                     "content": { "type": "string", "description": "The whole new text" },
                 }),
                 &["path", "content"],

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, Read as _, Write as _};
 
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Builtin, Fault, Flags, Io, Stdin, number, reads};
+use super::{Builtin, Fault, Flags, Io, Stdin, bytes, number, reads};
 use crate::error::{Code, Error, Result};
 use crate::run::parse::Word;
 use crate::workspace::Inside;
@@ -68,7 +68,7 @@ pub(super) const HEAD: Builtin = Builtin {
     about: "first lines",
     usage: "[-n N|-N|N] [-c BYTES] [path…]",
     subcommands: &[],
-    details: "-n N  N lines (default 10); -n -N all but the last N\n-c N  N bytes",
+    details: "-n N  N lines (default 10); -n -N all but the last N\n-c N  N bytes; 4K, 1M and 2G too",
     example: "head -n 20 README.md",
     stdin: Stdin::Optional,
     touches: reads,
@@ -110,8 +110,8 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, V
     }
     let long = [("lines", 'n'), ("bytes", 'c'), ("quiet", 'q')];
     let mut flags = Flags::parse(it, &args, "qv", "nc", &long)?;
-    if let Some(bytes) = flags.number('c')? {
-        return Ok((Count::Bytes(bytes), flags.operands));
+    if let Some(text) = flags.value('c') {
+        return Ok((Count::Bytes(bytes(text, "-c")?), flags.operands));
     }
     if let Some(text) = flags.value('n') {
         let rest = text.starts_with(turned);
