@@ -625,14 +625,82 @@ fn odd_files_are_each_a_clear_error_or_a_page_and_never_a_wait() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
+fn skipped(why: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+#[test]
+fn searching_this_project_finds_what_ripgrep_and_fd_find() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
+    let fd = ["fdfind", "fd"].into_iter().find(|name| has(name));
+    let (true, Some(fd)) = (has("rg"), fd) else { return skipped("ripgrep and fd are not here") };
+    let shell = Shell::new(&[]);
+    let ours = |name: &str, args: Value| -> Vec<String> {
+        let args = args.to_string();
+        let ran = shell.run(["tools", "run", name, &args, "--workspace", root, "--json"]);
+        // A long answer is cut for a model; outside of a session nothing is saved, so it is asked for in parts.
+        let result = ran.document()["result"].clone();
+        assert!(result["truncated"].is_null(), "{name} {args}");
+        let text = result["output"].as_str().expect("text").to_owned();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.pop();
+        lines
+    };
+    let theirs = |program: &str, args: &[&str]| -> Vec<String> {
+        let out = Command::new(program).args(args).current_dir(root).output().expect("it runs");
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let mut lines: Vec<String> = text.lines().map(|line| line.trim_start_matches("./").to_owned()).collect();
+        lines.sort();
+        lines
+    };
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
+    for (pattern, glob, fold) in [
+        ("fn main", "*.rs", false),
+        ("overlay::", "*.rs", false),
+        (r"^\s*pub fn \w+\(self", "*.rs", false),
+        ("subreaper", "*", true),
+        ("PIXIR_[A-Z]+", "*.rs", false),
+        ("— ", "*.toml", false),
+        ("zzz{9}", "*.snap", false),
+    ] {
+        let mut args = vec!["-n", "--no-heading", "--hidden", "--no-require-git", "--color=never", "-g", "!.git"];
+        // With a glob of its own, ripgrep also looks at what is ignored.
+        args.extend(["-g", glob].iter().filter(|_| glob != "*"));
+        args.extend(["-i"].iter().filter(|_| fold));
+        args.extend(["-e", pattern, "."]);
+        let wanted: Vec<String> = theirs("rg", &args);
+        let found = ours("grep", json!({"pattern": pattern, "glob": glob, "ignore_case": fold, "limit": 100_000}));
+        // A long line is shown in part.
+        let shortened = wanted.iter().map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (path, number, text) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
+            let shown: String = text.chars().take(400).collect();
+            let mark = if shown.len() < text.len() { "…" } else { "" };
+            format!("{}:{}:{shown}{mark}", path.unwrap_or_default(), number.unwrap_or_default())
+        });
+        assert_eq!(sorted(found), sorted(shortened.collect()), "{pattern}");
+    }
+    for pattern in ["*.rs", "*.snap", "Cargo.*", "*"] {
+        let wanted = theirs(
+            fd,
+            &["--hidden", "--type", "f", "--type", "l", "--exclude", ".git", "--color=never", "--glob", pattern],
+        );
+        let found = ours("find", json!({"pattern": pattern, "limit": 100_000}));
+        assert_eq!(sorted(found), wanted, "{pattern}");
+    }
+}
+
 #[test]
 fn whatever_kills_a_write_leaves_the_old_file_or_the_new_one() {
     let can =
         Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
     if !can.is_ok_and(|it| it.status.success()) {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "SKIPPED: strace cannot inject faults here (QT3, a write that is killed)");
-        return;
+        return skipped("strace cannot inject faults here (QT3, a write that is killed)");
     }
     let (old, new) = ("old line\n".repeat(3_000), "new line\n".repeat(5_000));
     let mut outcomes = BTreeMap::new();

@@ -270,12 +270,69 @@ mod tests {
         assert!(blanks.message.contains("lines 2 and on differ from it only in blanks"), "{}", blanks.message);
     }
 
+    /// The long tier is `PIXIR_EDITS=100000 cargo test -p pixir-core edit`.
+    fn edits() -> u32 {
+        std::env::var("PIXIR_EDITS").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000)
+    }
+
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: edits(), failure_persistence: None, max_global_rejects: u32::MAX, ..Default::default() })]
+
         #[test]
-        fn bytes_outside_the_replaced_text_never_change(before in "[ab\r\n]{0,12}", old in "[xyz]{1,4}", after in "[ab\r\n]{0,12}", new in "[c-f]{0,4}") {
-            let text = format!("{before}{old}{after}");
-            let edited = replace(&text, &old, &new, false).expect("exactly one place");
-            proptest::prop_assert_eq!(edited, format!("{before}{new}{after}"));
+        fn bytes_outside_of_what_is_replaced_never_change(
+            bom in proptest::bool::ANY,
+            lines in proptest::collection::vec(("[ab\u{e9}\u{6f22} \t]{0,4}", 0..4_usize), 1..9),
+            from in 0.0..1.0_f64, len in 0.0..0.7_f64, new in "[ab\u{e9}x\n]{0,6}", all in proptest::bool::ANY,
+        ) {
+            let ends = ["\n", "\r\n", "\r", ""];
+            let start = if bom { "\u{feff}" } else { "" };
+            let text: String = std::iter::once(start.to_owned()).chain(lines.iter().map(|(line, end)| format!("{line}{}", ends[*end]))).collect();
+            // What a model sees, and where each character of it is, worked out another way.
+            let mut seen: Vec<(char, usize)> = text.char_indices().map(|(at, c)| (c, at)).collect();
+            let returns: Vec<usize> = (0..seen.len().saturating_sub(1)).filter(|i| seen[*i].0 == '\r' && seen[i + 1].0 == '\n').collect();
+            for i in returns.into_iter().rev() {
+                let at = seen.remove(i).1;
+                seen[i].1 = at;
+            }
+            let first = (from * seen.len() as f64) as usize;
+            let last = (first + 1 + (len * seen.len() as f64) as usize).min(seen.len());
+            let old: String = seen[first..last].iter().map(|(c, _)| c).collect();
+            // A lone return is only found as it is written.
+            proptest::prop_assume!(!old.is_empty() && !old.contains('\r') && old != new);
+            let starts: Vec<usize> = (0..seen.len()).filter(|i| {
+                seen[*i..].iter().map(|(c, _)| *c).take(old.chars().count()).eq(old.chars())
+            }).collect();
+            match replace(&text, &old, &new, all) {
+                Err(error) => {
+                    proptest::prop_assert!(!all && starts.len() > 1, "{error}");
+                    proptest::prop_assert_eq!(error.code, Code::NotUnique);
+                }
+                Ok(edited) => {
+                    proptest::prop_assert!(all || starts.len() == 1);
+                    let (mut expected, mut kept, mut next) = (Vec::new(), 0, 0);
+                    for i in starts {
+                        // From the left, and none over another.
+                        if i < next { continue; }
+                        next = i + old.chars().count();
+                        let end = seen.get(next).map_or(text.len(), |(_, at)| *at);
+                        expected.push(&text[kept..seen[i].1]);
+                        kept = end;
+                    }
+                    expected.push(&text[kept..]);
+                    // Between what is kept stands the new text, whatever its lines end in.
+                    let mut rest = edited.as_str();
+                    for (i, piece) in expected.iter().enumerate() {
+                        if i > 0 {
+                            let put = [new.clone(), new.replace('\n', "\r\n")].into_iter().find(|put| rest.starts_with(put.as_str()) && rest[put.len()..].starts_with(*piece));
+                            proptest::prop_assert!(put.is_some(), "{text:?} {old:?} {new:?} {edited:?}");
+                            rest = &rest[put.map_or(0, |put| put.len())..];
+                        }
+                        proptest::prop_assert!(rest.starts_with(*piece), "{text:?} {old:?} {new:?} {edited:?}");
+                        rest = &rest[piece.len()..];
+                    }
+                    proptest::prop_assert_eq!(rest, "");
+                }
+            }
         }
     }
 }

@@ -347,7 +347,14 @@ fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
 fn target(cell: &ToolCell) -> String {
     let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
     match cell.call().name.as_str() {
-        "bash" => text("command").unwrap_or_default(),
+        "bash" | "run" => text("command").unwrap_or_default(),
+        "recall" => text("query").unwrap_or_default(),
+        "skill_view" => text("name").unwrap_or_default(),
+        "job_output" | "job_kill" => cell.call().args["job"].as_u64().map_or("all".into(), |job| job.to_string()),
+        "ask_user" => {
+            let questions = cell.call().args["questions"].as_array().into_iter().flatten();
+            questions.filter_map(|it| it["question"].as_str()).collect::<Vec<_>>().join(" · ").replace('\n', " ⏎ ")
+        }
         "grep" | "find" => {
             let place = text("path").map_or(String::new(), |path| format!(" in {path}"));
             format!("{}{place}", text("pattern").unwrap_or_default())
