@@ -45,7 +45,11 @@ fn main() {
 fn chains(shell: &Shell) {
     let text: String = (0..1_000_000).map(|n| format!("{n} {}\n", if n % 7 == 0 { "ERROR" } else { "fine" })).collect();
     shell.write("big.txt", &text);
-    for line in ["cat big.txt | grep ERROR | wc -l", "sort -rn big.txt | head -n 3", "cat big.txt | cut -d ' ' -f 2 | uniq | wc -l"] {
+    for line in [
+        "cat big.txt | grep ERROR | wc -l",
+        "sort -rn big.txt | head -n 3",
+        "cat big.txt | cut -d ' ' -f 2 | uniq | wc -l",
+    ] {
         let ours = median(|| {
             let ran = shell.run(["run", line, "--raw"]);
             assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -94,7 +98,9 @@ fn compare(
     theirs: &[&str],
 ) {
     let (shown, more) = search(shell, tree, tool, args);
-    let ours = median(|| drop(search(shell, tree, tool, args)));
+    let ours = median(|| {
+        search(shell, tree, tool, args);
+    });
     if !exists(program) {
         println!("| {what} | {ours:.1} | SKIPPED: {program} is not here | | {} |", shown as u64 + more);
         return;
@@ -104,7 +110,11 @@ fn compare(
         let out = Command::new(program).args(theirs).current_dir(tree).stdin(Stdio::null()).output().expect("it runs");
         found = memchr_lines(&out.stdout);
     });
-    println!("| {what} | {ours:.1} | {other:.1} ({program}) | {:.2} | {} / {found} |", ours / other, shown as u64 + more);
+    println!(
+        "| {what} | {ours:.1} | {other:.1} ({program}) | {:.2} | {} / {found} |",
+        ours / other,
+        shown as u64 + more
+    );
 }
 
 fn memchr_lines(bytes: &[u8]) -> usize {

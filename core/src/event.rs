@@ -219,7 +219,7 @@ pub struct Approval {
     /// The tool.
     pub tool: String,
     /// What would be done; exactly this is what runs.
-    pub plan: Plan,
+    pub plan: Box<Plan>,
     /// Why it is asked.
     pub reason: String,
     /// What "always" would allow; absent where always is not to be had.

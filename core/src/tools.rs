@@ -299,7 +299,9 @@ impl Registry {
         let all = self.names(toolset).collect::<Vec<_>>().join(", ");
         let shown: String = name.escape_debug().take(80).collect();
         let fix = match nearest(name, self.names(toolset)) {
-            _ if toolset == Toolset::Run => format!("run with the command `{shown} …`, or `help`"),
+            _ if toolset == Toolset::Run => {
+                format!("run with the command `{}`; `help` lists all", run::command_for(name))
+            }
             Some(near) => format!("{near}. Available: {all}"),
             None => format!("one of: {all}"),
         };
@@ -321,7 +323,8 @@ impl Registry {
 ///
 /// # Errors
 /// `INVALID_ARGS` for what the schema cannot say.
-fn parse_args<T: DeserializeOwned>(spec: &ToolSpec, args: Value) -> Result<T> {
+fn parse_args<T: DeserializeOwned>(spec: &ToolSpec, mut args: Value) -> Result<T> {
+    schema::drop_nulls(&mut args);
     serde_json::from_value(args.clone())
         .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), schema::usage(spec)).with("input", args))
 }

@@ -351,7 +351,7 @@ impl Turn {
         let approval = Approval {
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            plan: plan.clone(),
+            plan: Box::new(plan.clone()),
             reason: reasons.join("; "),
             rule: rule.clone(),
         };

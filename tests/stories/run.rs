@@ -237,10 +237,10 @@ fn a_dry_run_reads_for_real_and_only_says_what_it_would_change() {
     };
     let it = plan("cat a.txt | grep ERROR | write b.txt");
     assert_eq!((&it["bytes"], &it["paths"]), (&json!(10), &json!(["b.txt"])));
-    assert!(it["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
+    assert!(it["steps"][0]["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
     let it = plan("make all | write log.txt && rm -rf build");
-    let told = it["diff"].as_str().expect("words");
-    for said in ["run: rm -rf build", "log.txt (what a program before it prints)", "as if the program succeeded"] {
+    let told = it.to_string();
+    for said in ["rm -rf build", "log.txt (what a program before it prints)", "as if the program succeeded"] {
         assert!(told.contains(said), "{told}");
     }
     let it = plan("test -f nothing && write b.txt x || write c.txt y");
@@ -397,4 +397,112 @@ fn bytes_that_are_no_text_are_named_and_can_be_had() {
     assert_eq!(read(&shell, "cat photo.png | wc -c").0, "186368\n");
     assert!(read(&shell, "cat cjk.txt").0.starts_with("漢字"));
     assert_eq!(read(&shell, "sh -c 'printf \"\\033[31mred\\033[0m\\n\"'").0, "red\n");
+}
+
+/// Words, files, flags and operators, thrown together.
+fn any_line() -> impl Strategy<Value = String> {
+    let command = prop::sample::select(pixir_core::run::BUILTINS.iter().map(|it| it.name).collect::<Vec<_>>());
+    let joint = prop::sample::select(vec!["|", "|", "|", "&&", "||", ";", "\n", "2>&1 |", "2>/dev/null |"]);
+    let word = prop::sample::select(vec![
+        "a.txt",
+        "b.txt",
+        "src",
+        ".",
+        "..",
+        "../..",
+        "/etc/passwd",
+        "missing",
+        "-n",
+        "-c",
+        "-1",
+        "-v",
+        "-r",
+        "-l",
+        "-k",
+        "2",
+        "99999999999999999999",
+        "-",
+        "--",
+        "--help",
+        "*",
+        "*.txt",
+        "'[a'",
+        "'q q'",
+        "\"\"",
+        "x",
+        "-name",
+        "-type",
+        "f",
+        "-f",
+        "-e",
+        "list",
+        "show",
+        "search",
+        "recent",
+        "store",
+        "forget",
+        "output",
+        "kill",
+        "start",
+        "one",
+        "nosuch",
+        "é漢",
+        "--all",
+        "-a",
+        "-b",
+    ]);
+    let hostile =
+        prop::sample::select(vec!["\\", "'", "\"", "$x", "`", "<", ">", "&", "(", "{", "~", "#", "=", "[", "\0"]);
+    let piece = prop_oneof![6 => command.prop_map(str::to_owned), 5 => joint.prop_map(str::to_owned), 14 => word.prop_map(str::to_owned), 1 => hostile.prop_map(str::to_owned)];
+    prop::collection::vec(piece, 1..14).prop_map(|pieces| pieces.join(" "))
+}
+
+/// The long tier is `PIXIR_LINES=20000 cargo test --test pixir -- no_line`.
+fn lines() -> u32 {
+    std::env::var("PIXIR_LINES").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
+}
+
+#[test]
+fn no_line_breaks_hangs_or_leaves_the_workspace() {
+    use pixir_core::config::Surroundings;
+    use pixir_core::harness::{Beginning, Harness};
+    use pixir_core::provider::choose::Providers;
+    use pixir_core::provider::demo::Unconnected;
+    use pixir_core::run::Call;
+    use pixir_core::session::Options;
+    use proptest::test_runner::{Config, TestRunner};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    let shell = Shell::new(&[("a.txt", "one\ntwo\n"), ("b.txt", ""), ("src/c.txt", "three\n")]);
+    let environment = vec![("PATH".to_owned(), "/nowhere".to_owned())];
+    let around = Surroundings { home: shell.home(), user_folder: None, environment };
+    let providers = Arc::new(Providers::only("demo", "none", Arc::new(Unconnected)));
+    let (options, beginning) = (Options::default(), Beginning::default());
+    let harness = Harness::new(&shell.workspace(), &around, providers, options, beginning).expect("a workspace");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let aside = shell.aside("beside.txt", "not yours\n");
+    let mut runner = TestRunner::new(Config { cases: lines(), failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&any_line(), |line| {
+        let ctx = harness.tool_context("fuzz");
+        let planning = (line, ctx.clone());
+        let plan = move || Call::plan(&planning.0, None, Duration::from_secs(20), &planning.1);
+        let work = async move {
+            let Ok(call) = tokio::task::spawn_blocking(plan).await.expect("planning does not panic") else {
+                return None;
+            };
+            Some(call.perform(&ctx, &mut |_| {}).await.expect("a line has an end"))
+        };
+        let work = async { tokio::time::timeout(Duration::from_secs(60), work).await };
+        let ended = runtime.block_on(work).expect("no line hangs");
+        if let Some((ended, _)) = ended {
+            let broke = ended.errors.iter().find(|(_, error)| error.message == "the command broke");
+            prop_assert!(broke.is_none(), "{broke:?}");
+            prop_assert!((0..=127).contains(&ended.exit), "{}", ended.exit);
+        }
+        Ok(())
+    });
+    outcome.expect("every line keeps to it");
+    assert_eq!(std::fs::read_to_string(aside).expect("it is there"), "not yours\n");
 }

@@ -287,6 +287,15 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
     if let Some(text) = &plan.diff {
         lines.extend(diff::lines(text, columns, theme));
     }
+    for step in &plan.steps {
+        let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
+        let target = [Span::styled(visible(&step.target), theme.fg(theme.text))];
+        lines.extend(wrap(&target, columns, &first, &[Span::raw("  ")]));
+        lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
+    }
+    for note in &plan.notes {
+        lines.extend(wrap(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
+    }
     lines
 }
 
@@ -323,6 +332,7 @@ fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<
 fn asks(tool: &str) -> String {
     match tool {
         "bash" => "Allow this command?".to_owned(),
+        "run" => "Allow this line?".to_owned(),
         "edit" => "Allow this edit?".to_owned(),
         "write" => "Allow this file to be written?".to_owned(),
         other => format!("Allow {}?", visible(other)),

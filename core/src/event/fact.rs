@@ -455,6 +455,12 @@ pub struct Plan {
     /// Bytes that it would write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Of a chain: what each of its commands would do that does more than read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Plan>,
+    /// What is not certain about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Something worth knowing in later Sessions, or that it is not true any more.

@@ -197,6 +197,9 @@ impl Scripted {
         step.text = fill(&step.text);
         step.reasoning = fill(&step.reasoning);
         for call in &mut step.calls {
+            if call.args.is_null() {
+                call.args = Value::Object(Map::new());
+            }
             fill_value(&mut call.args, &fill);
         }
         state.next += 1;
@@ -213,8 +216,7 @@ fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {
         Value::String(text) => *text = fill(text),
         Value::Array(items) => items.iter_mut().for_each(|item| fill_value(item, fill)),
         Value::Object(fields) => fields.values_mut().for_each(|field| fill_value(field, fill)),
-        Value::Null => *value = Value::Object(Map::new()),
-        Value::Bool(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

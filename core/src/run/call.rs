@@ -83,24 +83,19 @@ impl Call {
     }
 }
 
-/// The plan of a chain: every change with its diff, every program that would run, and what is not known.
+/// The plan of a chain: what each command would do, and what is not certain.
 fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
-    let mut text = String::new();
     for it in &planned.plans {
-        plan.paths.extend(it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect::<Vec<_>>());
-        match &it.diff {
-            Some(diff) => text.push_str(diff),
-            None => text.push_str(&format!("{}: {}\n", it.would, it.target)),
-        }
+        let new: Vec<String> = it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect();
+        plan.paths.extend(new);
     }
-    for (name, error) in &ended.errors {
-        text.push_str(&format!("as it is now, {name} would fail: {}\n", error.message));
-    }
+    let fails = ended.errors.iter().map(|(name, error)| format!("as it is now, {name} would fail: {}", error.message));
+    plan.notes.extend(fails);
     if ended.assumed {
-        text.push_str("what comes after a program is planned as if the program succeeded\n");
+        plan.notes.push("what comes after a program is planned as if the program succeeded".into());
     }
     let sizes: Vec<u64> = planned.plans.iter().filter_map(|it| it.bytes).collect();
     plan.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());
-    plan.diff = Some(text).filter(|text| !text.is_empty());
+    plan.steps.clone_from(&planned.plans);
     plan
 }

@@ -105,16 +105,25 @@ pub fn failed(call_id: &str, tool: &str, error: &Error, took: Duration) -> ToolR
 
 /// A call that was only planned.
 pub fn planned(call_id: &str, plan: Plan) -> ToolResult {
-    let diff = plan.diff.as_deref().unwrap_or_default();
-    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", present::human_size(bytes)));
+    let mut text = "[dry run] would ".to_owned();
+    tell_plan(&mut text, &plan, "");
+    text.push_str(&footer(0, Duration::ZERO));
     ToolResult {
         call_id: call_id.to_owned(),
         ok: true,
-        output: format!("[dry run] would {} {}{size}\n{diff}{}", plan.would, plan.target, footer(0, Duration::ZERO)),
+        output: text,
         exit_code: Some(0),
         plan: Some(Box::new(plan)),
         ..ToolResult::default()
     }
+}
+
+fn tell_plan(text: &mut String, plan: &Plan, mark: &str) {
+    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", present::human_size(bytes)));
+    text.push_str(&format!("{mark}{} {}{size}\n", plan.would, plan.target));
+    text.push_str(plan.diff.as_deref().unwrap_or_default());
+    plan.steps.iter().for_each(|step| tell_plan(text, step, "• "));
+    plan.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
 }
 
 /// Shell-like codes for the footer: 124 timeout, 126 not allowed, 127 unknown, 2 usage, else 1.

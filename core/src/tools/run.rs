@@ -80,6 +80,26 @@ pub(super) fn only_reads(args: &str, ctx: &Context) -> bool {
     actions.is_ok_and(|all| all.iter().all(|action| *action == Action::Read))
 }
 
+/// What a typed tool is called here.
+pub(super) fn command_for(tool: &str) -> &'static str {
+    match tool {
+        "ask_user" => "ask",
+        "edit" => "edit",
+        "find" => "find",
+        "grep" => "grep",
+        "job_kill" => "job kill",
+        "job_output" => "job output",
+        "ls" => "ls",
+        "read" => "cat",
+        "recall" => "memory search",
+        "skill_view" => "skill show",
+        "skills_list" => "skill list",
+        "update_plan" => "plan",
+        "write" => "write",
+        _ => "<program> <argument>…",
+    }
+}
+
 /// Level 0 of help: what there is, a line each.
 fn description() -> &'static str {
     static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {

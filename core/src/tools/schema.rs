@@ -18,6 +18,18 @@ pub(super) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
     Err(Error::new(Code::InvalidArgs, faults.join(", "), usage(spec)).with("input", args.clone()))
 }
 
+/// What is null is left out.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// How it is called, in one line: `read {path, offset?, limit?}`.
 pub(super) fn usage(spec: &ToolSpec) -> String {
     let names = names(&spec.parameters);
@@ -91,6 +103,10 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         faults.extend(missing.map(|key| format!("`{}` is missing", place(key))));
         for (key, inner) in given {
             let known = &schema["properties"][key.as_str()];
+            // Some models send null for what they leave out.
+            if known.is_object() && inner.is_null() && !required(schema).contains(&key.as_str()) {
+                continue;
+            }
             if known.is_object() {
                 look(known, inner, &place(key), faults);
                 continue;
@@ -148,7 +164,10 @@ mod tests {
             "`items[0].step` is missing, `items[0].status` must be one of pending, completed (did you mean completed?)"
         );
         assert_eq!(fault(json!({"path": "a", "items": []})), "`items` must hold at least 1");
-        assert_eq!(check(&spec, &json!({"path": "a", "limit": 9})).map_err(|e| e.message), Ok(()));
+        for fine in [json!({"path": "a", "limit": 9}), json!({"path": "a", "limit": null})] {
+            assert_eq!(check(&spec, &fine).map_err(|e| e.message), Ok(()));
+        }
+        assert_eq!(fault(json!({"path": null})), "`path` must be a string, not null");
         assert_eq!(usage(&spec), "t {items?, limit?, path}");
     }
 }

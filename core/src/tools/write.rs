@@ -74,6 +74,7 @@ impl Replacement {
             paths: vec![shown],
             diff: Some(diff),
             bytes: Some(after.len() as u64),
+            ..Plan::default()
         };
         Ok(Replacement { at, before, after, plan })
     }
