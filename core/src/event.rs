@@ -260,6 +260,14 @@ pub struct JobState {
     pub status: JobStatus,
     /// Where its output is, as tools name it.
     pub output_path: String,
+    /// Bytes that it printed beyond the 64 MB that are saved.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// How a job stands.

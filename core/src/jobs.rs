@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ struct Job {
     status: Mutex<JobStatus>,
     /// Bytes that were already given out.
     given: Mutex<u64>,
+    /// Bytes that it printed beyond what is saved.
+    lost: AtomicU64,
     changed: Notify,
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
@@ -77,6 +80,7 @@ impl Jobs {
             path,
             status: Mutex::new(JobStatus::Running),
             given: Mutex::new(0),
+            lost: AtomicU64::new(0),
             changed: Notify::new(),
             attendant: Mutex::new(None),
         });
@@ -145,17 +149,20 @@ impl Jobs {
     /// `NOT_FOUND`.
     pub(crate) async fn stop(&self, id: u32) -> Result<JobState> {
         let job = self.find(id)?;
-        job.stop().await;
-        let _ = self.news.send(());
-        Ok(job.state(id))
+        let news = self.news.clone();
+        // Whoever waits for it may stop waiting; it is stopped all the same.
+        let stopping = tokio::spawn(async move {
+            job.stop().await;
+            let _ = news.send(());
+            job.state(id)
+        });
+        stopping.await.map_err(|e| Error::new(Code::CommandFailed, format!("stop job {id}: {e}"), "try it again"))
     }
 
     /// Stops all of them.
     pub(crate) async fn stop_all(&self) {
         let all: Vec<Arc<Job>> = lock(&self.all).values().cloned().collect();
-        for job in all {
-            job.stop().await;
-        }
+        futures_util::future::join_all(all.iter().map(|job| job.stop())).await;
     }
 }
 
@@ -172,7 +179,13 @@ impl Drop for Jobs {
 
 impl Job {
     fn state(&self, id: u32) -> JobState {
-        JobState { id, command: self.command.clone(), status: *lock(&self.status), output_path: shown_path(&self.path) }
+        JobState {
+            id,
+            command: self.command.clone(),
+            status: *lock(&self.status),
+            output_path: shown_path(&self.path),
+            lost: self.lost.load(Ordering::Relaxed),
+        }
     }
 
     async fn stop(&self) {
@@ -197,6 +210,14 @@ impl Job {
             file.seek(SeekFrom::Start(*given))?;
             let mut output = Vec::new();
             file.take(PAGE).read_to_end(&mut output)?;
+            // What is still to come of a character comes with the next.
+            let goes_on = state.status == JobStatus::Running || *given + (output.len() as u64) < len;
+            if let Err(e) = std::str::from_utf8(&output)
+                && e.error_len().is_none()
+                && goes_on
+            {
+                output.truncate(e.valid_up_to());
+            }
             Ok((output, len))
         };
         let (output, len) = read().map_err(|e| {
@@ -217,6 +238,7 @@ async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, n
     let exit = process::drain(&mut child, &group, None, |_, bytes| {
         let room = usize::try_from(MAX_SPILL.saturating_sub(written)).unwrap_or(usize::MAX).min(bytes.len());
         written += bytes.len() as u64;
+        job.lost.fetch_add((bytes.len() - room) as u64, Ordering::Relaxed);
         if let Err(e) = file.write_all(&bytes[..room]) {
             tracing::warn!("the output of a job was not saved: {e}");
         }

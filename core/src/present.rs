@@ -14,7 +14,7 @@ use crate::event::Truncated;
 mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
 
-pub(crate) use guard::{Guard, media_type};
+pub(crate) use guard::{Guard, is_whole_image, media_type};
 pub use strip::Stripper;
 
 /// Where saved outputs are, as tools name them; nothing may write there.
@@ -80,6 +80,10 @@ pub struct Capture {
     budget: Budget,
     overflow: Option<Overflow>,
     source: Option<Source>,
+    /// It is the text of files, not what a program did to a terminal.
+    is_of_files: bool,
+    /// Its end is not where it would have ended.
+    was_cut: bool,
     stripper: Stripper,
     /// The first bytes, stripped: the budget, and a little more, so that the place of the cut can be looked at.
     head: Vec<u8>,
@@ -125,6 +129,8 @@ impl Capture {
             budget,
             overflow,
             source: None,
+            is_of_files: false,
+            was_cut: false,
             stripper: Stripper::default(),
             head: Vec::new(),
             tail: Vec::new(),
@@ -140,7 +146,32 @@ impl Capture {
 
     /// The stream is this file, as it is.
     pub fn is_of(&mut self, source: Option<Source>) {
+        self.is_of_files |= source.is_some();
         self.source = source;
+    }
+
+    /// It is the text of files: what it holds stays, also where a terminal would have drawn over it.
+    pub fn is_of_files(&mut self) {
+        self.is_of_files = true;
+    }
+
+    /// Whatever printed it was stopped.
+    pub fn was_cut(&mut self) {
+        self.was_cut = true;
+    }
+
+    /// What a person would have seen: a progress bar that drew over itself, in its last state.
+    fn settled(&self, text: &str) -> String {
+        if self.is_of_files { text.replace("\r\n", "\n") } else { collapse_returns(text) }
+    }
+
+    /// What was taken out of a file's text is not passed over.
+    fn told_of_controls(&self, text: &mut String) {
+        let left_out = self.raw.saturating_sub(self.shown);
+        if self.is_of_files && left_out > 0 {
+            end_line(text);
+            text.push_str(&format!("…[{left_out} bytes of terminal control are not shown]\n"));
+        }
     }
 
     /// Takes in what came, and returns it stripped, for a live view.
@@ -206,11 +237,14 @@ impl Capture {
 
     /// What the model reads of it. On failure the end is kept as well as the start.
     pub fn finish(mut self, ok: bool) -> Presented {
-        if self.guard.is_binary(self.raw) {
+        let is_binary =
+            if self.was_cut { self.guard.is_binary_so_far(self.raw) } else { self.guard.is_binary(self.raw) };
+        if is_binary {
             return self.finish_binary();
         }
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
-            let text = collapse_returns(&String::from_utf8_lossy(&self.head));
+            let mut text = self.settled(&String::from_utf8_lossy(&self.head));
+            self.told_of_controls(&mut text);
             return Presented { text, bytes: self.raw, ..Presented::default() };
         }
         self.save();
@@ -270,7 +304,7 @@ impl Capture {
             bytes_total: self.raw,
         };
 
-        let mut text = collapse_returns(&head);
+        let mut text = self.settled(&head);
         end_line(&mut text);
         text.push_str(&match truncated.lines_omitted {
             // Part of one line is missing.
@@ -281,9 +315,10 @@ impl Capture {
             lines => format!("…[truncated {lines} of {lines_total} lines]\n"),
         });
         if !tail.is_empty() {
-            text.push_str(&collapse_returns(&tail));
+            text.push_str(&self.settled(&tail));
             end_line(&mut text);
         }
+        self.told_of_controls(&mut text);
         if self.overflow.is_some() {
             text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
         }
@@ -333,6 +368,10 @@ fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
     // A fork has the outputs of the Session that it came from; they are shared, and never written again.
     for more in 2.. {
         let path = overflow.folder.join(format!("{name}.txt"));
+        if path.with_extension("bin").exists() {
+            name = format!("{}-{more}", overflow.name);
+            continue;
+        }
         match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => name = format!("{}-{more}", overflow.name),
             Ok(file) => return Ok((file, path)),
@@ -345,6 +384,23 @@ fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
 /// A saved output as tools name it.
 pub(crate) fn shown_path(path: &Path) -> String {
     format!("{OUTPUTS}/{}", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// A name as it is, but for what would break its line or steer a terminal.
+pub(crate) fn on_one_line(name: &str) -> String {
+    let shown = name.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
+    shown.collect()
+}
+
+/// Saved outputs that a text names.
+pub(crate) fn outputs_named(text: &[u8]) -> impl Iterator<Item = &str> {
+    const MARK: &[u8] = b"/out/";
+    memchr::memmem::find_iter(text, MARK).filter_map(|at| {
+        let rest = &text[at + MARK.len()..];
+        let len = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')).count();
+        let name = std::str::from_utf8(&rest[..len]).ok()?.trim_end_matches('.');
+        Some(name).filter(|name| !name.is_empty())
+    })
 }
 
 fn end_line(text: &mut String) {

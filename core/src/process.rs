@@ -126,9 +126,12 @@ impl Group {
             .filter(|pid| test_kill_process(*pid).is_ok())
             .filter(|pid| match tag_of(*pid) {
                 Some(tag) => tag == self.tag,
-                // Its environment does not say; the session that it is in may.
-                None => getsid(Some(*pid))
-                    .is_ok_and(|led| Some(led) == self.leader || !leaders.contains(&led.as_raw_nonzero().get())),
+                // Its environment does not say. The session that it is in may; else it is ours when there is nobody else.
+                None => {
+                    let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
+                    getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
+                        || leaders.iter().all(|leader| Some(*leader) == own)
+                }
             })
             .collect()
     }

@@ -119,6 +119,8 @@ pub struct Effects {
     pub(crate) plans: Vec<Plan>,
     /// What was planned for each command that changes a file: the hash of its bytes after, where it was known.
     pub(crate) planned: HashMap<usize, Option<blake3::Hash>>,
+    /// All that would be done is planned; what is not, is not done.
+    pub(crate) is_certain: bool,
     /// Files that this chain has changed already.
     pub(crate) touched: HashSet<String>,
     /// What has to be said about its changes.

@@ -428,6 +428,8 @@ impl Session {
             (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
             (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
+            // Whoever asked has ended.
+            (Fact::ToolResult(it), Some(work)) => drop(work.questioning.take_if(|(id, _)| *id == it.call_id)),
             _ => {}
         }
         match self.record(turn, fact) {

@@ -226,6 +226,14 @@ impl Output {
         }
     }
 
+    /// The text of files.
+    fn of_files(ctx: &Context, text: &str) -> Output {
+        let mut output = Output::new(ctx, Budget::TYPED);
+        output.stdout.is_of_files();
+        output.stdout.push(text.as_bytes());
+        output
+    }
+
     /// Plain text, bounded like any other output.
     fn text(ctx: &Context, text: &str) -> Output {
         let mut output = Output::new(ctx, Budget::TYPED);
@@ -324,7 +332,7 @@ impl Registry {
 /// # Errors
 /// `INVALID_ARGS` for what the schema cannot say.
 fn parse_args<T: DeserializeOwned>(spec: &ToolSpec, mut args: Value) -> Result<T> {
-    schema::drop_nulls(&mut args);
+    schema::tidy(&mut args);
     serde_json::from_value(args.clone())
         .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), schema::usage(spec)).with("input", args))
 }

@@ -147,11 +147,33 @@ impl Workspace {
     }
 
     fn dir_of(&self, at: &Inside) -> Result<Dir> {
-        let opened = match &self.overflow {
+        self.opened(at).map_err(|e| self.io("open", at, &e))
+    }
+
+    fn opened(&self, at: &Inside) -> io::Result<Dir> {
+        match &self.overflow {
             Some(folder) if at.overflow => Dir::open_ambient_dir(folder, ambient_authority()),
             Some(_) | None => self.dir.try_clone(),
-        };
-        opened.map_err(|e| self.io("open", at, &e))
+        }
+    }
+
+    /// What a walk below a place of the workspace has come upon.
+    pub(crate) fn below(&self, at: &Inside, found: &Path) -> Inside {
+        let rest = found.strip_prefix(self.path_of(at)).unwrap_or(found);
+        Inside { path: at.path.join(rest), overflow: at.overflow }
+    }
+
+    /// Where it really is, whatever links lead there: two names of one file are one.
+    pub(crate) fn real(&self, at: &Inside) -> PathBuf {
+        let real = if at.overflow { None } else { self.dir.canonicalize(at.as_path()).ok() };
+        real.unwrap_or_else(|| PathBuf::from(at.display()))
+    }
+
+    /// A link with an absolute target leads out by its text, and may still end inside.
+    fn behind_absolute_links(&self, at: &Inside) -> Option<Inside> {
+        let real = self.path_of(at).canonicalize().ok()?;
+        let path = real.strip_prefix(&self.root).ok()?.to_owned();
+        Some(Inside { path, overflow: false }).filter(|real| !at.overflow && real.path != at.path)
     }
 
     /// The absolute path, for walking and for running in; opening it this way is not confined.
@@ -202,7 +224,13 @@ impl Workspace {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
         // A folder or a FIFO is refused before it is opened; the open handle is judged again, for it may have been swapped.
-        let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        let before = match dir.metadata(at.as_path()) {
+            Err(e) if leads_out(&e) => {
+                let Some(real) = self.behind_absolute_links(at) else { return Err(self.io("read", at, &e)) };
+                return self.open_file(&real);
+            }
+            other => other.map_err(|e| self.io("read", at, &e))?,
+        };
         if !before.is_file() {
             return Err(not_regular(at, before.is_dir()));
         }
@@ -247,8 +275,15 @@ impl Workspace {
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = folder.open_with(&temporary, &options)?;
             file.write_all(bytes)?;
+            // Whose it is stays as it is, as far as we may, and special bits too.
+            let old = folder.symlink_metadata(name).ok();
+            if let Some(old) = &old {
+                let (uid, gid) = (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));
+                let _ = rustix::fs::fchown(&file, Some(uid), Some(gid));
+            }
             if let Some(mode) = mode {
-                file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
+                let special = old.map_or(0, |old| old.mode() & 0o7000);
+                file.set_permissions(cap_std::fs::Permissions::from_mode(mode | special))?;
             }
             file.sync_all()?;
             let mode = file.metadata()?.mode() & 0o777;
@@ -316,7 +351,13 @@ impl Workspace {
                 Err(error)
             }
             Ok(_) => Ok(()),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(Error::new(
+                Code::WriteFailed,
+                format!("{} lies below a file, which is no folder", at.display()),
+                "another path, or the file out of the way first",
+            )
+            .with("input", at.display())),
             Err(e) => Err(self.io("write", at, &e)),
         }
     }
@@ -339,26 +380,26 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `READ_FAILED`.
     pub fn list(&self, at: &Inside) -> Result<Vec<(String, u64)>> {
-        let dir = self.dir_of(at)?;
-        let list = || -> io::Result<Vec<(String, u64)>> {
-            let mut names = Vec::new();
-            for entry in dir.read_dir(at.as_path())? {
-                let entry = entry?;
-                let kind = entry.file_type()?;
-                let mark = if kind.is_dir() {
-                    "/"
-                } else if kind.is_symlink() {
-                    "@"
-                } else {
-                    ""
-                };
-                let size = entry.metadata().map_or(0, |m| m.len());
-                names.push((format!("{}{mark}", entry.file_name().to_string_lossy()), size));
-            }
-            names.sort();
-            Ok(names)
-        };
-        list().map_err(|e| self.io("list", at, &e))
+        self.names(at).map_err(|e| self.io("list", at, &e))
+    }
+
+    fn names(&self, at: &Inside) -> io::Result<Vec<(String, u64)>> {
+        let mut names = Vec::new();
+        for entry in self.opened(at)?.read_dir(at.as_path())? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let mark = if kind.is_dir() {
+                "/"
+            } else if kind.is_symlink() {
+                "@"
+            } else {
+                ""
+            };
+            let size = entry.metadata().map_or(0, |m| m.len());
+            names.push((format!("{}{mark}", entry.file_name().to_string_lossy()), size));
+        }
+        names.sort();
+        Ok(names)
     }
 
     fn io(&self, verb: &str, at: &Inside, e: &io::Error) -> Error {
@@ -366,8 +407,7 @@ impl Workspace {
         let shown = shown.escape_debug();
         let input = at.display();
         match e.kind() {
-            // cap-std has no errno for a path that led out; the kernel's own refusal has one.
-            io::ErrorKind::PermissionDenied if e.raw_os_error().is_none() => {
+            io::ErrorKind::PermissionDenied if leads_out(e) => {
                 let mut error = self.outside(&input);
                 error.message = format!("`{shown}` leads outside the workspace through a symlink");
                 error
@@ -386,12 +426,17 @@ impl Workspace {
     fn hint_for(&self, at: &Inside) -> String {
         let parent = at.path.parent().unwrap_or(Path::new(""));
         let name = at.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let listed = self.list(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
+        let listed = self.names(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
         match crate::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
             Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
             None => "find or ls to see what is there".to_owned(),
         }
     }
+}
+
+/// cap-std has no errno for a path that led out; the kernel's own refusal has one.
+fn leads_out(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none()
 }
 
 fn not_regular(at: &Inside, folder: bool) -> Error {

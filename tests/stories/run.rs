@@ -264,6 +264,29 @@ fn a_line_without_leave_does_nothing_at_all() {
 }
 
 #[test]
+fn nobody_is_asked_about_a_line_of_which_nothing_can_come() {
+    let shell = shell();
+    for (text, code) in [
+        ("edit a.txt nothing new && write b.txt x", "NO_MATCH"),
+        ("echo x | write b.txt && write", "USAGE"),
+        ("write b.txt x; sort --nonsense a.txt", "UNKNOWN_FLAG"),
+        ("write a.txt/b x", "WRITE_FAILED"),
+    ] {
+        // Without leave, so that asking would be the answer.
+        let ran = shell.run(["run", text, "--json"]);
+        assert_eq!(ran.error()["code"], code, "{text}");
+    }
+    assert!(!shell.workspace().join("b.txt").exists());
+    // A line that changes nothing as things are needs no leave; what depends on a line before it does.
+    let ran = shell.run(["run", "test -f missing && write b.txt x || echo none", "--json"]);
+    assert!(ran.document()["result"]["output"].as_str().expect("text").starts_with("none\n"));
+    let both = "write b.txt one && edit b.txt one two";
+    assert_eq!(shell.run(["run", both, "--json"]).code, 12);
+    assert_eq!(shell.run(["run", both, "--json", "--write"]).code, 0);
+    assert_eq!(shell.read("b.txt"), "two");
+}
+
+#[test]
 fn stdin_goes_to_the_first_command_as_it_is() {
     let shell = Shell::new(&[]);
     let text = "line1\nline2 \"q\" $HOME `x` \\\\ 見\n";

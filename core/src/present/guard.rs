@@ -62,10 +62,28 @@ fn is_control(byte: u8) -> bool {
 /// The type of an image that models can see, by its first bytes.
 pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
     match start {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
+    }
+}
+
+/// Whether an image has what a Provider looks for first: one that it refuses would spoil every later request.
+pub(crate) fn is_whole_image(bytes: &[u8]) -> bool {
+    let has_size = |at: usize, len: usize| bytes.get(at..at + len).is_some_and(|size| size.iter().any(|b| *b != 0));
+    match media_type(bytes) {
+        Some("image/png") => {
+            let has_header = bytes.get(12..16) == Some(b"IHDR") && has_size(16, 4) && has_size(20, 4);
+            has_header && memchr::memmem::rfind(bytes, b"IEND").is_some()
+        }
+        Some("image/gif") => has_size(6, 2) && has_size(8, 2) && bytes.len() > 14,
+        Some("image/jpeg") => bytes.len() > 100 && memchr::memmem::rfind(bytes, &[0xff, 0xd9]).is_some(),
+        Some("image/webp") => bytes.get(4..8).is_some_and(|size| {
+            let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
+            size > 12 && bytes.len() as u64 >= u64::from(size)
+        }),
+        Some(_) | None => false,
     }
 }

@@ -44,9 +44,8 @@ impl Stripper {
             self.state = match (self.state, byte) {
                 (State::Text | State::C2, 0x1b) => State::Escape,
                 (State::Text, 0xc2) => State::C2,
-                (State::C2, 0x9b) => State::Csi,
-                (State::C2, 0x90 | 0x98 | 0x9d..=0x9f) => State::Text7,
-                (State::C2, 0x80..=0x8f | 0x91..=0x97 | 0x99..=0x9c) => State::Text,
+                // In UTF-8 these are rarely meant, and often what a wrong encoding has made: each goes alone.
+                (State::C2, 0x80..=0x9f) => State::Text,
                 (State::C2, _) => {
                     text.push(0xc2);
                     text.push(byte);
@@ -69,7 +68,7 @@ impl Stripper {
                 (State::Csi, 0x40..=0x7e) => State::Text,
                 (State::Csi | State::Text7Escape, 0x1b) => State::Escape,
                 // A newline inside a broken sequence ends it: better a stray parameter than a lost line.
-                (State::Csi, b'\n') => {
+                (State::Csi | State::Text7 | State::Text7Escape, b'\n') => {
                     text.push(byte);
                     State::Text
                 }
@@ -92,7 +91,11 @@ mod tests {
     fn every_way_of_cutting_the_bytes_gives_the_same_text() {
         let hostile = "a\x1b[1;31mb\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1bP+q\x1b\\\x1b(B\u{9b}31mc\u{85}é\x07\x08z\u{a0}\n".as_bytes();
         let whole = Stripper::default().strip(hostile);
-        assert_eq!(String::from_utf8(whole.clone()).expect("text"), "ablinkcéz\u{a0}\n");
+        assert_eq!(String::from_utf8(whole.clone()).expect("text"), "ablink31mcéz\u{a0}\n");
+        for open in ["\x1b]0;title", "\x1bPq", "\x1b_a", "\x1b[1;", "\u{9d}"] {
+            let text = Stripper::default().strip(format!("a\n{open}\nthe reason\n").as_bytes());
+            assert!(text.ends_with(b"\nthe reason\n"), "{open:?} hides what follows");
+        }
         for cut in 0..hostile.len() {
             let mut stripper = Stripper::default();
             let mut parts = stripper.strip(&hostile[..cut]);

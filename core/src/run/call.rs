@@ -31,6 +31,9 @@ impl Call {
         let chain = parse(line)?;
         let actions = actions(&chain, ctx)?;
         let plan = Plan { would: "run".into(), target: line.trim().to_owned(), ..Plan::default() };
+        // A person takes as long as a person takes.
+        let asks = chain.pipelines.iter().flat_map(|it| &it.commands).any(|it| it.words[0].text == "ask");
+        let limit = if asks { limit + Duration::from_secs(24 * 3600) } else { limit };
         let mut call = Call { chain, stdin, limit, planned: Effects::default(), plan, actions };
         if call.actions.iter().all(|action| *action == Action::Read) {
             return Ok(call);
@@ -40,15 +43,20 @@ impl Call {
         let mut unheard = |_: &[u8]| {};
         let dry = perform(&call.chain, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
         let ended = tokio::runtime::Handle::current().block_on(dry)?;
-        // Nobody is asked to approve a command that cannot run.
+        call.planned = effects.take();
+        // Nobody is asked to approve what cannot run: a command that is not called as it must be, a line of which nothing would come.
         let is_one = call.chain.pipelines.len() == 1;
-        if let Some((name, error)) = ended.errors.first()
-            && is_one
-            && ended.exit != 0
-        {
+        let in_vain = ended.exit != 0 && !ended.assumed && (is_one || call.planned.plans.is_empty());
+        let fault =
+            ended.errors.iter().find(|(_, error)| in_vain || [Code::Usage, Code::UnknownFlag].contains(&error.code));
+        if let Some((name, error)) = fault {
             return Err(error.clone().with("command", name.clone()));
         }
-        call.planned = effects.take();
+        call.planned.is_certain = ended.errors.is_empty() && !ended.assumed;
+        if call.planned.is_certain && call.planned.plans.is_empty() {
+            // As it is now it changes nothing, and should that be otherwise when it runs, it does not.
+            call.actions = vec![Action::Read];
+        }
         call.plan = told(call.plan, &call.planned, &ended);
         Ok(call)
     }
@@ -71,7 +79,11 @@ impl Call {
     /// What the system says when there are no more pipes or processes.
     pub async fn perform(self, ctx: &Context, take: &mut (dyn FnMut(&[u8]) + Send)) -> Result<(Ended, Effects)> {
         let effects = Shared::default();
-        effects.lock().planned = self.planned.planned;
+        {
+            let mut effects = effects.lock();
+            effects.is_certain = self.planned.is_certain;
+            effects.planned = self.planned.planned;
+        }
         let mut ended = perform(&self.chain, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
         if ended.timed_out {
             ctx.cancel.cancel();

@@ -49,7 +49,8 @@ pub struct Ended {
     pub(crate) had_failure: bool,
     /// A program was not run, and was taken to have succeeded.
     pub(crate) assumed: bool,
-    pub(crate) timed_out: bool,
+    /// It was stopped.
+    pub timed_out: bool,
 }
 
 /// Does a chain. `stdin` goes to its first command; what the last command of each pipeline prints goes to `take`.

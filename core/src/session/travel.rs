@@ -1,5 +1,6 @@
 //! Going elsewhere in the conversation: moving the head, with a summary and with the files; undo; forks.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::event::{
 use crate::history::Settings;
 use crate::input::{Choice, Summarize, Wish};
 use crate::log::Log;
+use crate::present::outputs_named;
 use crate::prompt;
 use crate::provider::Failure;
 use crate::restore::{self, Aim};
@@ -258,10 +260,11 @@ impl Session {
     /// Saved outputs that the path names are there under the same names. What is lost already stays lost, and is no reason to fail.
     fn share_outputs(&self, id: &SessionId, path: &[Arc<Entry>]) {
         let (from, to) = (self.surface.place(&self.id).outputs(), self.surface.place(id).outputs());
-        let named = path.iter().filter_map(|entry| match &entry.fact {
-            Fact::ToolResult(it) => it.overflow_path.as_deref()?.rsplit('/').next(),
+        let results = path.iter().filter_map(|entry| match &entry.fact {
+            Fact::ToolResult(it) => Some(it),
             _ => None,
         });
+        let named: BTreeSet<&str> = results.flat_map(|it| outputs_named(it.output.as_bytes())).collect();
         for name in named {
             let shared = fs::DirBuilder::new()
                 .recursive(true)

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Store, failed};
 use crate::error::{Code, Error, Result};
+use crate::present::outputs_named;
 
 /// What is younger may belong to something that is just being recorded.
 const YOUNG: Duration = Duration::from_secs(3_600);
@@ -226,17 +227,13 @@ impl Names {
     }
 
     fn read_line(&mut self, session: &str, line: &[u8]) {
+        self.overflow.extend(outputs_named(line).map(|name| (session.to_owned(), name.to_owned())));
         for piece in line.split(|b| *b == b'"') {
             if piece.len() == 32
                 && piece.iter().all(u8::is_ascii_hexdigit)
                 && let Ok(name) = std::str::from_utf8(piece)
             {
                 self.blobs.insert(name.to_owned());
-            } else if (piece.ends_with(b".txt") || piece.ends_with(b".bin"))
-                && piece.contains(&b'/')
-                && let Ok(path) = std::str::from_utf8(piece)
-            {
-                self.overflow.insert((session.to_owned(), name_of(path)));
             }
         }
     }

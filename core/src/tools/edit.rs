@@ -84,9 +84,9 @@ impl Tool for Edit {
 /// `NO_MATCH`, `NOT_UNIQUE`, `FILE_CHANGED`, `BINARY_FILE`, and what reading it says.
 pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
     let shown = at.display();
-    let bytes = ctx.workspace.read(&at)?.bytes;
-    ctx.known.check(&at, Some(&bytes))?;
-    let mut text = String::from_utf8(bytes).map_err(|_| {
+    let before = ctx.workspace.read(&at)?;
+    ctx.known.check(&ctx.workspace, &at, Some(&before.bytes))?;
+    let mut text = String::from_utf8(before.bytes.clone()).map_err(|_| {
         let fix = "a program that knows its encoding, like iconv";
         Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
     })?;
@@ -99,7 +99,7 @@ pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Rep
             error
         })?;
     }
-    Replacement::plan("edit", ctx, at, text.into_bytes())
+    Replacement::of("edit", ctx, at, Some(before), text.into_bytes())
 }
 
 /// Models write `\n` where a file has `\r\n`; so lines are compared without their ends, and what is put in has the ends

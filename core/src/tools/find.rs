@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use globset::GlobBuilder;
-use ignore::{WalkBuilder, WalkState};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Cancel, Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
+use crate::present::on_one_line;
 
 /// The most names of one answer, unless asked otherwise.
 const LIMIT: usize = 500;
@@ -64,17 +65,18 @@ impl Tool for Find {
             let limit = limit.unwrap_or(LIMIT);
             let found = Mutex::new((BTreeSet::new(), 0_usize));
             walk_files(&root, &ctx.cancel, &|| {
-                Box::new(|path| {
-                    let relative = path.strip_prefix(ctx.workspace.root()).unwrap_or(path);
+                Box::new(|entry| {
+                    let path = entry.path();
+                    let name = ctx.workspace.below(&at, path).display();
                     let matches = if whole_path {
                         let below = path.strip_prefix(&root).unwrap_or(path);
-                        glob.is_match(relative) || glob.is_match(below)
+                        glob.is_match(&name) || glob.is_match(below)
                     } else {
                         path.file_name().is_some_and(|n| glob.is_match(n))
                     };
                     if matches {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                        found.0.insert(relative.to_owned());
+                        found.0.insert(name);
                         found.1 += 1;
                         // No more is kept than is told.
                         if found.0.len() > limit {
@@ -84,8 +86,7 @@ impl Tool for Find {
                 })
             });
             let (found, matches) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let mut text: String =
-                found.iter().map(|path| format!("{}\n", path.to_string_lossy().escape_debug())).collect();
+            let mut text: String = found.iter().map(|name| format!("{}\n", on_one_line(name))).collect();
             let more = matches - found.len();
             if more > 0 {
                 text.push_str(&format!("…[{more} more; narrow the pattern or raise limit]\n"));
@@ -99,7 +100,7 @@ impl Tool for Find {
 pub(super) fn walk_files<'a>(
     root: &Path,
     cancel: &Cancel,
-    visitor: &(dyn Fn() -> Box<dyn FnMut(&Path) + Send + 'a> + Sync),
+    visitor: &(dyn Fn() -> Box<dyn FnMut(&DirEntry) + Send + 'a> + Sync),
 ) {
     builder(root).build_parallel().run(|| {
         let mut visit = visitor();
@@ -110,7 +111,7 @@ pub(super) fn walk_files<'a>(
             if let Ok(entry) = entry
                 && entry.file_type().is_some_and(|t| !t.is_dir())
             {
-                visit(entry.path());
+                visit(&entry);
             }
             WalkState::Continue
         })
@@ -124,6 +125,13 @@ pub(crate) fn walk(root: &Path) -> ignore::Walk {
 
 fn builder(root: &Path) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    builder.hidden(false).require_git(false).follow_links(false).filter_entry(|entry| entry.file_name() != ".git");
+    // In a repository its own rules hold, up to its border; elsewhere those that are found on the way down.
+    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
+    builder
+        .hidden(false)
+        .require_git(in_repository)
+        .parents(in_repository)
+        .follow_links(false)
+        .filter_entry(|entry| entry.file_name() != ".git");
     builder
 }

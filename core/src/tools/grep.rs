@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use globset::{Glob, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::find::walk_files;
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
+use crate::present::on_one_line;
+use crate::workspace::Inside;
 
 /// The most matching lines of one answer, unless asked otherwise.
 const LIMIT: usize = 200;
@@ -76,19 +78,26 @@ impl Tool for Grep {
             let hunt = Hunt { matcher, around: args.context.unwrap_or(0).min(20), limit: args.limit.unwrap_or(LIMIT) };
             let results = Results::new(hunt.limit);
             if ctx.workspace.is_folder(&at)? {
-                let wanted = |name: &std::ffi::OsStr| glob.as_ref().is_none_or(|g| g.is_match(name));
+                let wanted = |file: &Inside| {
+                    let path = file.as_path();
+                    let name = path.file_name().unwrap_or_default();
+                    glob.as_ref()
+                        .is_none_or(|(glob, whole)| glob.is_match(if *whole { path.as_os_str() } else { name }))
+                };
                 walk_files(&ctx.workspace.path_of(&at), &ctx.cancel, &|| {
                     let mut searcher = hunt.searcher();
-                    let (hunt, results, wanted) = (&hunt, &results, &wanted);
-                    Box::new(move |path| {
-                        let relative = path.strip_prefix(ctx.workspace.root()).ok().and_then(Path::to_str);
-                        let file = relative.filter(|_| path.file_name().is_some_and(wanted));
+                    let (hunt, results, wanted, at) = (&hunt, &results, &wanted, &at);
+                    Box::new(move |entry| {
+                        let file = ctx.workspace.below(at, entry.path());
                         // Gone, or no regular file: a walk over a living tree meets such.
-                        let file = file.and_then(|it| ctx.workspace.locate(it).ok());
-                        if let Some(file) = file
+                        if entry.file_type().is_some_and(|t| t.is_file())
+                            && wanted(&file)
                             && let Ok((opened, ..)) = ctx.workspace.open_file(&file)
                         {
-                            results.add(file.as_path(), hunt.search(&mut searcher, &file.display(), &opened));
+                            results.add(
+                                file.as_path(),
+                                hunt.search(&mut searcher, &on_one_line(&file.display()), &opened),
+                            );
                         }
                     })
                 });
@@ -97,7 +106,7 @@ impl Tool for Grep {
                 results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
             }
             let (text, matches) = results.told();
-            Ok(Output { exit: i32::from(matches == 0), ..Output::text(ctx, &text) })
+            Ok(Output { exit: i32::from(matches == 0), ..Output::of_files(ctx, &text) })
         }))
     }
 }
@@ -121,7 +130,8 @@ impl Hunt {
     }
 
     fn search(&self, searcher: &mut Searcher, shown: &str, file: &std::fs::File) -> Found {
-        let mut found = Found { text: String::new(), path: shown.to_owned(), matches: 0, limit: self.limit };
+        let mut found =
+            Found { text: String::new(), path: shown.to_owned(), matches: 0, limit: self.limit, before: String::new() };
         if let Err(e) = searcher.search_file(&self.matcher, file, &mut found) {
             found.text.push_str(&format!("{shown}: not searched to its end: {e}\n"));
         }
@@ -203,12 +213,14 @@ fn first_matches(found: &Found, most: usize) -> &str {
     &found.text[..at]
 }
 
-fn glob_of(text: &str) -> Result<GlobMatcher> {
-    let glob = Glob::new(text).map_err(|e| {
+/// A glob, and whether it is for the whole path.
+fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
+    let whole = text.contains('/');
+    let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(whole).build().map_err(|e| {
         Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "a glob like *.rs")
             .with("input", text)
     })?;
-    Ok(glob.compile_matcher())
+    Ok((glob.compile_matcher(), whole))
 }
 
 struct Found {
@@ -216,15 +228,17 @@ struct Found {
     path: String,
     matches: usize,
     limit: usize,
+    /// Lines before a match that may not be shown.
+    before: String,
 }
 
 impl Found {
-    fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
+    fn line(&self, number: Option<u64>, mark: char, bytes: &[u8]) -> String {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches(['\n', '\r']);
         let shown: String = line.chars().take(MAX_LINE).collect();
         let cut = if shown.len() < line.len() { "…" } else { "" };
-        self.text.push_str(&format!("{}{mark}{}{mark}{shown}{cut}\n", self.path, number.unwrap_or(0)));
+        format!("{}{mark}{}{mark}{shown}{cut}\n", self.path, number.unwrap_or(0))
     }
 }
 
@@ -233,15 +247,22 @@ impl Sink for Found {
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
         self.matches += 1;
+        let before = std::mem::take(&mut self.before);
         if self.matches <= self.limit {
-            self.line(found.line_number(), ':', found.bytes());
+            let line = self.line(found.line_number(), ':', found.bytes());
+            self.text.push_str(&before);
+            self.text.push_str(&line);
         }
         Ok(true)
     }
 
     fn context(&mut self, _searcher: &Searcher, around: &SinkContext<'_>) -> Result<bool, std::io::Error> {
         if self.matches <= self.limit {
-            self.line(around.line_number(), '-', around.bytes());
+            let line = self.line(around.line_number(), '-', around.bytes());
+            match around.kind() {
+                SinkContextKind::Before => self.before.push_str(&line),
+                SinkContextKind::After | SinkContextKind::Other => self.text.push_str(&line),
+            }
         }
         Ok(true)
     }

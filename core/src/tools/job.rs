@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{JobState, JobStatus, Plan};
 use crate::jobs::{Jobs, News};
 use crate::permissions::Action;
+use crate::present::human_size;
 
 /// The most seconds that can be waited.
 const MAX_WAIT: u64 = 60;
@@ -59,7 +60,14 @@ pub(crate) fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepa
         };
         let News { state, output, more } = jobs.output(id, Duration::from_secs(wait.min(MAX_WAIT))).await?;
         let mut all = Output::text(&ctx, "");
-        all.stdout.push(&output);
+        // How it stands is told also when what it prints is no text.
+        match std::str::from_utf8(&output) {
+            Ok(text) if !text.contains('\0') => drop(all.stdout.push(&output)),
+            Ok(_) | Err(_) => {
+                let size = human_size(output.len() as u64);
+                drop(all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes()));
+            }
+        }
         if output.last().is_some_and(|last| *last != b'\n') {
             all.stdout.push(b"\n");
         }
@@ -131,5 +139,6 @@ pub(crate) fn line(job: &JobState) -> String {
         JobStatus::Ended { exit_code } => format!("ended, exit {exit_code}"),
         JobStatus::Stopped => "stopped".to_owned(),
     };
-    format!("job {} ({status}): {}; output in {}", job.id, job.command, job.output_path)
+    let lost = if job.lost > 0 { format!(", but for its last {}", human_size(job.lost)) } else { String::new() };
+    format!("job {} ({status}): {}; output in {}{lost}", job.id, job.command, job.output_path)
 }

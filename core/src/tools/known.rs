@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Code, Error, Result};
-use crate::workspace::Inside;
+use crate::workspace::{Inside, Workspace};
 
 /// What a Session's model has read and written, by content. It begins empty when a Session is opened.
 #[derive(Debug, Default)]
@@ -17,16 +17,16 @@ impl Known {
     }
 
     /// The model knows the file like this.
-    pub(crate) fn note(&self, at: &Inside, hash: blake3::Hash) {
-        self.lock().insert(at.as_path().to_owned(), hash);
+    pub(crate) fn note(&self, workspace: &Workspace, at: &Inside, hash: blake3::Hash) {
+        self.lock().insert(workspace.real(at), hash);
     }
 
     /// Whether a file that the model knows is still as it knows it. One that it never saw is no surprise.
     ///
     /// # Errors
     /// `FILE_CHANGED`.
-    pub(crate) fn check(&self, at: &Inside, now: Option<&[u8]>) -> Result<()> {
-        let Some(known) = self.lock().get(at.as_path()).copied() else { return Ok(()) };
+    pub(crate) fn check(&self, workspace: &Workspace, at: &Inside, now: Option<&[u8]>) -> Result<()> {
+        let Some(known) = self.lock().get(&workspace.real(at)).copied() else { return Ok(()) };
         if now.map(blake3::hash) == Some(known) {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl Known {
     }
 
     /// It is not there any more, and the model has been told.
-    pub(crate) fn forget(&self, at: &Inside) {
-        self.lock().remove(at.as_path());
+    pub(crate) fn forget(&self, workspace: &Workspace, at: &Inside) {
+        self.lock().remove(&workspace.real(at));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::Result;
-use crate::present::human_size;
+use crate::present::{human_size, on_one_line};
 
 pub(super) struct Ls;
 
@@ -31,8 +31,8 @@ impl Tool for Ls {
         Ok(Prepared::reading("list", at.display(), move |ctx| {
             let mut text = String::new();
             for (name, size) in ctx.workspace.list(&at)? {
-                let name = name.escape_debug();
-                if name.to_string().ends_with(['/', '@']) {
+                let name = on_one_line(&name);
+                if name.ends_with(['/', '@']) {
                     text.push_str(&format!("{name}\n"));
                 } else {
                     text.push_str(&format!("{name}  {}\n", human_size(size)));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
 use crate::event::Attachment;
-use crate::present::{Budget, Guard, binary_file, human_size, media_type};
+use crate::present::{Budget, Guard, binary_file, human_size, is_whole_image, media_type};
 use crate::workspace::Inside;
 
 /// Lines of one page, unless asked otherwise.
@@ -67,13 +67,17 @@ impl Tool for Read {
             let failed = |e: std::io::Error| {
                 Error::new(Code::ReadFailed, format!("read `{shown}`: {e}"), "check its permissions")
             };
-            if media_type(reader.fill_buf().map_err(failed)?).is_some() {
+            // Text that begins like an image is text.
+            let start = reader.fill_buf().map_err(failed)?;
+            let mut guard = Guard::default();
+            guard.see(start);
+            if media_type(start).is_some() && guard.is_binary_so_far(start.len() as u64) {
                 let (image, told) = look(ctx, &at)?;
                 return Ok(Output { attachments: vec![image], ..Output::text(ctx, &told) });
             }
             let page = turn_to(reader.take(len), len, wanted).map_err(failed)?;
             if let Some(hash) = page.whole {
-                ctx.known.note(&at, hash);
+                ctx.known.note(&ctx.workspace, &at, hash);
             }
             if page.is_binary {
                 return Err(Error {
@@ -81,7 +85,7 @@ impl Tool for Read {
                     ..binary_file(&shown, &page.start, len)
                 });
             }
-            Ok(Output::text(ctx, &page.told(wanted, len)?))
+            Ok(Output::of_files(ctx, &page.told(wanted, len)?))
         }))
     }
 }
@@ -102,9 +106,9 @@ pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
     file.take(len)
         .read_to_end(&mut bytes)
         .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
-    let Some(media_type) = media_type(&bytes) else {
+    let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
         let fix = format!("read, or cat {shown}");
-        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no PNG, JPEG, GIF or WebP image"), fix));
+        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
     };
     if !ctx.sees_images {
         let fix = "a model that can (/model), or what a program says of it: file, identify";
@@ -201,7 +205,7 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::
             break;
         }
         if collecting && read > MAX_SOUGHT {
-            page.too_far = true;
+            page.too_far = line < wanted.first;
             break;
         }
     }

@@ -61,6 +61,9 @@ async fn present(call: Call, ctx: Context) -> Result<Output> {
     let mut output = Output::new(&ctx, Budget::RUN);
     output.stdout.is_of(call.source());
     let (ended, effects) = call.perform(&ctx, &mut |bytes| tell(&ctx, output.stdout.push(bytes))).await?;
+    if ended.timed_out {
+        output.stdout.was_cut();
+    }
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
     output.exit = ended.exit;

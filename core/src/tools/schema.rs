@@ -18,14 +18,21 @@ pub(super) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
     Err(Error::new(Code::InvalidArgs, faults.join(", "), usage(spec)).with("input", args.clone()))
 }
 
-/// What is null is left out.
-pub(super) fn drop_nulls(value: &mut Value) {
+/// What is null is left out, and a whole number is one however it is written.
+pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(drop_nulls);
+            fields.values_mut().for_each(tidy);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        // 3.0 is 3.
+        Value::Number(n) if n.is_f64() => {
+            let whole = n.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -55,7 +62,7 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0),
         _ => true,
     };
     if !fits {
@@ -164,7 +171,9 @@ mod tests {
             "`items[0].step` is missing, `items[0].status` must be one of pending, completed (did you mean completed?)"
         );
         assert_eq!(fault(json!({"path": "a", "items": []})), "`items` must hold at least 1");
-        for fine in [json!({"path": "a", "limit": 9}), json!({"path": "a", "limit": null})] {
+        for fine in
+            [json!({"path": "a", "limit": 9}), json!({"path": "a", "limit": null}), json!({"path": "a", "limit": 3.0})]
+        {
             assert_eq!(check(&spec, &fine).map_err(|e| e.message), Ok(()));
         }
         assert_eq!(fault(json!({"path": null})), "`path` must be a string, not null");

@@ -61,9 +61,24 @@ impl Replacement {
     pub(crate) fn plan(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
         let before = ctx.workspace.read_if_there(&at)?;
-        ctx.known.check(&at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
+        Replacement::of(would, ctx, at, before, after)
+    }
+
+    /// The same for bytes that were made of what the file held: what it holds by then must still be that.
+    ///
+    /// # Errors
+    /// As [`Replacement::plan`].
+    pub(crate) fn of(
+        would: &str,
+        ctx: &Context,
+        at: Inside,
+        before: Option<Contents>,
+        after: Vec<u8>,
+    ) -> Result<Replacement> {
+        ctx.workspace.check_writable(&at)?;
+        ctx.known.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
             if before.is_none() {
-                ctx.known.forget(&at);
+                ctx.known.forget(&ctx.workspace, &at);
             }
         })?;
         let shown = at.display();
@@ -140,7 +155,7 @@ impl Replacement {
         let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
         made.push((ctx.call_id.clone(), change.clone()));
-        ctx.known.note(&at, blake3::hash(&after));
+        ctx.known.note(&ctx.workspace, &at, blake3::hash(&after));
         let verb = if before.is_some() { "Replaced" } else { "Created" };
         let size = human_size(after.len() as u64);
         let told = format!("{verb} {shown} ({size}, +{} −{} lines)\n", change.added, change.removed);

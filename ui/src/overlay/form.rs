@@ -24,11 +24,13 @@ pub(crate) struct FormView {
     row: usize,
     marked: BTreeSet<usize>,
     own: String,
+    /// It was chosen by its number, and that may have been the start of own words.
+    digit: Option<char>,
 }
 
 impl FormView {
     pub(crate) fn new(form: Form) -> FormView {
-        FormView { form, at: 0, answers: Vec::new(), row: 0, marked: BTreeSet::new(), own: String::new() }
+        FormView { form, at: 0, answers: Vec::new(), row: 0, marked: BTreeSet::new(), own: String::new(), digit: None }
     }
 
     fn question(&self) -> &Question {
@@ -53,19 +55,20 @@ impl FormView {
             KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
             KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
             KeyCode::Char(' ') if self.question().multiple => self.mark(),
-            KeyCode::Char(c @ '1'..='9') if plain => {
-                let row = c as usize - '1' as usize;
-                if row < self.question().options.len() {
-                    self.row = row;
-                }
+            KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
+                self.row = c as usize - '1' as usize;
+                self.digit = Some(c);
+                return Reply::Stay;
             }
-            // Whoever begins to type has an answer that is not listed.
+            // Whoever begins to type has an answer that is not listed; a digit before it belongs to it.
             KeyCode::Char(c) if plain => {
                 self.row = self.question().options.len();
+                self.own.extend(self.digit.take());
                 self.own.push(c);
             }
             _ => {}
         }
+        self.digit = None;
         Reply::Stay
     }
 
@@ -73,6 +76,10 @@ impl FormView {
     pub(crate) fn paste(&mut self, text: &str) {
         self.row = self.question().options.len();
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+
+    fn has_option(&self, digit: char) -> bool {
+        (digit as usize - '1' as usize) < self.question().options.len()
     }
 
     fn mark(&mut self) {
@@ -85,16 +92,18 @@ impl FormView {
         let question = self.question();
         let mut answer: Vec<String> =
             self.marked.iter().filter_map(|row| question.options.get(*row)).cloned().collect();
-        if self.is_own() {
-            if self.own.trim().is_empty() && answer.is_empty() {
-                return Reply::Stay;
-            }
+        // In own words, when the cursor is on them, or beside what is marked.
+        if self.is_own() || question.multiple {
             answer.extend(Some(self.own.trim().to_owned()).filter(|own| !own.is_empty()));
-        } else if answer.is_empty() {
-            answer.push(question.options[self.row].clone());
+        }
+        if answer.is_empty() {
+            match question.options.get(self.row) {
+                Some(option) => answer.push(option.clone()),
+                None => return Reply::Stay,
+            }
         }
         self.answers.push(answer);
-        (self.row, self.own) = (0, String::new());
+        (self.row, self.own, self.digit) = (0, String::new(), None);
         self.marked.clear();
         self.at += 1;
         if self.at < self.form.questions.len() {

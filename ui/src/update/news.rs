@@ -91,6 +91,10 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         }
         _ => {}
     }
+    if let Fact::ToolResult(it) = &entry.fact {
+        // Whoever asked has ended, and nobody waits for the answer.
+        state.overlays.retain(|layer| !matches!(layer, Overlay::Form(view) if view.form.call_id == it.call_id));
+    }
     let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
     state.transcript.record(entry);
     if matches!(entry.fact, Fact::Reasoning(_)) && !state.transcript.draft.text.is_empty() {

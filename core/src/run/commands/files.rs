@@ -10,6 +10,7 @@ use super::{Builtin, Fault, Flags, Io, Stdin, reads};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
 use crate::permissions::Action;
+use crate::present::on_one_line;
 use crate::run::chain::How;
 use crate::run::parse::Word;
 use crate::tools::edit::{self, Change};
@@ -115,7 +116,7 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let named = io.all_paths(if flags.operands.is_empty() { &here } else { &flags.operands })?;
     let all = flags.has('a') || flags.has('A');
     let line = |io: &mut Io, name: &str, size: u64| {
-        let name = name.escape_debug();
+        let name = on_one_line(name);
         if flags.has('l') { writeln!(io.out, "{size:>10} {name}") } else { writeln!(io.out, "{name}") }
     };
     let several = named.len() > 1;
@@ -243,7 +244,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 Test::Kind(it) => *it == kind,
             };
             if (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted) {
-                writeln!(io.out, "{}", name.escape_debug())?;
+                writeln!(io.out, "{}", on_one_line(&name))?;
             }
         }
     }
@@ -289,12 +290,13 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
             Error::new(Code::InvalidArgs, format!("the content is not base64: {e}"), "write without -b for text")
         })?;
     }
-    if flags.has('a')
-        && let Some(before) = io.ctx.workspace.read_if_there(&at)?
-    {
-        after = [before.bytes, after].concat();
-    }
-    let replacement = Replacement::plan("write", &io.ctx, at, after)?;
+    let replacement = if flags.has('a') {
+        let before = io.ctx.workspace.read_if_there(&at)?;
+        let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
+        Replacement::of("write", &io.ctx, at, before, all)?
+    } else {
+        Replacement::plan("write", &io.ctx, at, after)?
+    };
     change(io, replacement)
 }
 
@@ -320,8 +322,12 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     }
     {
         let effects = io.effects.lock();
-        let is_as_planned = effects.planned.get(&io.number).copied().flatten().is_none_or(|planned| planned == after);
-        if !is_as_planned && !effects.touched.contains(&path) {
+        let is_as_planned = match effects.planned.get(&io.number) {
+            Some(Some(planned)) => *planned == after || effects.touched.contains(&path),
+            Some(None) => true,
+            None => !effects.is_certain,
+        };
+        if !is_as_planned {
             let message =
                 format!("what would be written to {path} is not what was planned: something changed meanwhile");
             return Err(Error::new(Code::FileChanged, message, "look again, then repeat it")

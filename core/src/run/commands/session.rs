@@ -304,7 +304,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             let wait = args.get(1).map_or(Ok(0), |word| number(&word.text, "job output"))?;
             let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(wait.min(60))))?;
             io.out.write_all(&news.output)?;
-            io.say(&format!("{}\n", line(&news.state)));
+            let gap = if news.output.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
+            writeln!(io.out, "{gap}{}", line(&news.state))?;
             return Ok(match news.state.status {
                 JobStatus::Running | JobStatus::Stopped => 0,
                 JobStatus::Ended { exit_code } => exit_code,
@@ -329,7 +330,7 @@ pub(super) const ASK: Builtin = Builtin {
     about: "ask the person something only they can decide",
     usage: "<question> [option…]",
     subcommands: &[],
-    details: "Own words are always possible. Exit 1 when there is no answer.",
+    details: "Own words are always possible. Exit 1 when there is no answer.\nA line that asks may take as long as the answer does.",
     example: "ask 'Which name?' alpha beta",
     stdin: Stdin::None,
     touches: notes,
