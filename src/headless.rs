@@ -62,7 +62,7 @@ impl Signals {
     }
 
     /// The exit code that belongs to the next one.
-    async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.interrupt.recv() => 130,
             _ = self.terminate.recv() => 143,

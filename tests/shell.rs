@@ -117,6 +117,13 @@ pub(crate) fn ran(output: Output) -> Ran {
     }
 }
 
+/// What begins, and ends, as a picture does.
+pub(crate) fn png(len: usize) -> Vec<u8> {
+    let start = [b"\x89PNG\r\n\x1a\n".as_slice(), b"\0\0\0\rIHDR", &[0, 0, 0, 8, 0, 0, 0, 8, 8, 2, 0, 0, 0]].concat();
+    let end = b"\0\0\0\0IEND\xaeB`\x82";
+    [start.as_slice(), &vec![7; len - start.len() - end.len()], end].concat()
+}
+
 /// Entries of a Log, without reading it as pixir does.
 pub(crate) fn entries(log: &Path) -> Vec<Value> {
     fs::read_to_string(log).expect("read the log").lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

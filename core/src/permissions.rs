@@ -16,6 +16,8 @@ pub enum Action {
     Note,
     /// It changes files.
     Files {
+        /// Which, where it is one that is known.
+        path: Option<String>,
         /// One of them can run code or widen what pixir may do.
         protected: Option<String>,
     },
@@ -52,10 +54,10 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         Action::Read | Action::Note => {
             return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
-        Action::Files { protected: Some(path) } => {
+        Action::Files { protected: Some(path), .. } => {
             (format!("{path} is protected: it can run code or widen permissions"), None)
         }
-        Action::Files { protected: None } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
+        Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
         Action::Command(command) => match shell::prove_read_only(command, workspace) {
             Ok(()) => {
                 return Judgement::Allow {
@@ -94,8 +96,8 @@ mod tests {
     #[test]
     fn what_changes_things_is_refused_asked_or_run_by_the_mode_and_protected_files_always_ask() {
         let root = Path::new("/");
-        let file = Action::Files { protected: None };
-        let hook = Action::Files { protected: Some(".git/hooks/x".into()) };
+        let file = Action::Files { path: None, protected: None };
+        let hook = Action::Files { path: None, protected: Some(".git/hooks/x".into()) };
         let said = |mode, action: &Action, rules: &[Rule]| match judge(mode, action, rules, root) {
             Judgement::Allow { .. } => "allow",
             Judgement::Ask { .. } => "ask",

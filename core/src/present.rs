@@ -297,22 +297,19 @@ impl Capture {
         let tail = if ok { &[] } else { last_of(&rest, tail_bytes, tail_lines) };
         let tail = String::from_utf8_lossy(tail).into_owned();
         let lines_total = self.lines().max(1);
+        // A line of which only a part is kept is not kept.
         let kept_lines = (head.matches('\n').count() + tail.lines().count()) as u64;
-        let truncated = Truncated {
-            lines_total,
-            lines_omitted: lines_total.saturating_sub(kept_lines.max(u64::from(!head.is_empty()))),
-            bytes_total: self.raw,
-        };
+        let is_torn = !head.is_empty() && !head.ends_with('\n');
+        let truncated =
+            Truncated { lines_total, lines_omitted: lines_total.saturating_sub(kept_lines), bytes_total: self.raw };
 
         let mut text = self.settled(&head);
         end_line(&mut text);
-        text.push_str(&match truncated.lines_omitted {
-            // Part of one line is missing.
-            0 => {
-                let omitted = self.shown.saturating_sub((head.len() + tail.len()) as u64);
-                format!("…[truncated {omitted} of {} bytes]\n", self.shown)
-            }
-            lines => format!("…[truncated {lines} of {lines_total} lines]\n"),
+        text.push_str(&if is_torn {
+            let omitted = self.shown.saturating_sub((head.len() + tail.len()) as u64);
+            format!("…[truncated {omitted} of {} bytes]\n", self.shown)
+        } else {
+            format!("…[truncated {} of {lines_total} lines]\n", truncated.lines_omitted)
         });
         if !tail.is_empty() {
             text.push_str(&self.settled(&tail));

@@ -16,9 +16,9 @@ pub mod commands; // what can be said
 pub mod parse; // words and operators
 
 pub use call::Call;
-pub use chain::Ended;
+pub use chain::{Ended, Take};
 pub use commands::{BUILTINS, Builtin, Stdin};
-pub use parse::{Chain, Command, parse, quote};
+pub use parse::{After, Chain, Command, parse, quote};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 40;
@@ -34,28 +34,88 @@ pub(crate) enum Kind {
     Unknown,
 }
 
+/// A chain of which each command is known: what it is and what it touches is found out once, before anybody is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) pipelines: Vec<(After, Vec<Step>)>,
+}
+
+/// A command that is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) command: Command,
+    pub(crate) kind: Kind,
+    pub(crate) action: Action,
+}
+
+impl Bound {
+    /// Finds out what each command is. What cannot work, however things turn out, is refused here.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_SYNTAX` for a glob that nobody would expand, `USAGE` for stdin that is missing or not read.
+    pub(crate) fn find(chain: Chain, has_stdin: bool, ctx: &Context) -> Result<Bound> {
+        let mut pipelines = Vec::new();
+        for (n, pipeline) in chain.pipelines.into_iter().enumerate() {
+            let mut steps = Vec::new();
+            for (i, command) in pipeline.commands.into_iter().enumerate() {
+                let is_fed = i > 0 || (n == 0 && has_stdin);
+                let kind = kind_of(&command, ctx)?;
+                if let Kind::Builtin(builtin) = kind {
+                    builtin.check_stdin(&command.words[1..], is_fed)?;
+                }
+                let action = match &kind {
+                    Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Action::Read,
+                    Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
+                    Kind::Program { .. } => Action::Command(judged(&command)),
+                    Kind::Unknown => Action::Read,
+                };
+                steps.push(Step { command, kind, action });
+            }
+            pipelines.push((pipeline.after, steps));
+        }
+        Ok(Bound { pipelines })
+    }
+
+    /// What each command touches; one that only reads says so.
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        self.steps().map(|step| step.action.clone()).collect()
+    }
+
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.pipelines.iter().flat_map(|(_, steps)| steps)
+    }
+}
+
 /// Finds out what a command is.
 ///
 /// # Errors
 /// `UNSUPPORTED_SYNTAX` for a glob that nobody would expand.
 pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     let name = command.words[0].text.as_str();
-    if let Some(builtin) = BUILTINS.iter().find(|it| it.name == name) {
-        return Ok(Kind::Builtin(builtin));
-    }
-    if !is_on_path(name, ctx) {
+    let builtin = BUILTINS.iter().find(|it| it.name == name);
+    if builtin.is_none() && !is_on_path(name, ctx) {
         return Ok(Kind::Unknown);
     }
-    if let Some(glob) = command.words.iter().find(|word| word.is_glob) {
+    if builtin.is_none_or(|it| !it.expands)
+        && let Some(glob) = command.words.iter().find(|word| word.is_glob())
+    {
+        let why = if builtin.is_some() { "takes its words as they are" } else { "is a program, and this is no shell" };
         return Err(Error::new(
             Code::UnsupportedSyntax,
-            format!("`{}` is not expanded: {name} is a program, and this is no shell", glob.text),
+            format!("`{}` is not expanded: {name} {why}", glob.text),
             format!("names written out, '{}' for the text itself, or bash -c '…'", glob.text),
         )
         .with("input", glob.text.clone()));
     }
-    let line = judged(command);
-    Ok(Kind::Program { runs_unasked: shell::prove_read_only(&line, ctx.workspace.root()).is_ok() })
+    Ok(match builtin {
+        Some(builtin) => Kind::Builtin(builtin),
+        None => Kind::Program { runs_unasked: only_reads(command, ctx) },
+    })
+}
+
+/// Whether a program's command line is proven to only read.
+pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
+    shell::prove_read_only(&judged(command), ctx.workspace.root()).is_ok()
 }
 
 /// A program's command line as permissions and rules see it.
@@ -72,26 +132,6 @@ fn is_on_path(name: &str, ctx: &Context) -> bool {
     let path = ctx.environment.iter().find(|(key, _)| key == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
     !name.is_empty()
         && path.split(':').filter(|folder| !folder.is_empty()).any(|folder| runs(&Path::new(folder).join(name)))
-}
-
-/// What each command of a chain touches; one that only reads says so.
-///
-/// # Errors
-/// As [`kind_of`].
-pub(crate) fn actions(chain: &Chain, ctx: &Context) -> Result<Vec<Action>> {
-    chain
-        .pipelines
-        .iter()
-        .flat_map(|it| &it.commands)
-        .map(|command| {
-            Ok(match kind_of(command, ctx)? {
-                Kind::Builtin(_) if commands::only_tells(&command.words[1..]) => Action::Read,
-                Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
-                Kind::Program { .. } => Action::Command(judged(command)),
-                Kind::Unknown => Action::Read,
-            })
-        })
-        .collect()
 }
 
 /// A name that is neither a command nor a program.
@@ -119,13 +159,21 @@ pub struct Effects {
     pub(crate) plans: Vec<Plan>,
     /// What was planned for each command that changes a file: the hash of its bytes after, where it was known.
     pub(crate) planned: HashMap<usize, Option<blake3::Hash>>,
-    /// All that would be done is planned; what is not, is not done.
-    pub(crate) is_certain: bool,
     /// Files that this chain has changed already.
     pub(crate) touched: HashSet<String>,
     /// What has to be said about its changes.
     pub notes: String,
 }
+
+impl Effects {
+    /// Something would be done, or may be.
+    fn would_do_anything(&self) -> bool {
+        self.plans.iter().any(|plan| plan.would != CANNOT)
+    }
+}
+
+/// What is planned for a command that cannot do it as things are.
+pub(crate) const CANNOT: &str = "cannot yet";
 
 /// Effects that several commands add to.
 #[derive(Debug, Clone, Default)]

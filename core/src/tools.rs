@@ -97,6 +97,13 @@ impl Cancel {
 
 pub(crate) struct CancelOnDrop(Cancel);
 
+impl CancelOnDrop {
+    /// There is nothing left to cancel.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();

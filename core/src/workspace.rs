@@ -351,15 +351,14 @@ impl Workspace {
                 Err(error)
             }
             Ok(_) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(Error::new(
-                Code::WriteFailed,
-                format!("{} lies below a file, which is no folder", at.display()),
-                "another path, or the file out of the way first",
-            )
-            .with("input", at.display())),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
             Err(e) => Err(self.io("write", at, &e)),
         }
+    }
+
+    /// Whether a file is where one of its folders would have to be.
+    pub(crate) fn is_below_file(&self, at: &Inside) -> bool {
+        at.path.ancestors().skip(1).any(|above| self.dir.metadata(above).is_ok_and(|m| m.is_file()))
     }
 
     /// Whether anything is there.
@@ -381,6 +380,21 @@ impl Workspace {
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `READ_FAILED`.
     pub fn list(&self, at: &Inside) -> Result<Vec<(String, u64)>> {
         self.names(at).map_err(|e| self.io("list", at, &e))
+    }
+
+    /// Names in a folder as they are, and whether each leads to a folder.
+    ///
+    /// # Errors
+    /// As [`Workspace::list`].
+    pub(crate) fn list_raw(&self, at: &Inside) -> Result<Vec<(String, bool)>> {
+        let dir = self.dir_of(at)?;
+        let entries = dir.read_dir(at.as_path()).map_err(|e| self.io("list", at, &e))?;
+        let named = entries.flatten().map(|entry| {
+            let name = entry.file_name();
+            let is_folder = dir.metadata(at.as_path().join(&name)).is_ok_and(|m| m.is_dir());
+            (name.to_string_lossy().into_owned(), is_folder)
+        });
+        Ok(named.collect())
     }
 
     fn names(&self, at: &Inside) -> io::Result<Vec<(String, u64)>> {

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use pixir_core::event::Mode;
 use pixir_core::harness::Harness;
+use pixir_core::permissions::Action;
 use pixir_core::run::Call;
-use pixir_core::tools::{executor, run};
+use pixir_core::tools::run;
 use pixir_core::{Code, Error, Result};
 
 use super::tools::{finish, permit};
+use crate::headless::Signals;
 use crate::output::{Output, chatter};
 
 /// The most that is taken from stdin, bytes.
@@ -27,13 +29,24 @@ pub(crate) struct Job {
     pub(crate) dry_run: bool,
 }
 
+/// Runs it. A signal ends it, with everything that it has started.
 pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
+    let mut signals = Signals::listen();
+    tokio::select! {
+        outcome = attend(harness, job, output) => outcome,
+        code = signals.next() => Ok(code),
+    }
+}
+
+async fn attend(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
     let Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run } = job;
     let ctx = harness.tool_context("cli");
     let planning = ctx.clone();
     let limit = Duration::from_secs(timeout);
     let plan = move || Call::plan(&line, stdin, limit, &planning);
     let call = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
+    // A line that only reads is its own preview.
+    let dry_run = dry_run && call.actions.iter().any(|action| *action != Action::Read);
     let exit = if raw && !dry_run {
         permit(harness, &call.actions, mode)?;
         print(call, &ctx).await?
@@ -45,13 +58,18 @@ pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<
 
 /// Layer 1: every byte, and nothing else.
 async fn print(call: Call, ctx: &pixir_core::tools::Context) -> Result<i32> {
-    let mut closed = false;
+    let mut broke: Option<std::io::Error> = None;
     let mut write = |bytes: &[u8]| {
         let mut out = std::io::stdout().lock();
-        // Whoever reads may have enough.
-        closed |= out.write_all(bytes).and_then(|()| out.flush()).is_err();
+        let written = out.write_all(bytes).and_then(|()| out.flush());
+        // Whoever reads may have enough; whatever else happens is told.
+        broke = written.err();
+        broke.is_none()
     };
     let (ended, effects) = call.perform(ctx, &mut write).await?;
+    if let Some(e) = broke.filter(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
+        return Err(Error::new(Code::WriteFailed, format!("write the output: {e}"), "make room, or write elsewhere"));
+    }
     for (name, error) in &ended.errors {
         chatter(&error.for_model(name));
     }
@@ -60,9 +78,8 @@ async fn print(call: Call, ctx: &pixir_core::tools::Context) -> Result<i32> {
             chatter(text);
         }
     }
-    // A line that could not run is a failure of ours, not of a command.
     match ended.errors.into_iter().next_back() {
-        Some((_, error)) if executor::in_run_exit(&error) == ended.exit && error.code == Code::Timeout => Err(error),
+        Some((_, error)) if ended.timed_out => Err(error),
         _ => Ok(ended.exit),
     }
 }

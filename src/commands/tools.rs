@@ -10,6 +10,7 @@ use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;
+use crate::headless::Signals;
 use crate::output::Output;
 
 pub(crate) fn list(harness: &Harness, toolset: Toolset, output: &Output) {
@@ -69,7 +70,11 @@ pub(crate) async fn run(
     })?;
     let ctx = harness.tool_context("cli");
     let prepared = executor::prepare(harness.registry(), name, args, &ctx).await?;
-    finish(harness, name, prepared, ctx, mode, dry_run, output).await.map(|_| 0)
+    let mut signals = Signals::listen();
+    tokio::select! {
+        outcome = finish(harness, name, prepared, ctx, mode, dry_run, output) => outcome.map(|_| 0),
+        code = signals.next() => Ok(code),
+    }
 }
 
 /// Plans or does what was prepared, and writes what comes of it; its exit code is that of the command.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::chain::{Ended, How, perform};
-use super::{Chain, Effects, Shared, actions, parse};
+use super::chain::{Ended, How, Take, perform};
+use super::{Bound, Effects, Kind, Shared, parse};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
 use crate::permissions::Action;
@@ -12,7 +12,7 @@ use crate::tools::Context;
 
 /// A chain that can run: what it would do is known as far as it can be.
 pub struct Call {
-    chain: Chain,
+    bound: Bound,
     stdin: Option<Vec<u8>>,
     limit: Duration,
     planned: Effects,
@@ -28,33 +28,32 @@ impl Call {
     /// # Errors
     /// `UNSUPPORTED_SYNTAX`, and what makes a single command impossible.
     pub fn plan(line: &str, stdin: Option<Vec<u8>>, limit: Duration, ctx: &Context) -> Result<Call> {
-        let chain = parse(line)?;
-        let actions = actions(&chain, ctx)?;
+        let bound = Bound::find(parse(line)?, stdin.is_some(), ctx)?;
         let plan = Plan { would: "run".into(), target: line.trim().to_owned(), ..Plan::default() };
         // A person takes as long as a person takes.
-        let asks = chain.pipelines.iter().flat_map(|it| &it.commands).any(|it| it.words[0].text == "ask");
+        let asks = bound.steps().any(|step| step.command.words[0].text == "ask");
         let limit = if asks { limit + Duration::from_secs(24 * 3600) } else { limit };
-        let mut call = Call { chain, stdin, limit, planned: Effects::default(), plan, actions };
+        let actions = bound.actions();
+        let mut call = Call { bound, stdin, limit, planned: Effects::default(), plan, actions };
         if call.actions.iter().all(|action| *action == Action::Read) {
             return Ok(call);
         }
         let effects = Shared::default();
         let stdin = call.stdin.clone();
-        let mut unheard = |_: &[u8]| {};
-        let dry = perform(&call.chain, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
+        let mut unheard = |_: &[u8]| true;
+        let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
         let ended = tokio::runtime::Handle::current().block_on(dry)?;
         call.planned = effects.take();
         // Nobody is asked to approve what cannot run: a command that is not called as it must be, a line of which nothing would come.
-        let is_one = call.chain.pipelines.len() == 1;
-        let in_vain = ended.exit != 0 && !ended.assumed && (is_one || call.planned.plans.is_empty());
+        let is_one = call.bound.pipelines.len() == 1;
+        let in_vain = ended.exit != 0 && !ended.assumed && (is_one || !call.planned.would_do_anything());
         let fault =
             ended.errors.iter().find(|(_, error)| in_vain || [Code::Usage, Code::UnknownFlag].contains(&error.code));
         if let Some((name, error)) = fault {
             return Err(error.clone().with("command", name.clone()));
         }
-        call.planned.is_certain = ended.errors.is_empty() && !ended.assumed;
-        if call.planned.is_certain && call.planned.plans.is_empty() {
-            // As it is now it changes nothing, and should that be otherwise when it runs, it does not.
+        if call.planned.plans.is_empty() {
+            // As it is now it changes nothing; should that be otherwise when it runs, it still does not.
             call.actions = vec![Action::Read];
         }
         call.plan = told(call.plan, &call.planned, &ended);
@@ -63,9 +62,9 @@ impl Call {
 
     /// The file whose bytes it prints, when it is nothing but `cat <path>`.
     pub(crate) fn source(&self) -> Option<Source> {
-        let [pipeline] = self.chain.pipelines.as_slice() else { return None };
-        let [command] = pipeline.commands.as_slice() else { return None };
-        match command.words.as_slice() {
+        let [(_, steps)] = self.bound.pipelines.as_slice() else { return None };
+        let [step] = steps.as_slice() else { return None };
+        match step.command.words.as_slice() {
             [name, path] if name.text == "cat" && !path.text.starts_with('-') => {
                 Some(Source { path: path.text.clone() })
             }
@@ -73,20 +72,20 @@ impl Call {
         }
     }
 
+    /// Nothing but commands of ours take part: what it prints is the text of files.
+    pub(crate) fn is_of_files(&self) -> bool {
+        self.bound.steps().all(|step| !matches!(step.kind, Kind::Program { .. }))
+    }
+
     /// Layer 1: what it prints, as it is.
     ///
     /// # Errors
     /// What the system says when there are no more pipes or processes.
-    pub async fn perform(self, ctx: &Context, take: &mut (dyn FnMut(&[u8]) + Send)) -> Result<(Ended, Effects)> {
+    pub async fn perform(self, ctx: &Context, take: Take<'_>) -> Result<(Ended, Effects)> {
         let effects = Shared::default();
-        {
-            let mut effects = effects.lock();
-            effects.is_certain = self.planned.is_certain;
-            effects.planned = self.planned.planned;
-        }
-        let mut ended = perform(&self.chain, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
+        effects.lock().planned = self.planned.planned;
+        let mut ended = perform(&self.bound, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
         if ended.timed_out {
-            ctx.cancel.cancel();
             let seconds = self.limit.as_secs();
             let message = format!("stopped after {seconds} s without an end");
             ended.errors.push(("run".to_owned(), Error::new(Code::Timeout, message, "timeout, if it needs longer")));

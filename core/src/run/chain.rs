@@ -4,6 +4,7 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -12,10 +13,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::commands::{Fault, Io};
-use super::parse::{After, Command, Pipeline, Stderr};
-use super::{Chain, Kind, Shared, Stdin, judged, kind_of, unknown};
+use super::parse::{After, Command, Stderr};
+use super::{Bound, CANNOT, Kind, Shared, Step, judged, only_reads, unknown};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
+use crate::permissions::Action;
 use crate::process::{self, Group};
 use crate::tools::Context;
 use crate::tools::bash::{LEFT_BEHIND, Line, look_after, look_before};
@@ -23,6 +25,8 @@ use crate::tools::executor::in_run_exit;
 
 /// What a command says on stderr is kept up to this, bytes.
 const MAX_STDERR: usize = 64 << 10;
+/// How long commands may take to end when they were told to.
+const ENDING: Duration = Duration::from_secs(5);
 /// How long the last pipe is still read when every command has ended.
 const DRAIN: Duration = Duration::from_millis(100);
 
@@ -45,6 +49,8 @@ pub struct Ended {
     pub stderr: Vec<u8>,
     /// What our commands could not do, by name.
     pub errors: Vec<(String, Error)>,
+    /// What programs said that nobody wanted to hear; it is told when the line fails.
+    unwanted: Vec<u8>,
     /// Some pipeline failed, whatever came after it.
     pub(crate) had_failure: bool,
     /// A program was not run, and was taken to have succeeded.
@@ -53,41 +59,49 @@ pub struct Ended {
     pub timed_out: bool,
 }
 
+/// Hears what a chain prints; false when nobody wants more of it.
+pub type Take<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + Send);
+
 /// Does a chain. `stdin` goes to its first command; what the last command of each pipeline prints goes to `take`.
 ///
 /// # Errors
 /// What the system says when there are no more pipes or processes; a command that fails is no error.
 pub(crate) async fn perform(
-    chain: &Chain,
+    bound: &Bound,
     stdin: Option<Vec<u8>>,
     how: How,
     limit: Duration,
     ctx: &Context,
     effects: &Shared,
-    take: &mut (dyn FnMut(&[u8]) + Send),
+    take: Take<'_>,
 ) -> Result<Ended> {
     let mut ended = Ended::default();
     let deadline = Instant::now() + limit;
     let mut stdin = stdin;
     let mut number = 0;
-    for pipeline in &chain.pipelines {
+    for (after, steps) in &bound.pipelines {
         let first = number;
-        number += pipeline.commands.len();
-        let runs = match pipeline.after {
+        number += steps.len();
+        let runs = match after {
             After::Anything => true,
             After::Success => ended.exit == 0,
             After::Failure => ended.exit != 0,
         };
         let given = stdin.take();
+        let mut run = Run { ctx, how, effects, deadline, first, ended: &mut ended };
         if !runs {
+            run.note_what_may_be(steps);
             continue;
         }
-        let mut run = Run { ctx, how, effects, deadline, first, ended: &mut ended };
-        if !run.pipeline(pipeline, given, take).await? {
+        if !run.pipeline(steps, given, take).await? {
             ended.timed_out = true;
             ended.exit = 124;
-            return Ok(ended);
+            break;
         }
+    }
+    if ended.exit != 0 {
+        let unwanted = std::mem::take(&mut ended.unwanted);
+        ended.stderr.extend(unwanted);
     }
     Ok(ended)
 }
@@ -105,44 +119,54 @@ struct Run<'a> {
 /// A command that runs.
 enum Stage {
     /// On a thread of its own.
-    Builtin(oneshot::Receiver<BuiltinEnded>),
+    Builtin(oneshot::Receiver<StageEnded>),
     Program {
         child: Box<tokio::process::Child>,
-        group: Group,
+        group: Arc<Group>,
     },
     /// It has ended already, or is only planned.
     Over(i32),
 }
 
-struct BuiltinEnded {
+struct StageEnded {
     exit: i32,
     error: Option<Error>,
     said: Vec<u8>,
 }
 
 impl Run<'_> {
-    /// False when it took too long.
-    async fn pipeline(
-        &mut self,
-        pipeline: &Pipeline,
-        stdin: Option<Vec<u8>>,
-        take: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<bool> {
-        let kinds = pipeline.commands.iter().map(|it| kind_of(it, self.ctx)).collect::<Result<Vec<_>>>()?;
-        if let Some((name, error)) = wrong_stdin(&pipeline.commands, &kinds, stdin.is_some()) {
-            self.ended.exit = in_run_exit(&error);
-            self.ended.pipestatus = vec![self.ended.exit];
-            self.ended.had_failure = true;
-            self.ended.errors.push((name, error));
-            return Ok(true);
+    /// What is not done as things are may be done after all when something before it was only planned.
+    fn note_what_may_be(&self, steps: &[Step]) {
+        if self.how == How::Really || !(self.ended.assumed || self.effects.lock().would_do_anything()) {
+            return;
         }
-        let changes_files =
-            self.how == How::Really && kinds.iter().any(|kind| matches!(kind, Kind::Program { runs_unasked: false }));
+        for (i, step) in steps.iter().enumerate() {
+            self.plan_unknown(i, step, "perhaps");
+        }
+    }
+
+    fn plan_unknown(&self, i: usize, step: &Step, would: &str) {
+        let paths = match &step.action {
+            Action::Read => return,
+            Action::Files { path, .. } => path.iter().cloned().collect(),
+            Action::Note | Action::Command(_) => Vec::new(),
+        };
+        let mut effects = self.effects.lock();
+        if effects.planned.insert(self.first + i, None).is_none() {
+            let target = step.command.to_string();
+            effects.plans.push(Plan { would: would.to_owned(), target, paths, ..Plan::default() });
+        }
+    }
+
+    /// False when it took too long.
+    async fn pipeline(&mut self, steps: &[Step], stdin: Option<Vec<u8>>, take: Take<'_>) -> Result<bool> {
+        let runs_programs = steps.iter().any(|step| matches!(step.kind, Kind::Program { runs_unasked: false }));
+        let changes_files = self.how == How::Really && runs_programs;
         let before = self.effects.lock().changes.len();
         if changes_files {
             look_before(self.ctx).await;
         }
-        let in_time = self.stages(pipeline, &kinds, stdin, take).await?;
+        let in_time = self.stages(steps, stdin, take).await?;
         if changes_files {
             let (found, notes) = look_after(self.ctx).await;
             let mut effects = self.effects.lock();
@@ -156,13 +180,7 @@ impl Run<'_> {
         Ok(in_time)
     }
 
-    async fn stages(
-        &mut self,
-        pipeline: &Pipeline,
-        kinds: &[Kind],
-        stdin: Option<Vec<u8>>,
-        take: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<bool> {
+    async fn stages(&mut self, steps: &[Step], stdin: Option<Vec<u8>>, take: Take<'_>) -> Result<bool> {
         let failed = |e: io::Error| {
             Error::new(
                 Code::CommandFailed,
@@ -171,7 +189,7 @@ impl Run<'_> {
             )
         };
         let (last_out, last_in) = io::pipe().map_err(failed)?;
-        let mut output = Receiver::from_owned_fd(OwnedFd::from(last_out)).map_err(failed)?;
+        let output = Receiver::from_owned_fd(OwnedFd::from(last_out)).map_err(failed)?;
         let mut last_in = Some(last_in);
         let mut input = match stdin {
             Some(bytes) => Some(fed(bytes).map_err(failed)?),
@@ -179,8 +197,8 @@ impl Run<'_> {
         };
         let mut stages = Vec::new();
         let mut unknown_input = false;
-        for (i, (command, kind)) in pipeline.commands.iter().zip(kinds).enumerate() {
-            let is_last = i + 1 == pipeline.commands.len();
+        for (i, step) in steps.iter().enumerate() {
+            let is_last = i + 1 == steps.len();
             let (next, out) = if is_last {
                 (None, last_in.take().expect("there is one last command"))
             } else {
@@ -188,31 +206,35 @@ impl Run<'_> {
                 (Some(reader), writer)
             };
             let stdin = std::mem::replace(&mut input, next);
-            let stage = match kind {
-                Kind::Unknown => {
-                    let error = unknown(&command.words[0].text);
-                    let exit = in_run_exit(&error);
-                    self.ended.errors.push((command.words[0].text.clone(), error));
-                    Stage::Over(exit)
-                }
+            let name = &step.command.words[0].text;
+            let refused = |error: Error, ended: &mut Ended| {
+                let exit = in_run_exit(&error);
+                ended.errors.push((name.clone(), error));
+                Stage::Over(exit)
+            };
+            let stage = match &step.kind {
+                Kind::Unknown => refused(unknown(name), self.ended),
                 Kind::Program { .. } if self.how == How::Dry => {
                     (unknown_input, self.ended.assumed) = (true, true);
-                    let plan = Plan { would: "run".into(), target: judged(command), ..Plan::default() };
+                    let plan = Plan { would: "run".into(), target: judged(&step.command), ..Plan::default() };
                     self.effects.lock().plans.push(plan);
                     Stage::Over(0)
                 }
-                Kind::Program { runs_unasked } => match self.start(command, *runs_unasked, stdin, out).await {
+                // It was let through because it only reads; that must still be so.
+                Kind::Program { runs_unasked: true } if !only_reads(&step.command, self.ctx) => {
+                    let message = "it was planned as a command that only reads, and is not that any more";
+                    refused(Error::new(Code::FileChanged, message, "look again, then repeat it"), self.ended)
+                }
+                Kind::Program { runs_unasked } => match self.start(&step.command, *runs_unasked, stdin, out) {
                     Ok(stage) => stage,
-                    Err(error) => {
-                        self.ended.errors.push((command.words[0].text.clone(), error));
-                        Stage::Over(126)
-                    }
+                    Err(error) => refused(error, self.ended),
                 },
                 Kind::Builtin(builtin) => {
                     let io = Io {
                         stdin: stdin.map(|it| Box::new(it) as Box<dyn io::Read + Send>),
                         out: Box::new(io::BufWriter::with_capacity(32 << 10, out)),
                         said: Vec::new(),
+                        missing: None,
                         ctx: self.ctx.clone(),
                         effects: self.effects.clone(),
                         how: self.how,
@@ -220,17 +242,19 @@ impl Run<'_> {
                         number: self.first + i,
                         unknown_input,
                     };
-                    spawn(builtin, command.clone(), io).map_err(failed)?
+                    // What it would print is not known before it is asked.
+                    unknown_input |= self.how == How::Dry && builtin.asks_others;
+                    spawn(builtin, step.command.clone(), io).map_err(failed)?
                 }
             };
             stages.push(stage);
         }
         drop(input);
-        self.attend(pipeline, stages, &mut output, take).await
+        self.attend(steps, stages, output, take).await
     }
 
     /// Starts a program between two pipes.
-    async fn start(
+    fn start(
         &self,
         command: &Command,
         runs_unasked: bool,
@@ -256,76 +280,104 @@ impl Run<'_> {
         ready.stdout(Stdio::from(out));
         let (child, group) = Group::start(ready).map_err(failed)?;
         // The pipes are the child's now; as long as we held them too, nobody would see their end.
-        Ok(Stage::Program { child: Box::new(child), group })
+        Ok(Stage::Program { child: Box::new(child), group: Arc::new(group) })
     }
 
     /// Waits for every command, and takes in what the last one prints. False when it took too long.
-    async fn attend(
-        &mut self,
-        pipeline: &Pipeline,
-        stages: Vec<Stage>,
-        output: &mut Receiver,
-        take: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<bool> {
+    async fn attend(&mut self, steps: &[Step], stages: Vec<Stage>, output: Receiver, take: Take<'_>) -> Result<bool> {
+        let groups: Vec<Arc<Group>> = stages.iter().filter_map(Stage::group).collect();
         let all = futures_util::future::join_all(stages.into_iter().map(over));
         tokio::pin!(all);
+        // Should nobody wait for this any more, our own commands know before the programs that they read from end:
+        // half of what was to be written is not written.
+        let told = self.ctx.cancel.clone().on_drop();
+        let mut output = Some(output);
         let mut buffer = vec![0; 32 << 10];
         let mut over: Option<Vec<StageEnded>> = None;
-        let mut open = true;
+        let mut in_time = true;
         let until = tokio::time::sleep_until(self.deadline);
         tokio::pin!(until);
-        while open || over.is_none() {
+        while output.is_some() || over.is_none() {
             tokio::select! {
-                n = output.read(&mut buffer), if open => match n {
-                    Ok(0) | Err(_) => open = false,
-                    Ok(n) => take(&buffer[..n]),
+                n = read_some(&mut output, &mut buffer), if output.is_some() => match n {
+                    Ok(0) | Err(_) => output = None,
+                    // Whoever writes hears that nobody reads.
+                    Ok(n) => output = output.take().filter(|_| take(&buffer[..n])),
                 },
                 ended = &mut all, if over.is_none() => {
                     over = Some(ended);
                     until.as_mut().reset(Instant::now() + DRAIN);
                 }
-                () = &mut until => break,
+                () = &mut until => {
+                    if over.is_some() || !in_time {
+                        break;
+                    }
+                    in_time = false;
+                    self.ctx.cancel.cancel();
+                    groups.iter().for_each(|group| group.stop());
+                    until.as_mut().reset(Instant::now() + ENDING);
+                }
             }
         }
-        let Some(over) = over else { return Ok(false) };
+        // Whoever takes it may be slow; what is there already is taken all the same.
+        while let Some(rest) = &output {
+            match rest.try_read(&mut buffer) {
+                Ok(n) if n > 0 => output = output.take().filter(|_| take(&buffer[..n])),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        told.forget();
+        self.tell(steps, over.unwrap_or_default());
+        Ok(in_time)
+    }
+
+    fn tell(&mut self, steps: &[Step], over: Vec<StageEnded>) {
         self.ended.pipestatus = over.iter().map(|it| it.exit).collect();
-        for (command, it) in pipeline.commands.iter().zip(over) {
-            let name = &command.words[0].text;
+        self.ended.exit = status(&over, steps);
+        self.ended.had_failure |= self.ended.exit != 0;
+        for (i, (step, it)) in steps.iter().zip(over).enumerate() {
+            let name = &step.command.words[0].text;
             if let Some(error) = it.error {
                 self.ended.errors.push((name.clone(), error));
+                if self.how == How::Dry {
+                    self.plan_unknown(i, step, CANNOT);
+                }
             }
-            if command.stderr != Stderr::Unwanted || it.exit != 0 {
-                let before = self.ended.stderr.len();
-                for line in it.said.split_inclusive(|b| *b == b'\n') {
-                    self.ended.stderr.extend_from_slice(format!("{name}: ").as_bytes());
-                    self.ended
-                        .stderr
-                        .extend_from_slice(line.strip_prefix(format!("{name}: ").as_bytes()).unwrap_or(line));
-                }
-                if self.ended.stderr.len() > before && !self.ended.stderr.ends_with(b"\n") {
-                    self.ended.stderr.push(b'\n');
-                }
+            let told = match step.command.stderr {
+                Stderr::Unwanted => &mut self.ended.unwanted,
+                Stderr::Apart | Stderr::Joined => &mut self.ended.stderr,
+            };
+            for line in it.said.split_inclusive(|b| *b == b'\n') {
+                told.extend_from_slice(format!("{name}: ").as_bytes());
+                told.extend_from_slice(line.strip_prefix(format!("{name}: ").as_bytes()).unwrap_or(line));
+            }
+            if !told.is_empty() && !told.ends_with(b"\n") {
+                told.push(b'\n');
             }
         }
-        self.ended.exit = status(&self.ended.pipestatus, pipeline);
-        self.ended.had_failure |= self.ended.exit != 0;
-        Ok(true)
     }
 }
 
-struct StageEnded {
-    exit: i32,
-    error: Option<Error>,
-    said: Vec<u8>,
+impl Stage {
+    fn group(&self) -> Option<Arc<Group>> {
+        match self {
+            Stage::Program { group, .. } => Some(Arc::clone(group)),
+            Stage::Builtin(_) | Stage::Over(_) => None,
+        }
+    }
+}
+
+async fn read_some(output: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
+    match output {
+        Some(output) => output.read(buffer).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn over(stage: Stage) -> StageEnded {
     match stage {
         Stage::Over(exit) => StageEnded { exit, error: None, said: Vec::new() },
-        Stage::Builtin(done) => match done.await {
-            Ok(BuiltinEnded { exit, error, said }) => StageEnded { exit, error, said },
-            Err(_) => StageEnded { exit: 126, error: None, said: Vec::new() },
-        },
+        Stage::Builtin(done) => done.await.unwrap_or_else(|_| StageEnded { exit: 126, error: None, said: Vec::new() }),
         Stage::Program { mut child, group } => {
             let mut said = Vec::new();
             let ended = process::drain(&mut child, &group, None, |_, bytes| {
@@ -335,50 +387,31 @@ async fn over(stage: Stage) -> StageEnded {
             .await;
             if group.is_alive() {
                 said.extend_from_slice(LEFT_BEHIND);
+                // Whoever is left holds the pipe open that the next command reads.
+                group.stop();
             }
-            // Whoever is left holds the pipe open that the next command reads.
-            drop(group);
             StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, said }
         }
     }
 }
 
+/// What says no with an exit code of 1, and fails with more.
+const SAYS_NO: [&str; 3] = ["grep", "diff", "test"];
+
 /// The last command's exit, or that of the last one before it that really failed: not of one that only says "no"
 /// (`grep`, `diff`, `test`), nor of one whose reader had enough.
-fn status(pipestatus: &[i32], pipeline: &Pipeline) -> i32 {
+fn status(over: &[StageEnded], steps: &[Step]) -> i32 {
     const CLOSED: i32 = 128 + 13;
-    let Some((last, before)) = pipestatus.split_last() else { return 0 };
-    if *last != 0 {
-        return *last;
+    let Some((last, before)) = over.split_last() else { return 0 };
+    if last.exit != 0 {
+        return last.exit;
     }
-    let says_no = |command: &Command| ["grep", "diff", "test", "["].contains(&command.words[0].text.as_str());
-    let failed = before.iter().zip(&pipeline.commands).rev();
-    failed
-        .map(|(exit, command)| (*exit, command))
-        .find_map(|(exit, command)| match exit {
-            0 | CLOSED => None,
-            1 if says_no(command) => None,
-            exit => Some(exit),
-        })
-        .unwrap_or(0)
-}
-
-/// A command that gets what it does not read, or does not get what it needs, is not run; nor is the rest of its pipeline.
-fn wrong_stdin(commands: &[Command], kinds: &[Kind], given: bool) -> Option<(String, Error)> {
-    commands.iter().zip(kinds).enumerate().find_map(|(i, (command, kind))| {
-        let Kind::Builtin(builtin) = kind else { return None };
-        let name = builtin.name;
-        let is_fed = given || i > 0;
-        let wants_help = command.words.get(1).is_some_and(|word| word.text == "--help" || word.text == "-h");
-        match builtin.stdin {
-            Stdin::None if is_fed => {
-                let message = format!("it does not read stdin; usage: {}", builtin.usage_line());
-                Some((name.to_owned(), Error::new(Code::Usage, message, format!("{name} --help"))))
-            }
-            Stdin::Required if !is_fed && !wants_help => Some((name.to_owned(), builtin.usage_error())),
-            Stdin::None | Stdin::Optional | Stdin::Required => None,
-        }
-    })
+    let really = |(it, step): &(&StageEnded, &Step)| match it.exit {
+        0 | CLOSED => false,
+        1 => !(SAYS_NO.contains(&step.command.words[0].text.as_str()) && it.error.is_none()),
+        _ => true,
+    };
+    before.iter().zip(steps).rev().find(really).map_or(0, |(it, _)| it.exit)
 }
 
 /// A pipe that a thread fills, so that it holds up nobody however long the text is.
@@ -404,7 +437,10 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
             Ok(exit) => (exit, None),
             // Its reader has enough, or nobody waits for it any more.
             Err(Fault::Closed) => (0, None),
-            Err(Fault::Error(error)) => (in_run_exit(&error), Some(error)),
+            Err(Fault::Error(error)) => {
+                let least = if SAYS_NO.contains(&builtin.name) { 2 } else { 1 };
+                (in_run_exit(&error).max(least), Some(error))
+            }
         };
         let mut said = std::mem::take(&mut io.said);
         if joined {
@@ -416,7 +452,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         let _ = io.out.flush();
         // The end of the output is seen before the end of the command.
         drop(io);
-        let _ = done.send(BuiltinEnded { exit, error, said });
+        let _ = done.send(StageEnded { exit, error, said });
     })?;
     Ok(Stage::Builtin(ended))
 }

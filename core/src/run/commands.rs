@@ -37,6 +37,10 @@ pub struct Builtin {
     pub example: &'static str,
     /// Whether it reads stdin.
     pub stdin: Stdin,
+    /// Its words with `*`, `?` or `[` stand for the names that fit.
+    pub(crate) expands: bool,
+    /// What it prints is what others say, and is not asked for in a dry run.
+    pub(crate) asks_others: bool,
     /// What it touches with these arguments.
     pub(crate) touches: fn(&[Word], &Context) -> Action,
     run: fn(&'static Builtin, &[Word], &mut Io) -> Result<i32, Fault>,
@@ -116,6 +120,8 @@ pub(crate) struct Io {
     pub(crate) out: Box<dyn Write + Send>,
     /// What it says beside its output.
     pub(crate) said: Vec<u8>,
+    /// The last file that was not there, when it went on with others.
+    pub(crate) missing: Option<Error>,
     pub(crate) ctx: Context,
     pub(crate) effects: Shared,
     pub(crate) how: How,
@@ -130,10 +136,10 @@ pub(crate) struct Io {
 impl Io {
     /// What one word names; several, when it is a glob that fits several.
     fn paths(&self, word: &Word) -> Result<Vec<Inside>, Fault> {
-        if !word.is_glob {
+        let Some(glob) = &word.glob else {
             return Ok(vec![self.ctx.workspace.locate(&word.text)?]);
-        }
-        let names = files::expand(&self.ctx, &word.text)?;
+        };
+        let names = files::expand(&self.ctx, glob)?;
         if names.len() > MAX_GLOB {
             let message = format!("`{}` stands for more than {MAX_GLOB} names", word.text);
             return Err(Error::new(Code::InvalidArgs, message, "a narrower pattern, or find").into());
@@ -185,6 +191,25 @@ impl Io {
         }
     }
 
+    /// The same, but a file that is not there does not hide the others: it is told at the end.
+    fn next_reader(&mut self, it: &Builtin, input: Option<&Inside>) -> Result<Option<Box<dyn BufRead + Send>>, Fault> {
+        match self.reader(input) {
+            Ok(reader) => Ok(Some(reader)),
+            Err(Fault::Error(error)) => {
+                if let Some(before) = self.missing.replace(error) {
+                    self.say(&format!("{}\n", before.for_model(it.name)));
+                }
+                Ok(None)
+            }
+            Err(Fault::Closed) => Err(Fault::Closed),
+        }
+    }
+
+    /// Fails when a file was not there.
+    fn missed(&mut self) -> Result<(), Fault> {
+        self.missing.take().map_or(Ok(()), |error| Err(Fault::Error(error)))
+    }
+
     /// Everything on stdin, up to a bound.
     fn whole_stdin(&mut self, most: u64) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
@@ -212,7 +237,12 @@ impl Read for Watched {
         if self.ctx.cancel.is_cancelled() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        self.inner.read(buffer)
+        let read = self.inner.read(buffer)?;
+        // What was cut off has an end that is none.
+        if read == 0 && self.ctx.cancel.is_cancelled() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(read)
     }
 }
 
@@ -230,6 +260,22 @@ impl Builtin {
             }
         }
         (self.run)(self, args, io)
+    }
+
+    /// What is piped to a command that does not read it, or not piped to one that needs it, is a mistake.
+    ///
+    /// # Errors
+    /// `USAGE`.
+    pub(super) fn check_stdin(&self, args: &[Word], is_fed: bool) -> Result<(), Error> {
+        match self.stdin {
+            Stdin::None if is_fed => {
+                let message = format!("it does not read stdin; usage: {}", self.usage_line());
+                let error = Error::new(Code::Usage, message, format!("{} --help", self.name));
+                Err(error.with("command", self.name))
+            }
+            Stdin::Required if !is_fed && !asks_for_help(args) => Err(self.usage_error().with("command", self.name)),
+            Stdin::None | Stdin::Optional | Stdin::Required => Ok(()),
+        }
     }
 
     /// How it is called: `grep [-ivcnl] <pattern> [path…]`.
@@ -291,13 +337,12 @@ impl Builtin {
 }
 
 fn asks_for_help(args: &[Word]) -> bool {
-    let is_help = |word: &Word| word.text == "--help" || (word.text == "-h" && args.len() == 1);
-    args.iter().take_while(|word| word.text != "--").any(is_help)
+    args.first().is_some_and(|word| word.text == "--help" || (word.text == "-h" && args.len() == 1))
 }
 
 /// With these arguments a command only says how it is called.
-pub(super) fn only_tells(args: &[Word]) -> bool {
-    args.is_empty() || asks_for_help(args)
+pub(super) fn only_tells(args: &[Word], is_fed: bool) -> bool {
+    (args.is_empty() && !is_fed) || asks_for_help(args)
 }
 
 /// The help of one command, or the list of all.
@@ -309,6 +354,20 @@ fn help_for(name: Option<&str>) -> Result<String, Error> {
         ));
     };
     BUILTINS.iter().find(|it| it.name == name).map(Builtin::help).ok_or_else(|| unknown(name))
+}
+
+/// The longest line that is held whole, bytes.
+const MAX_LINE: usize = 64 << 20;
+
+/// The next line with its end, empty at the end of the text; memory does not follow a line that never ends.
+fn next_line(mut reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Fault> {
+    line.clear();
+    let read = (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;
+    if line.len() > MAX_LINE {
+        let message = "a line is longer than 64 MB";
+        return Err(Error::new(Code::InvalidArgs, message, "head -c or grep -o for a part of it").into());
+    }
+    Ok(read > 0)
 }
 
 /// The flags that a command was given, and the rest.
@@ -353,6 +412,10 @@ impl Flags {
                 let (_, letter) =
                     long.iter().find(|(it, _)| *it == name).ok_or_else(|| unknown(&format!("--{name}")))?;
                 let value = match value {
+                    Some(_) if !with_value.contains(*letter) => {
+                        let message = format!("--{name} takes no value; usage: {}", builtin.usage_line());
+                        return Err(Error::new(Code::Usage, message, format!("{} --help", builtin.name)));
+                    }
                     Some(value) => Some(value.to_owned()),
                     None if with_value.contains(*letter) => Some(args.next().ok_or_else(|| lacks(text))?.text.clone()),
                     None => None,
@@ -408,7 +471,8 @@ fn bytes(text: &str, what: &str) -> Result<u64, Error> {
 }
 
 fn number(text: &str, what: &str) -> Result<u64, Error> {
-    text.parse().map_err(|_| {
+    let digits = Some(text).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
         let shown: String = text.escape_debug().take(40).collect();
         Error::new(Code::Usage, format!("{what} needs a number, not `{shown}`"), format!("{what} 10"))
     })

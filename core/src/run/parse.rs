@@ -62,13 +62,65 @@ pub enum Stderr {
 pub struct Word {
     /// Its text, without quotes.
     pub text: String,
-    /// It holds `*`, `?` or `[` outside of quotes: a built-in command that takes paths looks for what fits.
-    pub is_glob: bool,
+    /// It holds `*`, `?` or `[` outside of quotes: what a command that takes paths looks for, with what was quoted escaped.
+    pub glob: Option<String>,
+}
+
+impl Word {
+    /// Whether it stands for what fits it.
+    pub fn is_glob(&self) -> bool {
+        self.glob.is_some()
+    }
+}
+
+/// A pattern that means these characters and nothing else.
+pub(crate) fn escaped(text: &str) -> String {
+    let special = |c: char| "*?[]{}!\\".contains(c);
+    text.chars()
+        .map(|c| if special(c) { format!("[{c}]") } else { c.to_string() })
+        .collect::<String>()
+        .replace("[!]", "!")
+}
+
+/// A pattern as a shell means it: braces are no alternatives there.
+pub(crate) fn without_braces(pattern: &str) -> String {
+    pattern.replace('{', "[{]").replace('}', "[}]")
+}
+
+/// A word that grows.
+#[derive(Default)]
+struct Growing {
+    text: String,
+    pattern: String,
+    is_glob: bool,
+}
+
+impl Growing {
+    fn plain(&mut self, c: char) {
+        self.text.push(c);
+        match c {
+            '*' | '?' | '[' => {
+                self.is_glob = true;
+                self.pattern.push(c);
+            }
+            '{' | '}' | '\\' => self.pattern.push_str(&escaped(&c.to_string())),
+            c => self.pattern.push(c),
+        }
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.pattern.push_str(&escaped(text));
+    }
+
+    fn word(self) -> Word {
+        Word { text: self.text, glob: Some(self.pattern).filter(|_| self.is_glob) }
+    }
 }
 
 impl From<&str> for Word {
     fn from(text: &str) -> Word {
-        Word { text: text.to_owned(), is_glob: false }
+        Word { text: text.to_owned(), glob: None }
     }
 }
 
@@ -78,7 +130,7 @@ impl fmt::Display for Command {
             .words
             .iter()
             // A glob that was quoted would be none.
-            .map(|word| if word.is_glob { word.text.clone() } else { quote(&word.text) })
+            .map(|word| if word.is_glob() { word.text.clone() } else { quote(&word.text) })
             .collect();
         f.write_str(&words.join(" "))
     }
@@ -148,6 +200,13 @@ impl Op {
             Op::Newline => "a new line",
         }
     }
+}
+
+/// Where a dollar stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    Not,
+    Double,
 }
 
 struct Scanner<'a> {
@@ -257,7 +316,7 @@ impl Scanner<'_> {
 
     fn word(&mut self) -> Result<Word> {
         let from = self.at;
-        let mut word = Word::default();
+        let mut word = Growing::default();
         while let Some(c) = self.rest().chars().next() {
             let at = self.at;
             match c {
@@ -272,13 +331,13 @@ impl Scanner<'_> {
                             return Err(refuse("the line ends in a backslash", Some(at), "single quotes around it"));
                         }
                         Some('\n') => {}
-                        Some(next) => word.text.push(next),
+                        Some(next) => word.quoted(&next.to_string()),
                     }
                     self.at += self.rest().chars().next().map_or(0, char::len_utf8);
                 }
                 '$' | '`' => {
-                    self.refuse_expansion()?;
-                    word.text.push(c);
+                    self.refuse_expansion(Quoted::Not)?;
+                    word.plain(c);
                     self.at += 1;
                 }
                 '>' | '<' => {
@@ -292,27 +351,49 @@ impl Scanner<'_> {
                     return Err(refuse("`~` is not expanded", Some(at), "a path in the workspace, or single quotes"));
                 }
                 '{' => {
-                    let inner =
-                        self.rest().split(['}', ' ', '\t', '\n', '|', ';', '\'', '"']).next().unwrap_or_default();
-                    let closes = self.rest()[inner.len()..].starts_with('}');
-                    if closes && (inner.contains(',') || inner.contains("..")) {
+                    if self.is_brace_expansion() {
                         let fix = "each name written out, or single quotes around text with braces";
                         return Err(refuse("`{…,…}` is not expanded", Some(at), fix));
                     }
-                    word.text.push(c);
+                    word.plain(c);
                     self.at += 1;
                 }
                 c => {
-                    word.is_glob |= matches!(c, '*' | '?' | '[');
-                    word.text.push(c);
+                    word.plain(c);
                     self.at += c.len_utf8();
                 }
             }
         }
-        Ok(word)
+        Ok(word.word())
     }
 
-    fn single(&mut self, word: &mut Word) -> Result<()> {
+    /// `{a,b}` and `{1..9}`, also with quotes and braces inside.
+    fn is_brace_expansion(&self) -> bool {
+        let (mut depth, mut quote, mut parts) = (0, None, false);
+        let mut before = ' ';
+        for c in self.rest().chars() {
+            match (quote, c) {
+                (Some(end), c) if c == end => quote = None,
+                (Some(_), _) => {}
+                (None, '\'' | '"') => quote = Some(c),
+                (None, '{') => depth += 1,
+                (None, '}') => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return parts;
+                    }
+                }
+                (None, ',') => parts = true,
+                (None, '.') if before == '.' => parts = true,
+                (None, ' ' | '\t' | '\n' | '|' | ';' | '&') if before != '\\' => return false,
+                (None, _) => {}
+            }
+            before = c;
+        }
+        false
+    }
+
+    fn single(&mut self, word: &mut Growing) -> Result<()> {
         let from = self.at;
         self.at += 1;
         let Some(len) = self.rest().find('\'') else {
@@ -323,12 +404,12 @@ impl Scanner<'_> {
             ));
         };
         let inner = self.rest()[..len].to_owned();
-        word.text.push_str(&inner);
+        word.quoted(&inner);
         self.at += len + 1;
         Ok(())
     }
 
-    fn double(&mut self, word: &mut Word) -> Result<()> {
+    fn double(&mut self, word: &mut Growing) -> Result<()> {
         let from = self.at;
         self.at += 1;
         loop {
@@ -345,20 +426,20 @@ impl Scanner<'_> {
                     match self.rest().chars().next() {
                         Some('\n') => self.at += 1,
                         Some(next @ ('"' | '\\' | '$' | '`')) => {
-                            word.text.push(next);
+                            word.quoted(&next.to_string());
                             self.at += 1;
                         }
                         // Before anything else a backslash is a backslash.
-                        Some(_) | None => word.text.push('\\'),
+                        Some(_) | None => word.quoted("\\"),
                     }
                 }
                 '$' | '`' => {
-                    self.refuse_expansion()?;
-                    word.text.push(c);
+                    self.refuse_expansion(Quoted::Double)?;
+                    word.quoted(&c.to_string());
                     self.at += 1;
                 }
                 c => {
-                    word.text.push(c);
+                    word.quoted(&c.to_string());
                     self.at += c.len_utf8();
                 }
             }
@@ -366,7 +447,7 @@ impl Scanner<'_> {
     }
 
     /// `$NAME`, `${…}`, `$(…)` and backticks; a `$` that begins none of them is a `$`.
-    fn refuse_expansion(&self) -> Result<()> {
+    fn refuse_expansion(&self, quoted: Quoted) -> Result<()> {
         let rest = self.rest();
         let at = Some(self.at);
         if rest.starts_with('`') || rest.starts_with("$(") {
@@ -374,7 +455,10 @@ impl Scanner<'_> {
             return Err(refuse("command substitution is not supported", at, fix));
         }
         let is_name = |c: char| c.is_ascii_alphabetic() || "_{@*#?!-0123456789".contains(c);
-        if rest[1..].starts_with(is_name) || rest.starts_with("$'") {
+        if rest[1..].starts_with(is_name)
+            || rest.starts_with("$[")
+            || (quoted == Quoted::Not && (rest.starts_with("$'") || rest.starts_with("$\"")))
+        {
             return Err(refuse("variables are not expanded", at, "the value itself, or single quotes for a literal $"));
         }
         Ok(())
@@ -523,6 +607,10 @@ mod tests {
             ("echo a(b)", "single quotes"),
             ("echo {a,b}", "written out"),
             ("echo {1..9}", "written out"),
+            ("echo {a,'b'}", "written out"),
+            ("echo {{a},b}", "written out"),
+            ("echo $\"x\"", "single quotes"),
+            ("echo $[1+2]", "single quotes"),
             ("ls ~/x", "workspace"),
             ("! ls", "||"),
             ("A=1 ls", "env A=1"),

@@ -60,7 +60,14 @@ pub fn prepared(call: Call) -> Prepared {
 async fn present(call: Call, ctx: Context) -> Result<Output> {
     let mut output = Output::new(&ctx, Budget::RUN);
     output.stdout.is_of(call.source());
-    let (ended, effects) = call.perform(&ctx, &mut |bytes| tell(&ctx, output.stdout.push(bytes))).await?;
+    if call.is_of_files() {
+        output.stdout.is_of_files();
+    }
+    let mut take = |bytes: &[u8]| {
+        tell(&ctx, output.stdout.push(bytes));
+        true
+    };
+    let (ended, effects) = call.perform(&ctx, &mut take).await?;
     if ended.timed_out {
         output.stdout.was_cut();
     }
@@ -78,9 +85,9 @@ async fn present(call: Call, ctx: Context) -> Result<Output> {
 
 /// Whether a call of it is a chain of commands that all only read.
 pub(super) fn only_reads(args: &str, ctx: &Context) -> bool {
-    let Ok(Args { command, .. }) = serde_json::from_str::<Args>(args) else { return false };
-    let actions = run::parse(&command).and_then(|chain| run::actions(&chain, ctx));
-    actions.is_ok_and(|all| all.iter().all(|action| *action == Action::Read))
+    let Ok(Args { command, stdin, .. }) = serde_json::from_str::<Args>(args) else { return false };
+    let bound = run::parse(&command).and_then(|chain| run::Bound::find(chain, stdin.is_some(), ctx));
+    bound.is_ok_and(|bound| bound.steps().all(|step| step.action == Action::Read))
 }
 
 /// What a typed tool is called here.

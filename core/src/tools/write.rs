@@ -76,6 +76,12 @@ impl Replacement {
         after: Vec<u8>,
     ) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
+        if ctx.workspace.is_below_file(&at) {
+            let shown = at.display();
+            let message = format!("{shown} lies below a file, which is no folder");
+            let fix = "another path, or the file out of the way first";
+            return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
+        }
         ctx.known.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
             if before.is_none() {
                 ctx.known.forget(&ctx.workspace, &at);
@@ -96,7 +102,7 @@ impl Replacement {
 
     /// What it touches.
     pub(crate) fn action(ctx: &Context, at: &Inside) -> Action {
-        Action::Files { protected: ctx.workspace.is_protected(at).then(|| at.display()) }
+        Action::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
     }
 
     /// The hash of what it will hold.

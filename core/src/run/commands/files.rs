@@ -12,7 +12,7 @@ use crate::event::Plan;
 use crate::permissions::Action;
 use crate::present::on_one_line;
 use crate::run::chain::How;
-use crate::run::parse::Word;
+use crate::run::parse::{Word, without_braces};
 use crate::tools::edit::{self, Change};
 use crate::tools::write::Replacement;
 use crate::tools::{Context, read, walk};
@@ -44,28 +44,48 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "quotes for the text itself")
             .with("input", pattern)
     };
+    // An absolute one is meant from the root of the file system, and only what lies in the workspace is looked at.
+    let root = format!("{}/", ctx.workspace.root().display());
+    let (relative, prefix) = match pattern.strip_prefix(&root) {
+        Some(rest) => (rest, root.as_str()),
+        None if pattern.starts_with('/') => {
+            let message = format!("`{pattern}` is outside the workspace");
+            return Err(
+                Error::new(Code::OutsideWorkspace, message, "a path inside the workspace").with("input", pattern)
+            );
+        }
+        None => (pattern, ""),
+    };
     let mut found = vec![String::new()];
-    for part in pattern.split('/') {
-        let is_glob = part.contains(['*', '?', '[']);
+    let parts: Vec<&str> = relative.split('/').collect();
+    for (i, part) in parts.iter().enumerate() {
+        let join = |folder: &str, name: &str| if i == 0 { name.to_owned() } else { format!("{folder}/{name}") };
+        let only_folders = i + 1 < parts.len();
+        // What is escaped stands for itself; a part without anything else is a name.
+        let bare =
+            part.replace("[*]", "*").replace("[?]", "?").replace("[[]", "[").replace("[{]", "{").replace("[}]", "}");
+        if bare == *part && !part.contains(['*', '?', '[']) {
+            found = found.iter().map(|folder| join(folder, part)).collect();
+            continue;
+        }
         let matcher = GlobBuilder::new(part).literal_separator(true).build().map_err(invalid)?.compile_matcher();
         let mut next = Vec::new();
         for folder in found {
-            let join = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            if !is_glob {
-                next.push(join(part));
-                continue;
-            }
             let at = ctx.workspace.locate(if folder.is_empty() { "." } else { &folder })?;
             // What is no folder has nothing in it.
-            let Ok(names) = ctx.workspace.list(&at) else { continue };
-            let names = names.iter().map(|(name, _)| name.trim_end_matches(['/', '@']));
-            let visible = |name: &&str| part.starts_with('.') || !name.starts_with('.');
-            next.extend(names.filter(visible).filter(|name| matcher.is_match(name)).map(join));
+            let Ok(names) = ctx.workspace.list_raw(&at) else { continue };
+            let visible = |name: &str| part.starts_with('.') || !name.starts_with('.');
+            let fits = names
+                .into_iter()
+                .filter(|(name, is_folder)| visible(name) && (*is_folder || !only_folders) && matcher.is_match(name));
+            next.extend(fits.map(|(name, _)| join(&folder, &name)));
         }
         found = next;
     }
     let is_there = |name: &String| ctx.workspace.locate(name).is_ok_and(|at| ctx.workspace.is_there(&at));
-    Ok(found.into_iter().filter(is_there).collect())
+    let mut found: Vec<String> = found.into_iter().filter(is_there).map(|name| format!("{prefix}{name}")).collect();
+    found.sort();
+    Ok(found)
 }
 
 pub(super) const SEE: Builtin = Builtin {
@@ -76,6 +96,8 @@ pub(super) const SEE: Builtin = Builtin {
     details: "PNG, JPEG, GIF and WebP, up to 5MB.",
     example: "see docs/screen.png",
     stdin: Stdin::None,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: see,
 };
@@ -106,6 +128,8 @@ pub(super) const LS: Builtin = Builtin {
     details: "Folders end in /, symlinks in @.\n-a  also names that begin with a dot   -l  with sizes   -d  the folder itself",
     example: "ls src",
     stdin: Stdin::None,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: ls,
 };
@@ -150,6 +174,8 @@ pub(super) const FIND: Builtin = Builtin {
     details: "What .gitignore names is left out. All tests must hold; -not turns the next round.\nTo do something with each: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 also when nothing is found.",
     example: "find src -name '*.rs' -type f",
     stdin: Stdin::None,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: find,
 };
@@ -174,7 +200,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 .ok_or_else(|| usage(format!("{} needs a value", word.text), "find . -name '*.rs'"))
         };
         let glob = |text: &str, fold: bool| {
-            GlobBuilder::new(text)
+            GlobBuilder::new(&without_braces(text))
                 .case_insensitive(fold)
                 .build()
                 .map(|it| it.compile_matcher())
@@ -259,15 +285,18 @@ pub(super) const WRITE: Builtin = Builtin {
     details: "Folders above it are made. For text of several lines use stdin.\n-a  append   -b  the content is base64",
     example: "cat a.txt | sort | write sorted.txt",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: touches_first,
     run: write,
 };
 
-/// The file that the first word without a dash names.
+/// The file that the first operand names: the first word without a dash, or whatever follows `--`.
 fn touches_first(args: &[Word], ctx: &Context) -> Action {
-    let path = args.iter().find(|word| !word.text.starts_with('-') || word.text == "-");
-    let at = path.and_then(|word| ctx.workspace.locate(&word.text).ok());
-    at.map_or(Action::Files { protected: None }, |at| Replacement::action(ctx, &at))
+    let end = args.iter().position(|word| word.text == "--").unwrap_or(args.len());
+    let path = args[..end].iter().find(|word| !word.text.starts_with('-') || word.text == "-");
+    let at = path.or(args.get(end + 1)).and_then(|word| ctx.workspace.locate(&word.text).ok());
+    at.map_or(Action::Files { path: None, protected: None }, |at| Replacement::action(ctx, &at))
 }
 
 fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
@@ -316,7 +345,9 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     let path = replacement.plan.target.clone();
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
-        effects.planned.insert(io.number, Some(after));
+        // What comes after another change may depend on it.
+        let known = Some(after).filter(|_| effects.plans.is_empty());
+        effects.planned.insert(io.number, known);
         effects.plans.push(replacement.plan);
         return Ok(0);
     }
@@ -324,8 +355,9 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
         let effects = io.effects.lock();
         let is_as_planned = match effects.planned.get(&io.number) {
             Some(Some(planned)) => *planned == after || effects.touched.contains(&path),
+            // It was said that it would be written, and not with what.
             Some(None) => true,
-            None => !effects.is_certain,
+            None => false,
         };
         if !is_as_planned {
             let message =
@@ -353,6 +385,8 @@ pub(super) const EDIT: Builtin = Builtin {
     details: "<old> must occur exactly once, indentation included, unless --all.\nSeveral at once: edit <path>, with [{\"old_text\": …, \"new_text\": …}, …] on stdin.",
     example: "edit src/main.rs 'let x = 1;' 'let x = 2;'",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: touches_first,
     run: edit_file,
 };
@@ -394,17 +428,23 @@ pub(super) const DIFF: Builtin = Builtin {
     details: "A unified diff; exit 1 when they differ. One of them may be - for stdin.\n-q  only whether they differ",
     example: "diff old.txt new.txt",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: diff,
 };
 
 fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let flags = Flags::parse(it, args, "uqN", "U", &[("unified", 'u'), ("brief", 'q')])?;
+    let flags = Flags::parse(it, args, "uqN", "U", &[("unified", 'U'), ("brief", 'q')])?;
     let [old, new] = flags.operands.as_slice() else { return Err(it.usage_error().into()) };
     let mut bytes = |word: &Word| -> Result<Vec<u8>, Fault> {
         let at = io.ctx.workspace.locate(&word.text)?;
         let mut bytes = Vec::new();
-        io.open(&at)?.take(MAX_WRITTEN).read_to_end(&mut bytes)?;
+        io.open(&at)?.take(MAX_WRITTEN + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_WRITTEN {
+            let message = format!("{} is larger than 64 MB", word.text);
+            return Err(Error::new(Code::InvalidArgs, message, "the program of that name: env diff …").into());
+        }
         Ok(bytes)
     };
     let (before, after) = (bytes(old)?, bytes(new)?);
@@ -430,6 +470,8 @@ pub(super) const TEST: Builtin = Builtin {
     details: "-e  it is there   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front turns it round. Exit 0 when it is so, else 1.",
     example: "test -f Cargo.toml && echo rust",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: test,
 };
@@ -447,9 +489,16 @@ fn test(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         ["-n", text] => !text.is_empty(),
         ["-z", text] => text.is_empty(),
         ["-e", path] => workspace.is_there(&workspace.locate(path)?),
-        ["-f" | "-r", path] => workspace.open_file(&workspace.locate(path)?).is_ok(),
+        ["-f", path] => workspace.open_file(&workspace.locate(path)?).is_ok(),
         ["-d", path] => workspace.is_folder(&workspace.locate(path)?).unwrap_or(false),
-        ["-s", path] => workspace.open_file(&workspace.locate(path)?).is_ok_and(|(_, len, _)| len > 0),
+        ["-r", path] => {
+            let at = workspace.locate(path)?;
+            workspace.open_file(&at).is_ok() || workspace.list(&at).is_ok()
+        }
+        ["-s", path] => {
+            let at = workspace.locate(path)?;
+            workspace.is_folder(&at).unwrap_or(false) || workspace.open_file(&at).is_ok_and(|(_, len, _)| len > 0)
+        }
         [a, "=" | "==", b] => a == b,
         [a, "!=", b] => a != b,
         [a, op @ ("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"), b] => {

@@ -18,6 +18,8 @@ pub(super) const GREP: Builtin = Builtin {
     details: "A folder is searched with what is below it, but for what .gitignore names.\n-i  upper and lower case are the same     -v  lines that do not match\n-c  only how many                          -n  with line numbers\n-l  only names of files that match         -L  only names of those that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
     example: "grep -rn 'fn main' src",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: grep,
 };
@@ -62,13 +64,16 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         patterns.push(flags.operands.remove(0).text);
     }
     let matcher = matcher(&flags, &patterns)?;
-    let include = flags.value(INCLUDE).map(glob).transpose()?;
+    let includes = flags.set.iter().filter(|(letter, _)| *letter == INCLUDE).filter_map(|(_, value)| value.as_deref());
+    let includes = includes.map(glob).collect::<Result<Vec<_>, Error>>()?;
     let around = flags.number('C')?.unwrap_or(0);
     let printer = Printer {
         count: flags.has('c'),
         names: flags.has('l') || flags.has('L'),
         numbers: flags.has('n'),
-        only: flags.has('o') && !flags.has('v'),
+        only: flags.has('o'),
+        inverted: flags.has('v'),
+        separates: std::cell::Cell::new(false),
         quiet: flags.has('q'),
         most: flags.number('m')?.unwrap_or(u64::MAX),
         before: usize::try_from(flags.number('B')?.unwrap_or(around)).unwrap_or(usize::MAX).min(1000),
@@ -85,7 +90,8 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     let operands = flags.operands.clone();
     if operands.is_empty() && io.stdin.is_some() && !flags.has('r') {
         let mut reader = io.reader(None)?;
-        let mut sink = Lines::new(&printer, &matcher, None, &mut io.out);
+        let prefix = flags.has('H').then_some("(standard input)");
+        let mut sink = Lines::new(&printer, &matcher, prefix, &mut io.out);
         searcher.search_reader(&matcher, &mut reader, &mut sink)?;
         let matches = sink.finish("(standard input)", flags.has('L'))?;
         return Ok(i32::from(matches == 0));
@@ -116,7 +122,8 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         let prefixed = (several || flags.has('H')) && !flags.has('h');
         let files: Box<dyn Iterator<Item = (Inside, String)>> = if is_folder {
             Box::new(files::below(&io.ctx, &at, operands.is_empty()).filter(|(_, shown)| {
-                include.as_ref().is_none_or(|glob| glob.is_match(shown.rsplit('/').next().unwrap_or(shown)))
+                let name = shown.rsplit('/').next().unwrap_or(shown);
+                includes.is_empty() || includes.iter().any(|glob| glob.is_match(name))
             }))
         } else {
             let shown = at.display();
@@ -124,7 +131,17 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         };
         for (file, shown) in files {
             // Gone, or no regular file: a walk over a living tree meets such.
-            let Ok(mut reader) = io.open(&file) else { continue };
+            let mut reader = match io.open(&file) {
+                Ok(reader) => reader,
+                Err(Fault::Closed) => return Err(Fault::Closed),
+                Err(Fault::Error(_)) if is_folder => continue,
+                Err(Fault::Error(error)) => {
+                    if let Some(before) = missing.replace(error) {
+                        io.say(&format!("{}\n", before.for_model(it.name)));
+                    }
+                    continue;
+                }
+            };
             // What is no text says nothing to who looks for lines.
             let is_binary = is_folder && memchr::memchr(0, reader.fill_buf()?).is_some();
             if is_binary {
@@ -140,7 +157,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         }
     }
     match missing {
-        Some(error) if !flags.has('s') => Err(Error { code: Code::NotFound, ..error }.into()),
+        Some(error) if !flags.has('s') => Err(error.into()),
         Some(_) => Ok(2),
         None => Ok(i32::from(!found)),
     }
@@ -159,8 +176,10 @@ fn matcher(flags: &Flags, patterns: &[String]) -> Result<RegexMatcher, Error> {
         .map(|pattern| {
             if flags.has('F') {
                 escape(pattern)
-            } else if flags.has('E') || flags.has('P') {
+            } else if flags.has('P') {
                 pattern.to_owned()
+            } else if flags.has('E') {
+                from_extended(pattern)
             } else {
                 from_basic(pattern)
             }
@@ -221,43 +240,63 @@ fn from_basic(pattern: &str) -> String {
                     || (chars.peek() == Some(&'\\') && matches!(chars.clone().nth(1), Some('|' | ')')));
                 out.push_str(if ends { "$" } else { "\\$" });
             }
-            '[' => {
-                // A set goes over as it is, up to its end.
-                out.push('[');
-                if chars.peek() == Some(&'^') {
-                    out.push(chars.next().expect("just seen"));
-                }
-                if chars.peek() == Some(&']') {
-                    out.push_str("\\]");
-                    chars.next();
-                }
-                while let Some(inner) = chars.next() {
-                    match inner {
-                        ']' => {
-                            out.push(']');
-                            break;
-                        }
-                        '[' if chars.peek() == Some(&':') => {
-                            out.push('[');
-                            for named in chars.by_ref() {
-                                out.push(named);
-                                if named == ']' {
-                                    break;
-                                }
-                            }
-                        }
-                        '[' | '\\' | '&' | '~' => {
-                            out.push('\\');
-                            out.push(inner);
-                        }
-                        inner => out.push(inner),
-                    }
-                }
-            }
+            '[' => copy_set(&mut chars, &mut out),
             c => out.push(c),
         }
     }
     out
+}
+
+/// An extended expression: what is a set there is one here, and a brace that opens no count is a brace.
+fn from_extended(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                out.push(c);
+                out.extend(chars.next());
+            }
+            '[' => copy_set(&mut chars, &mut out),
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// What stands in a set after its `[`, up to its end: there nothing is special but `]`, `^`, `-` and named classes.
+fn copy_set(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    out.push('[');
+    if chars.peek() == Some(&'^') {
+        out.push(chars.next().expect("just seen"));
+    }
+    if chars.peek() == Some(&']') {
+        out.push_str("\\]");
+        chars.next();
+    }
+    while let Some(inner) = chars.next() {
+        match inner {
+            ']' => {
+                out.push(']');
+                break;
+            }
+            '[' if chars.peek() == Some(&':') => {
+                out.push('[');
+                for named in chars.by_ref() {
+                    out.push(named);
+                    if named == ']' {
+                        break;
+                    }
+                }
+            }
+            '[' | '\\' | '&' | '~' => {
+                out.push('\\');
+                out.push(inner);
+            }
+            inner => out.push(inner),
+        }
+    }
 }
 
 /// What is printed of a match.
@@ -266,6 +305,9 @@ struct Printer {
     names: bool,
     numbers: bool,
     only: bool,
+    inverted: bool,
+    /// Something was printed, and what comes next may need a line between.
+    separates: std::cell::Cell<bool>,
     quiet: bool,
     most: u64,
     before: usize,
@@ -286,6 +328,7 @@ struct Lines<'a> {
     matches: u64,
     /// Lines after the last match that are still printed.
     after: usize,
+    has_begun: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -295,10 +338,15 @@ impl<'a> Lines<'a> {
         prefix: Option<&'a str>,
         out: &'a mut (dyn Write + Send),
     ) -> Lines<'a> {
-        Lines { printer, matcher, prefix, out, matches: 0, after: 0 }
+        Lines { printer, matcher, prefix, out, matches: 0, after: 0, has_begun: false }
     }
 
     fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) -> std::io::Result<()> {
+        // With lines around, what was found in different files is set apart too.
+        let around = self.printer.before > 0 || self.printer.after > 0;
+        if !std::mem::replace(&mut self.has_begun, true) && around && self.printer.separates.replace(true) {
+            self.out.write_all(b"--\n")?;
+        }
         if let Some(prefix) = self.prefix {
             write!(self.out, "{prefix}{mark}")?;
         }
@@ -318,9 +366,8 @@ impl<'a> Lines<'a> {
         if printer.names {
             if (matches > 0) != without {
                 writeln!(out, "{shown}")?;
-                return Ok(1);
             }
-            return Ok(0);
+            return Ok(matches);
         }
         if printer.count {
             let prefix = prefix.map_or(String::new(), |prefix| format!("{prefix}:"));
@@ -335,12 +382,19 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         if self.matches >= self.printer.most {
-            return Ok(false);
+            // What follows the last of them may match too.
+            if self.after > 0 && self.printer.prints_lines() && !self.printer.only {
+                self.after -= 1;
+                self.line(found.line_number(), '-', found.bytes())?;
+            }
+            return Ok(self.after > 0);
         }
         self.matches += 1;
         self.after = self.printer.after;
         if self.printer.prints_lines() {
-            if self.printer.only {
+            if self.printer.only && self.printer.inverted {
+                // There is no text that matches.
+            } else if self.printer.only {
                 use grep_matcher::Matcher as _;
                 let mut parts = Vec::new();
                 let bytes = found.bytes();

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::{BufRead as _, Write as _};
 
-use super::{Builtin, Fault, Flags, Io, Stdin, number, reads};
+use super::{Builtin, Fault, Flags, Io, Stdin, next_line, number, reads};
 use crate::error::{Code, Error, Result};
 use crate::run::parse::Word;
 
@@ -18,6 +18,8 @@ pub(super) const WC: Builtin = Builtin {
     details: "-l  lines   -w  words   -c  bytes   -m  characters",
     example: "cat src/*.rs | wc -l",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: wc,
 };
@@ -43,7 +45,7 @@ fn wc(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     for input in &inputs {
         let mut counts = Counts::default();
         let mut in_word = false;
-        let mut reader = io.reader(input.as_ref())?;
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         loop {
             let chunk = reader.fill_buf()?;
             if chunk.is_empty() {
@@ -66,7 +68,7 @@ fn wc(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         total.bytes += counts.bytes;
         rows.push((counts, input.as_ref().map(crate::workspace::Inside::display)));
     }
-    let is_one = rows.len() == 1;
+    let is_one = inputs.len() == 1;
     if !is_one {
         rows.push((total, Some("total".to_owned())));
     }
@@ -87,6 +89,7 @@ fn wc(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         let name = name.map_or(String::new(), |name| format!(" {name}"));
         writeln!(io.out, "{}{name}", columns.join(" "))?;
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -98,6 +101,8 @@ pub(super) const SORT: Builtin = Builtin {
     details: "Byte by byte, as in the C locale.\n-r  the other way round   -n  as numbers   -u  each line once\n-f  upper and lower case are the same   -b  without blanks in front\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
     example: "cat access.log | sort -k 2,2n | head 5",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: sort,
 };
@@ -182,6 +187,7 @@ fn key(text: &str, all: How) -> Result<Key, Error> {
         Error::new(Code::Usage, format!("`{shown}` is not a key"), "-k 2, -k 2,2 or -k 2,2nr").with("input", shown)
     };
     let mut how = How::default();
+    let mut is_first = true;
     let mut part = |text: &str| -> Result<usize, Error> {
         let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         for letter in text[digits..].chars() {
@@ -189,10 +195,12 @@ fn key(text: &str, all: How) -> Result<Key, Error> {
                 'r' => how.reverse = true,
                 'n' => how.numeric = true,
                 'f' => how.fold = true,
-                'b' => how.blanks = true,
+                // At the end of a key, blanks are counted and not left out.
+                'b' => how.blanks |= is_first,
                 _ => return Err(wrong()),
             }
         }
+        is_first = false;
         text[..digits].parse().ok().filter(|n| *n > 0).ok_or_else(wrong)
     };
     let (from, to) = match text.split_once(',') {
@@ -233,7 +241,7 @@ fn compare(a: &[u8], b: &[u8], how: How) -> Ordering {
     let trimmed = |it: &'_ [u8]| -> usize { it.len() - it.trim_ascii_start().len() };
     let (a, b) = if how.blanks { (&a[trimmed(a)..], &b[trimmed(b)..]) } else { (a, b) };
     let order = if how.numeric {
-        value(a).total_cmp(&value(b))
+        compare_numbers(a, b)
     } else if how.fold {
         a.iter().map(u8::to_ascii_uppercase).cmp(b.iter().map(u8::to_ascii_uppercase))
     } else {
@@ -242,24 +250,40 @@ fn compare(a: &[u8], b: &[u8], how: How) -> Ordering {
     if how.reverse { order.reverse() } else { order }
 }
 
-/// The number that a text begins with, 0 when it is none.
-fn value(text: &[u8]) -> f64 {
-    let text = text.trim_ascii_start();
-    let mut seen_point = false;
-    let len = text
-        .iter()
-        .enumerate()
-        .take_while(|(i, b)| match b {
-            b'-' => *i == 0,
-            b'.' if !seen_point => {
-                seen_point = true;
-                true
-            }
-            b => b.is_ascii_digit(),
-        })
-        .count();
-    // -0 and 0 are the same.
-    std::str::from_utf8(&text[..len]).ok().and_then(|it| it.parse::<f64>().ok()).map_or(0.0, |n| n + 0.0)
+/// Numbers that texts begin with, of any length; 0 where there is none.
+fn compare_numbers(a: &[u8], b: &[u8]) -> Ordering {
+    let (a, b) = (Number::of(a), Number::of(b));
+    match (a.is_negative, b.is_negative) {
+        (false, false) => a.size(&b),
+        (true, true) => b.size(&a),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+    }
+}
+
+struct Number<'a> {
+    is_negative: bool,
+    whole: &'a [u8],
+    fraction: &'a [u8],
+}
+
+impl Number<'_> {
+    fn of(text: &[u8]) -> Number<'_> {
+        let text = text.trim_ascii_start();
+        let (minus, text) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
+        let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (whole, rest) = text.split_at(digits(text));
+        let fraction = rest.strip_prefix(b".").map_or(&rest[..0], |rest| &rest[..digits(rest)]);
+        let whole = &whole[whole.iter().take_while(|b| **b == b'0').count()..];
+        let fraction = &fraction[..fraction.iter().rposition(|b| *b != b'0').map_or(0, |at| at + 1)];
+        // -0 and 0 are the same.
+        Number { is_negative: minus && !(whole.is_empty() && fraction.is_empty()), whole, fraction }
+    }
+
+    fn size(&self, other: &Number<'_>) -> Ordering {
+        let whole = self.whole.len().cmp(&other.whole.len()).then_with(|| self.whole.cmp(other.whole));
+        whole.then_with(|| self.fraction.cmp(other.fraction))
+    }
 }
 
 pub(super) const UNIQ: Builtin = Builtin {
@@ -270,6 +294,8 @@ pub(super) const UNIQ: Builtin = Builtin {
     details: "Only lines beside each other; sort first.\n-c  with how often   -d  only repeated   -u  only not repeated   -i  ignoring case",
     example: "cat names.txt | sort | uniq -c",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: uniq,
 };
@@ -297,7 +323,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     for input in io.inputs(it, &flags.operands)? {
         let mut reader = io.reader(input.as_ref())?;
         let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line)? > 0 {
+        while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {
                 line.pop();
             }
@@ -309,7 +335,6 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                     }
                 }
             }
-            line.clear();
         }
     }
     if let Some((line, n)) = last {
@@ -326,6 +351,8 @@ pub(super) const CUT: Builtin = Builtin {
     details: "LIST is like 1,3-5,7-\n-f  fields, between tabs or what -d says   -s  leave out lines without any\n-c  characters   -b  bytes",
     example: "cat names.csv | cut -d , -f 1,3",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: cut,
 };
@@ -348,14 +375,13 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     for input in io.inputs(it, &flags.operands)? {
         let mut reader = io.reader(input.as_ref())?;
         let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line)? > 0 {
+        while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {
                 line.pop();
             }
             let out: Vec<u8> = match letter {
                 'f' if memchr::memchr(separator, &line).is_none() => {
                     if flags.has('s') {
-                        line.clear();
                         continue;
                     }
                     line.clone()
@@ -364,7 +390,8 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                     let fields = line.split(|b| *b == separator).enumerate().filter(|(i, _)| picked(i + 1));
                     fields.map(|(_, field)| field).collect::<Vec<_>>().join(&separator)
                 }
-                'c' => {
+                // Characters, where they are some; else bytes.
+                'c' if std::str::from_utf8(&line).is_ok() => {
                     let text = String::from_utf8_lossy(&line);
                     let chars = text.chars().enumerate().filter(|(i, _)| picked(i + 1));
                     chars.map(|(_, c)| c).collect::<String>().into_bytes()
@@ -373,7 +400,6 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             };
             io.out.write_all(&out)?;
             io.out.write_all(b"\n")?;
-            line.clear();
         }
     }
     Ok(0)

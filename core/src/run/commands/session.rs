@@ -57,6 +57,8 @@ pub(super) const PLAN: Builtin = Builtin {
     details: "At most one step is [>]. A step without a mark is still to be done.",
     example: "plan '[x] read the code' '[>] fix the bug' '[ ] run the tests'",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: notes,
     run: plan,
 };
@@ -93,6 +95,8 @@ pub(super) const SKILL: Builtin = Builtin {
     details: "",
     example: "skill list",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: |it, args, io| {
         let text = match (args[0].text.as_str(), args.get(1)) {
@@ -122,6 +126,8 @@ pub(super) const MEMORY: Builtin = Builtin {
     details: "search  messages of earlier sessions that hold all the words\nrecent  what was stored last   facts  everything that was stored, with its id",
     example: "memory search 'login timeout'",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: |args, _| match args.first().map(|word| word.text.as_str()) {
         Some("store" | "forget") => Action::Note,
         _ => Action::Read,
@@ -203,6 +209,8 @@ pub(super) const TOPIC: Builtin = Builtin {
     details: "list  the latest first: id, when, turns, what it was about",
     example: "topic list 5",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: topic,
 };
@@ -251,6 +259,8 @@ pub(super) const JOB: Builtin = Builtin {
     details: "A job ends with its session at the latest. What it changes in files is not recorded.",
     example: "job start npm run dev",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: true,
     touches: |args, _| match args.first().map(|word| word.text.as_str()) {
         Some("start") if args.len() > 1 => {
             Action::Command(judged(&Command { words: args[1..].to_vec(), stderr: Stderr::Apart }))
@@ -301,11 +311,16 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         }
         "output" => {
             let id = id()?;
+            if io.how == How::Dry {
+                return Ok(0);
+            }
             let wait = args.get(1).map_or(Ok(0), |word| number(&word.text, "job output"))?;
             let news = io.runtime.block_on(jobs.output(id, Duration::from_secs(wait.min(60))))?;
             io.out.write_all(&news.output)?;
             let gap = if news.output.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
-            writeln!(io.out, "{gap}{}", line(&news.state))?;
+            let more =
+                if news.more > 0 { format!("…[{} more bytes: ask again]\n", news.more) } else { String::new() };
+            writeln!(io.out, "{gap}{more}{}", line(&news.state))?;
             return Ok(match news.state.status {
                 JobStatus::Running | JobStatus::Stopped => 0,
                 JobStatus::Ended { exit_code } => exit_code,
@@ -333,6 +348,8 @@ pub(super) const ASK: Builtin = Builtin {
     details: "Own words are always possible. Exit 1 when there is no answer.\nA line that asks may take as long as the answer does.",
     example: "ask 'Which name?' alpha beta",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: true,
     touches: notes,
     run: ask,
 };
@@ -367,6 +384,8 @@ pub(super) const HELP: Builtin = Builtin {
     details: "",
     example: "help grep",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: |_, args, io| {
         let help = help_for(args.first().map(|word| word.text.as_str()))?;

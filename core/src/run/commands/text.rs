@@ -5,7 +5,7 @@ use std::io::{BufRead as _, Read as _, Write as _};
 
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Builtin, Fault, Flags, Io, Stdin, bytes, number, reads};
+use super::{Builtin, Fault, Flags, Io, Stdin, bytes, next_line, number, reads};
 use crate::error::{Code, Error, Result};
 use crate::run::parse::Word;
 use crate::workspace::Inside;
@@ -21,6 +21,8 @@ pub(super) const CAT: Builtin = Builtin {
     details: "-n  number the lines\n-b  as base64\n-   as a path is stdin",
     example: "cat src/main.rs | grep -n TODO",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: cat,
 };
@@ -30,7 +32,7 @@ fn cat(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let mut line = 0_u64;
     let mut at_start = true;
     for input in io.inputs(it, &flags.operands)? {
-        let mut reader = io.reader(input.as_ref())?;
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         if flags.has('b') {
             let mut encoder = base64::write::EncoderWriter::new(&mut io.out, &STANDARD);
             std::io::copy(&mut reader, &mut encoder)?;
@@ -60,6 +62,7 @@ fn cat(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             reader.consume(used);
         }
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -71,6 +74,8 @@ pub(super) const HEAD: Builtin = Builtin {
     details: "-n N  N lines (default 10); -n -N all but the last N\n-c N  N bytes; 4K, 1M and 2G too",
     example: "head -n 20 README.md",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: head,
 };
@@ -83,18 +88,25 @@ pub(super) const TAIL: Builtin = Builtin {
     details: "-n N   the last N lines (default 10)\n-n +N  from line N on\n-c N   the last N bytes",
     example: "tail -n 100 build.log",
     stdin: Stdin::Optional,
+    expands: true,
+    asks_others: false,
     touches: reads,
     run: tail,
 };
 
 /// How much of a text: so many, or all but so many.
 enum Count {
-    Lines { n: u64, rest: bool },
+    Lines {
+        n: u64,
+        rest: bool,
+    },
     Bytes(u64),
+    /// From this byte on.
+    BytesFrom(u64),
 }
 
 /// `-n 5`, `-n5`, `-5`, `5` when no file is called so, `-c 5`; `+` or `-` before the number turns it round.
-fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, Vec<Word>), Fault> {
+fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, Flags), Fault> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let mut args = args.to_vec();
     let mut is_value = false;
@@ -110,13 +122,18 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, V
     }
     let long = [("lines", 'n'), ("bytes", 'c'), ("quiet", 'q')];
     let mut flags = Flags::parse(it, &args, "qv", "nc", &long)?;
-    if let Some(text) = flags.value('c') {
-        return Ok((Count::Bytes(bytes(text, "-c")?), flags.operands));
+    let last = flags.set.iter().rev().find(|(letter, _)| "nc".contains(*letter)).map(|(letter, _)| *letter);
+    if let (Some('c'), Some(text)) = (last, flags.value('c')) {
+        let count = match text.strip_prefix('+').filter(|_| turned == '+') {
+            Some(from) => Count::BytesFrom(bytes(from, "-c")?),
+            None => Count::Bytes(bytes(text, "-c")?),
+        };
+        return Ok((count, flags));
     }
-    if let Some(text) = flags.value('n') {
+    if let (Some('n'), Some(text)) = (last, flags.value('n')) {
         let rest = text.starts_with(turned);
         let n = number(text.trim_start_matches(['+', '-']), "-n")?;
-        return Ok((Count::Lines { n, rest }, flags.operands));
+        return Ok((Count::Lines { n, rest }, flags));
     }
     // `head 5`: a number that is no file is how many.
     let first = flags.operands.first().filter(|word| is_number(&word.text)).cloned();
@@ -125,14 +142,15 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, V
     {
         flags.operands.remove(0);
         let n = number(&word.text, "the number of lines")?;
-        return Ok((Count::Lines { n, rest: false }, flags.operands));
+        return Ok((Count::Lines { n, rest: false }, flags));
     }
-    Ok((Count::Lines { n: 10, rest: false }, flags.operands))
+    Ok((Count::Lines { n: 10, rest: false }, flags))
 }
 
-/// `==> path <==` between several files.
-fn title(io: &mut Io, inputs: usize, i: usize, input: Option<&Inside>) -> Result<(), Fault> {
-    if inputs > 1
+/// `==> path <==` between several files, or as `-v` and `-q` say.
+fn title(io: &mut Io, flags: &Flags, inputs: usize, i: usize, input: Option<&Inside>) -> Result<(), Fault> {
+    if (inputs > 1 || flags.has('v'))
+        && !flags.has('q')
         && let Some(at) = input
     {
         let gap = if i > 0 { "\n" } else { "" };
@@ -142,13 +160,13 @@ fn title(io: &mut Io, inputs: usize, i: usize, input: Option<&Inside>) -> Result
 }
 
 fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let (count, operands) = count(it, args, io, '-')?;
-    let inputs = io.inputs(it, &operands)?;
+    let (count, flags) = count(it, args, io, '-')?;
+    let inputs = io.inputs(it, &flags.operands)?;
     for (i, input) in inputs.iter().enumerate() {
-        title(io, inputs.len(), i, input.as_ref())?;
+        title(io, &flags, inputs.len(), i, input.as_ref())?;
         let mut reader = io.reader(input.as_ref())?;
         match count {
-            Count::Bytes(n) => drop(std::io::copy(&mut reader.take(n), &mut io.out)?),
+            Count::Bytes(n) | Count::BytesFrom(n) => drop(std::io::copy(&mut reader.take(n), &mut io.out)?),
             Count::Lines { n, rest: false } => {
                 let mut left = n;
                 while left > 0 {
@@ -166,7 +184,7 @@ fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             Count::Lines { n, rest: true } => {
                 let mut held = VecDeque::new();
                 let mut line = Vec::new();
-                while reader.read_until(b'\n', &mut line)? > 0 {
+                while next_line(&mut *reader, &mut line)? {
                     held.push_back(std::mem::take(&mut line));
                     if held.len() as u64 > n {
                         io.out.write_all(&held.pop_front().expect("just pushed"))?;
@@ -188,10 +206,10 @@ fn bounded(bytes: usize) -> Result<(), Fault> {
 }
 
 fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let (count, operands) = count(it, args, io, '+')?;
-    let inputs = io.inputs(it, &operands)?;
+    let (count, flags) = count(it, args, io, '+')?;
+    let inputs = io.inputs(it, &flags.operands)?;
     for (i, input) in inputs.iter().enumerate() {
-        title(io, inputs.len(), i, input.as_ref())?;
+        title(io, &flags, inputs.len(), i, input.as_ref())?;
         let mut reader = io.reader(input.as_ref())?;
         match count {
             Count::Lines { n, rest: true } => {
@@ -208,6 +226,10 @@ fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 std::io::copy(&mut reader, &mut io.out)?;
             }
             Count::Lines { n, rest: false } => last(&mut reader, io, |held| last_lines(held, n))?,
+            Count::BytesFrom(n) => {
+                std::io::copy(&mut (&mut reader).take(n.saturating_sub(1)), &mut std::io::sink())?;
+                std::io::copy(&mut reader, &mut io.out)?;
+            }
             Count::Bytes(n) => {
                 let n = usize::try_from(n).unwrap_or(usize::MAX);
                 last(&mut reader, io, |held| held.len().saturating_sub(n))?;
@@ -260,6 +282,8 @@ pub(super) const ECHO: Builtin = Builtin {
     details: "-n  without a new line at the end\n-e  \\n, \\t and \\\\ are a new line, a tab and a backslash",
     example: "echo done",
     stdin: Stdin::None,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: |_, mut args, io| {
         let (mut bare, mut escapes) = (false, false);
@@ -273,6 +297,11 @@ pub(super) const ECHO: Builtin = Builtin {
         let words: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
         let mut text = words.join(" ");
         if escapes {
+            let known = text.replace("\\\\", "").split('\\').skip(1).all(|part| part.starts_with(['n', 't']));
+            if !known {
+                let message = "echo -e knows \\n, \\t and \\\\";
+                return Err(Error::new(Code::Usage, message, "printf, which is a program").into());
+            }
             let parts = text.split("\\\\").map(|part| part.replace("\\n", "\n").replace("\\t", "\t"));
             text = parts.collect::<Vec<_>>().join("\\");
         }
@@ -289,6 +318,8 @@ pub(super) const TRUE: Builtin = Builtin {
     details: "",
     example: "test -f a.txt || true",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: |_, _, _| Ok(0),
 };
@@ -301,6 +332,8 @@ pub(super) const FALSE: Builtin = Builtin {
     details: "",
     example: "false || echo failed",
     stdin: Stdin::Optional,
+    expands: false,
+    asks_others: false,
     touches: reads,
     run: |_, _, _| Ok(1),
 };
