@@ -101,7 +101,7 @@ fn a_count_over_a_hundred_thousand_lines_is_what_the_real_commands_count() {
 fn assert_same_as_real(shell: &Shell, text: &str) {
     let real = Command::new("sh").args(["-c", text]).current_dir(shell.workspace()).env("LC_ALL", "C").output();
     let real = real.expect("sh runs");
-    let ours = shell.run(["run", text, "--raw", "--propagate-exit"]);
+    let ours = shell.run(["run", text, "--raw", "--propagate-exit", "--write"]);
     let real_out = String::from_utf8_lossy(&real.stdout).into_owned();
     assert_eq!((ours.stdout, ours.code), (real_out, real.status.code().expect("it ended")), "{text}\n{}", ours.stderr);
 }
@@ -202,6 +202,31 @@ fn built_in_commands_print_what_the_real_ones_print() {
         "cat n.txt | head -n 3 | sort | uniq | wc -l",
         "find src -name '*.rs' -type f",
         "find . -maxdepth 1 -name 'n*'",
+        "find . -name '{a,b}'",
+        "tail -c +5 w.txt",
+        "head -q -n 1 n.txt t.csv",
+        "head -v -n 1 n.txt",
+        "head -c 3 -n 1 w.txt",
+        "head -n 1 -c 3 w.txt",
+        "grep -A1 a r.txt t.csv",
+        "grep -m 1 -A 1 a r.txt",
+        "grep -m 1 -A 2 9 n.txt",
+        "grep -L fn src/x.rs",
+        "grep -L fn n.txt",
+        "grep -vo a r.txt",
+        "cat r.txt | grep -H b",
+        "grep -E '[\\d]' src/x.rs",
+        "grep -E 'main\\(\\) {' src/x.rs",
+        "grep -E 'main\\(\\) \\{' src/x.rs",
+        "grep -E '[a&&b]+' src/x.rs",
+        "grep -r --include='*.rs' --include='*.txt' a . | sort",
+        "sort -k1,1b w.txt",
+        "printf '9007199254740993\\n9007199254740992\\n-0.10\\n-0.1\\n' | sort -nu",
+        "cat n.txt missing r.txt | head -n 3 || true",
+        "cat src/*.rs",
+        "cat 'n.txt' t*.csv",
+        "ls -d s*",
+        "test -r src && test -s src && echo both",
     ] {
         assert_same_as_real(&shell, text);
     }
@@ -421,6 +446,153 @@ fn bytes_that_are_no_text_are_named_and_can_be_had() {
     assert_eq!(read(&shell, "cat photo.png | wc -c").0, "186368\n");
     assert!(read(&shell, "cat cjk.txt").0.starts_with("漢字"));
     assert_eq!(read(&shell, "sh -c 'printf \"\\033[31mred\\033[0m\\n\"'").0, "red\n");
+}
+
+#[test]
+fn what_is_cut_off_is_not_written() {
+    let shell = Shell::new(&[("f.txt", "precious\n")]);
+    for text in [
+        "sleep 30 | write f.txt",
+        "bash -c 'echo partial; sleep 30' | write f.txt",
+        "bash -c 'echo x; sleep 30' | edit f.txt",
+    ] {
+        let ran = shell.run(["run", text, "--write", "--json", "--timeout", "1"]);
+        assert_eq!(ran.document()["result"]["exit_code"], 124, "{text}");
+        assert_eq!(shell.read("f.txt"), "precious\n", "{text}");
+    }
+}
+
+#[test]
+fn what_was_not_judged_does_not_run_and_what_was_not_planned_is_not_written() {
+    let shell = Shell::new(&[("seed", "#!/bin/sh\ntouch harm\n"), ("a.txt", "a\n")]);
+    std::process::Command::new("chmod").args(["+x", "seed"]).current_dir(shell.workspace()).status().expect("chmod");
+    // Made by the line itself, it is not what the person was asked about.
+    let (told, exit) = read(&shell, "cp seed made; ./made");
+    assert!(told.contains("[error] unknown command: ./made") && exit == 127, "{told}");
+    assert!(!shell.workspace().join("harm").exists());
+    // What may come after a program is told before.
+    let plan = shell.run(["run", "cp a.txt y; test -f y && write hidden.txt x", "--dry-run", "--json"]).document();
+    assert!(plan["result"]["plan"]["paths"].to_string().contains("hidden.txt"), "{plan}");
+    // What a line writes it may read again.
+    assert_eq!(read(&shell, "write b.txt x && cat b.txt | write c.txt").1, 0);
+    assert_eq!(shell.read("c.txt"), "x");
+    for protected in ["write .git/hooks/x evil", "write -- -d/.git/hooks/x evil", "write -- -d/.envrc x"] {
+        let ran = shell.run(["run", protected, "--write", "--json"]);
+        assert_eq!((ran.code, ran.error()["code"].as_str()), (12, Some("MUTATION_BLOCKED")), "{protected}");
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_of_the_line_runs() {
+    let shell = Shell::new(&[("t1", ""), ("t2", "")]);
+    for (text, code) in [
+        ("write w.txt hi; cat w.txt | ls", "USAGE"),
+        ("write w.txt hi; write z*.txt hi", "UNSUPPORTED_SYNTAX"),
+        ("write w.txt hi; test -f t*", "UNSUPPORTED_SYNTAX"),
+        ("write w.txt hi; echo *.txt", "UNSUPPORTED_SYNTAX"),
+        ("write w.txt hi; git add t*", "UNSUPPORTED_SYNTAX"),
+        ("write w.txt hi; sort --reverse=x t1", "USAGE"),
+        ("write w.txt hi; head -c -4 t1", "USAGE"),
+        ("write w.txt hi; echo -e 'a\\x41'", "USAGE"),
+    ] {
+        let ran = shell.run(["run", text, "--write", "--json"]);
+        assert_eq!(ran.error()["code"], code, "{text}");
+        assert!(!shell.workspace().join("w.txt").exists(), "{text}");
+    }
+}
+
+#[test]
+fn names_are_told_as_they_are_and_globs_find_what_a_shell_finds() {
+    let shell = Shell::new(&[
+        ("it's.txt", "1\n"),
+        ("q\"x.txt", "2\n"),
+        ("x", "3\n"),
+        ("x@", "4\n"),
+        ("q1.txt", "5\n"),
+        ("q[1].txt", "6\n"),
+        ("d/y", "7\n"),
+        ("etc/hosts", "8\n"),
+    ]);
+    assert_eq!(read(&shell, "ls i*").0, "it's.txt\n");
+    assert_eq!(read(&shell, "find . -name '*x.txt'").0, "./q\"x.txt\n");
+    assert_eq!(read(&shell, "cat x*").0, "3\n4\n");
+    assert_eq!(read(&shell, "cat 'q[1]'.t*").0, "6\n");
+    assert_eq!(read(&shell, "cat q[1].t*").0, "5\n");
+    assert_eq!(read(&shell, "ls -d */").0, "d\netc\n");
+    assert!(read(&shell, "cat /etc/ho*").0.contains("outside the workspace"));
+    let all = format!("cat {}/q?.txt", shell.workspace().canonicalize().expect("there").display());
+    assert_eq!(read(&shell, &all).0, "5\n");
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_pipeline_is_told_and_a_no_is_not() {
+    let shell = shell();
+    std::process::Command::new("mkfifo").arg(shell.workspace().join("fifo")).status().expect("mkfifo");
+    for (text, exit) in [
+        ("diff a.txt missing | cat", 2),
+        ("grep x missing | wc -l", 2),
+        ("grep x fifo", 2),
+        ("grep nothing a.txt | wc -l", 0),
+        ("diff a.txt empty.txt | wc -l", 0),
+        ("cat missing a.txt | wc -l", 1),
+    ] {
+        assert_eq!(read(&shell, text).1, exit, "{text}");
+    }
+    assert_eq!(read(&shell, "sh -c 'echo no >&2; exit 1' 2>/dev/null || echo yes").0, "yes\n");
+    assert!(read(&shell, "sh -c 'echo no >&2; exit 1' 2>/dev/null").0.contains("[stderr] sh: no"));
+}
+
+#[test]
+fn a_slow_reader_gets_every_byte_and_one_that_leaves_ends_the_line() {
+    use std::io::Read as _;
+    use std::time::{Duration, Instant};
+    let text = "a line\n".repeat(40_000);
+    let shell = Shell::new(&[("mid.txt", &text)]);
+    let mut child = shell.command(["run", "cat mid.txt", "--raw"]).spawn().expect("it starts");
+    let mut out = child.stdout.take().expect("stdout");
+    let (mut got, mut buffer) = (0, [0; 8192]);
+    loop {
+        // Slower than the line takes to end.
+        std::thread::park_timeout(Duration::from_millis(5));
+        match out.read(&mut buffer).expect("read") {
+            0 => break,
+            n => got += n,
+        }
+    }
+    assert_eq!(got, text.len());
+    assert!(child.wait().expect("it ends").success());
+    let mut child = shell.command(["run", "yes", "--raw", "--write"]).spawn().expect("it starts");
+    let began = Instant::now();
+    child.stdout.take().expect("stdout").read_exact(&mut buffer).expect("it prints");
+    child.wait().expect("it ends");
+    assert!(began.elapsed() < Duration::from_secs(60), "it waited for its own timeout");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let ran = crate::shell::ran(shell.command(["run", "cat mid.txt", "--raw"]).stdout(full).output().expect("it runs"));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("write the output"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_signal_ends_a_line_with_everything_that_it_started() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::time::{Duration, Instant};
+    for (n, (signal, code)) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)].into_iter().enumerate() {
+        let shell = Shell::new(&[]);
+        let marker = format!("98765.{}{n}", std::process::id());
+        let text = format!("bash -c 'touch began; (setsid sleep {marker} &); sleep {marker}; touch after'");
+        let mut child = shell.command(["run", &text, "--write"]).spawn().expect("it starts");
+        let until = Instant::now() + Duration::from_secs(20);
+        while !shell.workspace().join("began").exists() {
+            assert!(Instant::now() < until, "it did not begin");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        assert_eq!(child.wait().expect("it ends").code(), Some(code));
+        while crate::shell::is_running(&marker) {
+            assert!(Instant::now() < until, "{signal:?} left it running");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
 }
 
 /// Words, files, flags and operators, thrown together.

@@ -390,7 +390,8 @@ async fn a_job_runs_in_the_background_is_heard_is_listed_and_ends_with_its_sessi
 fn what_a_job_left_in_a_session_of_its_own_ends_with_pixir_too() {
     let marker = format!("87654.{}", std::process::id());
     let shell = Shell::new(&[]);
-    let command = format!("(setsid sleep {marker} &); env -i /bin/sleep {marker}");
+    let command =
+        format!("(setsid sleep {marker} &); (env -i setsid /bin/sleep {marker} &); env -i /bin/sleep {marker}");
     let steps = json!([
         { "calls": [{ "name": "bash", "args": { "command": command, "background": true } }] },
         { "calls": [{ "name": "bash", "args": { "command": "echo another; setsid -f true" } }] },
@@ -492,6 +493,138 @@ async fn what_was_said_and_stored_in_one_session_is_found_in_the_next() {
     );
     assert!(told[2].contains("nothing is remembered as `000000`"), "{}", told[2]);
     assert!(told[3].ends_with("ms]") && told[4].starts_with("[exit:1"), "{told:?}");
+}
+
+/// The output of a tool that runs alone.
+fn output(shell: &Shell, name: &str, args: Value) -> String {
+    let document = tool(shell, name, &args, &["--write"]).document();
+    document["result"]["output"].as_str().expect("text").to_owned()
+}
+
+#[test]
+fn no_text_is_passed_over_in_silence() {
+    let shell = Shell::new(&[
+        ("a.log", "ok 1\n\u{9d} bad\nFAILED test_x\n"),
+        ("osc.log", "a\n\u{1b}]0;title without end\nERROR: important\n"),
+        ("mac.txt", "one\rtwo\rthree"),
+        ("notes.txt", "GIF87a and GIF89a: notes on the format\n"),
+        ("esc.txt", "\u{1b}[31mred\u{1b}[0m\n"),
+    ]);
+    assert!(output(&shell, "grep", json!({"pattern": "FAILED|bad|ok"})).contains("a.log:3:FAILED test_x"));
+    assert!(output(&shell, "read", json!({"path": "osc.log"})).contains("ERROR: important"));
+    assert!(output(&shell, "read", json!({"path": "mac.txt"})).starts_with("one\rtwo\rthree"));
+    assert!(output(&shell, "run", json!({"command": "cat mac.txt"})).starts_with("one\rtwo\rthree"));
+    assert!(output(&shell, "read", json!({"path": "notes.txt"})).starts_with("GIF87a and"));
+    let told = output(&shell, "read", json!({"path": "esc.txt"}));
+    assert!(told.starts_with("red\n…[9 bytes of terminal control are not shown]\n"), "{told}");
+    // A program's progress is shown as a person would have seen it.
+    assert!(output(&shell, "bash", json!({"command": "printf '10%%\\r100%%\\n'"})).starts_with("100%\n"));
+    fs::write(shell.workspace().join("torn.png"), b"\x89PNG\r\n\x1a\n\0\0").expect("write");
+    assert_eq!(tool(&shell, "read", &json!({"path": "torn.png"}), &[]).error()["code"], "INVALID_ARGS");
+}
+
+#[test]
+fn what_is_ignored_outside_of_a_repository_is_not_ignored_in_it() {
+    let shell = Shell::new(&[
+        ("p/.gitignore", "*\n"),
+        ("p/w/a.txt", "needle\n"),
+        ("p/w/.gitignore", "*.log\n"),
+        ("p/w/b.log", "needle\n"),
+    ]);
+    let inner = shell.workspace().join("p/w");
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(&inner).status().expect("git").success());
+    let args = json!({"pattern": "needle"}).to_string();
+    let ran = shell.run(["tools", "run", "grep", &args, "--workspace", inner.to_str().expect("text")]);
+    assert!(ran.stdout.starts_with("a.txt:1:needle\n["), "{}", ran.stdout);
+}
+
+#[test]
+fn a_replaced_file_keeps_its_special_bits_and_links_that_end_inside_are_followed() {
+    let shell = Shell::new(&[("run.sh", "old\n"), ("s/a.txt", "a\n")]);
+    let at = shell.workspace().join("run.sh");
+    fs::set_permissions(&at, fs::Permissions::from_mode(0o2755)).expect("chmod");
+    output(&shell, "edit", json!({"path": "run.sh", "old_text": "old", "new_text": "new"}));
+    assert_eq!(fs::metadata(&at).expect("there").mode() & 0o7777, 0o2755);
+    let target = shell.workspace().canonicalize().expect("there").join("s/a.txt");
+    symlink(target, shell.workspace().join("abs")).expect("symlink");
+    assert!(output(&shell, "read", json!({"path": "abs"})).starts_with("a\n"));
+}
+
+#[test]
+fn saved_outputs_are_found_kept_and_shared_by_whatever_names_them() {
+    let shell = Shell::new(&[]);
+    let steps = json!([
+        { "calls": [{ "name": "read", "args": { "path": ".pixir/out/cmd-1.txt" } }, { "name": "ls", "args": { "path": ".pixir/out" } }] },
+        { "calls": [{ "name": "bash", "args": { "command": "seq 1 20000 >&2; seq 1 9999; exit 3" } }] },
+        { "calls": [{ "name": "bash", "args": { "command": "echo from the job", "background": true } }] },
+        { "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] },
+        { "calls": [{ "name": "grep", "args": { "pattern": "^1999$", "path": ".pixir/out" } }, { "name": "find", "args": { "pattern": "*.txt", "path": ".pixir/out" } }] },
+        { "text": "Done." },
+    ]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    let told: Vec<&str> = log
+        .iter()
+        .filter(|e| e["type"] == "tool_result")
+        .map(|e| e["data"]["output"].as_str().expect("text"))
+        .collect();
+    assert!(told[0].contains("there is no `.pixir/out/cmd-1.txt`"), "{}", told[0]);
+    let stderr = told[2].lines().find_map(|line| line.strip_prefix("Full output: ").filter(|it| it.contains("stderr")));
+    let stderr = stderr.unwrap_or_else(|| panic!("{}", told[2]));
+    assert!(told[4].starts_with("from the job\njob 1 ("), "{}", told[4]);
+    assert!(told[5].contains(&format!("{stderr}:1999:1999\n")), "{}", told[5]);
+    assert!(told[6].contains(".pixir/out/job-1.txt\n") && !told[6].contains("sessions/"), "{}", told[6]);
+    // Older than what is spared for its youth, and still named.
+    let out = shell.logs()[0].with_extension("").join("out");
+    for file in fs::read_dir(&out).expect("there are outputs").flatten() {
+        assert!(Command::new("touch").args(["-d", "3 hours ago"]).arg(file.path()).status().expect("touch").success());
+    }
+    assert!(shell.run(["gc", "--yes"]).code == 0 && out.join("job-1.txt").exists(), "gc leaves what a log names");
+    let names = |folder: &Path| {
+        let mut all: Vec<_> = fs::read_dir(folder).expect("list").flatten().map(|file| file.file_name()).collect();
+        all.sort();
+        all
+    };
+    let before = names(&out);
+    let forked = shell.run(["fork", "last", "--json"]).document();
+    let fork = forked["session_id"].as_str().or(forked["id"].as_str()).expect("an id");
+    assert_eq!(names(&out.parent().and_then(Path::parent).expect("a folder").join(fork).join("out")), before);
+}
+
+#[test]
+fn what_a_job_prints_in_any_language_is_told_to_its_last_character() {
+    let shell = Shell::new(&[]);
+    let job = json!({ "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] });
+    // It may come in many pieces.
+    let mut steps = vec![job; 40];
+    steps.insert(0, json!({ "calls": [{ "name": "bash", "args": { "command": "printf x; for i in $(seq 2000); do printf 'äöü漢'; done; echo; echo end", "background": true } }] }));
+    steps.push(json!({ "text": "Done." }));
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    assert_eq!(shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]).code, 0);
+    let log = entries(&shell.logs()[0]);
+    let results = log.iter().filter(|e| e["type"] == "tool_result").skip(1);
+    let told: String = results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect();
+    assert!(!told.contains("binary") && !told.contains('\u{fffd}'), "{}", &told[..200]);
+    assert_eq!(told.matches('漢').count(), 2_000 + told.matches("'äöü漢'").count());
+}
+
+#[tokio::test]
+async fn an_answer_in_own_words_may_begin_with_a_digit_and_stand_beside_marks() {
+    let questions = json!({"questions": [
+        {"question": "Which port?", "options": ["3000", "5000"]},
+        {"question": "Which of these?", "options": ["a", "b"], "multiple": true},
+    ]});
+    let mut pixir = Pixir::new(vec![calls("ask_user", questions), says("Good.")], &[]);
+    pixir.does("go<Enter>").await;
+    pixir.does("1234<Enter>").await;
+    let screen = pixir.does("mine<Up> <Enter>").await;
+    assert!(screen.contains("Good."), "{screen}");
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    let told = result["data"]["output"].as_str().expect("text");
+    assert!(told.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{told}");
 }
 
 /// The most memory that a run took, KB, and what it printed.
