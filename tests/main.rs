@@ -8,8 +8,11 @@ mod shell; // the real binary, without a terminal
 
 mod stories {
     mod cli; // what the command line promises
+    mod company; // jobs, questions, memories
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
+    mod files; // files as tools read, search and change them
+    mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -138,4 +139,43 @@ pub(crate) fn is_running(text: &str) -> bool {
         is_process
             && fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(text))
     })
+}
+
+/// The most memory that a run took, KB, and what it printed.
+pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
+    let mut child = shell.command(args).spawn().expect("it starts");
+    let (mut out, mut err) = (child.stdout.take().expect("stdout"), child.stderr.take().expect("stderr"));
+    let readers = [
+        std::thread::spawn(move || std::io::read_to_string(&mut out).expect("text")),
+        std::thread::spawn(move || std::io::read_to_string(&mut err).expect("text")),
+    ];
+    let mut most = 0;
+    let status = loop {
+        let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = most.max(line.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or(0));
+        if let Some(status) = child.try_wait().expect("it runs") {
+            break status;
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    };
+    let [stdout, stderr] = readers.map(|reader| reader.join().expect("it was read"));
+    (most, Ran { code: status.code().unwrap_or(-1), stdout, stderr })
+}
+
+/// Figures, and what could not be tried, for whoever runs it.
+pub(crate) fn figures(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+pub(crate) fn tool(shell: &Shell, name: &str, args: &Value, flags: &[&str]) -> Ran {
+    let args = args.to_string();
+    shell.run(["tools", "run", name, &args, "--json"].iter().chain(flags))
+}
+
+/// The output of a tool that runs alone.
+pub(crate) fn output(shell: &Shell, name: &str, args: Value) -> String {
+    let document = tool(shell, name, &args, &["--write"]).document();
+    document["result"]["output"].as_str().expect("text").to_owned()
 }

@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::server::{Dialect, Reply, Server, call, text};
-use crate::shell::{Shell, entries};
+use crate::shell::{Shell, entries, figures};
 
 /// How often the Turn is killed; the long tier is `PIXIR_KILLS=10000 cargo test --test pixir -- crash`.
 fn kills() -> u64 {
@@ -391,7 +391,7 @@ fn of_eight_that_want_to_write_one_does_and_when_it_is_killed_the_next_one_can_a
         drop(log);
     }
     waited.sort();
-    eprintln_figures(&format!(
+    figures(&format!(
         "takeover after kill -9: median {:?}, worst {:?} of {rounds}",
         waited[rounds / 2],
         waited[rounds - 1]
@@ -402,11 +402,6 @@ fn of_eight_that_want_to_write_one_does_and_when_it_is_killed_the_next_one_can_a
 
 fn log_of(shell: &Shell, id: &str) -> std::path::PathBuf {
     shell.logs().into_iter().find(|path| path.to_string_lossy().contains(id)).expect("its log")
-}
-
-#[expect(clippy::print_stderr, reason = "figures for whoever runs the long tier")]
-fn eprintln_figures(text: &str) {
-    eprintln!("{text}");
 }
 
 // ─── The n-th system call fails ───
@@ -421,7 +416,7 @@ fn can_inject() -> bool {
 #[test]
 fn whichever_system_call_on_the_log_fails_nothing_runs_after_it_and_the_session_opens_again() {
     if !can_inject() {
-        eprintln_figures("SKIPPED: strace cannot inject faults here (QL4 in the real process)");
+        figures("SKIPPED: strace cannot inject faults here (QL4 in the real process)");
         return;
     }
     let all = std::env::var_os("PIXIR_INJECT").is_some();
@@ -450,9 +445,7 @@ fn whichever_system_call_on_the_log_fails_nothing_runs_after_it_and_the_session_
             }
         }
     }
-    eprintln_figures(&format!(
-        "{cells} injected failures; {stopped} stopped the turn, the rest came after it or were survived"
-    ));
+    figures(&format!("{cells} injected failures; {stopped} stopped the turn, the rest came after it or were survived"));
     assert!(stopped * 3 > cells, "the faults arrive");
 }
 
