@@ -1,6 +1,6 @@
 //! What every tool and every command keeps to, walked from the registry; and what is printed, saved and shared.
 
-use crate::shell::{Shell, entries, figures, peak, tool};
+use crate::shell::{Shell, entries, figures, output, peak, tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
