@@ -61,7 +61,7 @@ impl Bound {
                 let is_fed = i > 0 || (n == 0 && has_stdin);
                 let kind = kind_of(&command, ctx)?;
                 if let Kind::Builtin(builtin) = kind {
-                    builtin.check_stdin(&command.words[1..], is_fed)?;
+                    builtin.check_stdin(is_fed)?;
                 }
                 let action = match &kind {
                     Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Action::Read,

@@ -47,7 +47,6 @@ fn builtin(it: &Builtin) -> Value {
     let stdin = match it.stdin {
         Stdin::None => "none",
         Stdin::Optional => "optional",
-        Stdin::Required => "required",
     };
     json!({ "name": it.name, "about": it.about, "stdin": stdin, "subcommands": it.subcommands.iter().map(|(name, _)| name).collect::<Vec<_>>(), "help": it.help(), "example": it.example })
 }

@@ -89,6 +89,17 @@ fn what_was_not_judged_does_not_run_and_what_was_not_planned_is_not_written() {
     // What may come after a program is told before.
     let plan = shell.run(["run", "cp a.txt y; test -f y && write hidden.txt x", "--dry-run", "--json"]).document();
     assert!(plan["result"]["plan"]["paths"].to_string().contains("hidden.txt"), "{plan}");
+    // What was planned not to be done is not done, though it could be by then.
+    let slow: String = (0..400_000).map(|n| format!("{n}\n")).collect();
+    shell.write("slow.txt", &slow);
+    let text = "sort -n slow.txt | wc -l; sort -n slow.txt | wc -l; test -f later && write harm2 x";
+    let mut child = shell.command(["run", text]).spawn().expect("it starts");
+    let mut out = child.stdout.take().expect("stdout");
+    // Whether that comes before or after it was planned: without leave it is not written.
+    shell.write("later", "");
+    let told = std::io::read_to_string(&mut out).expect("text");
+    child.wait().expect("it ends");
+    assert!(!shell.workspace().join("harm2").exists(), "{told}");
     // What a line writes it may read again.
     assert_eq!(read(&shell, "write b.txt x && cat b.txt | write c.txt").1, 0);
     assert_eq!(shell.read("c.txt"), "x");

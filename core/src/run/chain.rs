@@ -151,10 +151,21 @@ impl Run<'_> {
             Action::Files { path, .. } => path.iter().cloned().collect(),
             Action::Note | Action::Command(_) => Vec::new(),
         };
+        let target = step.command.to_string();
         let mut effects = self.effects.lock();
-        if effects.planned.insert(self.first + i, None).is_none() {
-            let target = step.command.to_string();
-            effects.plans.push(Plan { would: would.to_owned(), target, paths, ..Plan::default() });
+        effects.planned.insert(self.first + i, None);
+        effects.plans.push(Plan { would: would.to_owned(), target, paths, ..Plan::default() });
+    }
+
+    /// What does more than read was told before anybody was asked; else it is not done, whatever has changed since.
+    fn is_planned(&self, i: usize, step: &Step) -> bool {
+        let mut effects = self.effects.lock();
+        match self.how {
+            How::Dry => {
+                effects.planned.entry(self.first + i).or_insert(None);
+                true
+            }
+            How::Really => step.action == Action::Read || effects.planned.contains_key(&(self.first + i)),
         }
     }
 
@@ -213,6 +224,10 @@ impl Run<'_> {
                 Stage::Over(exit)
             };
             let stage = match &step.kind {
+                _ if !self.is_planned(i, step) => {
+                    let message = "this was not to be done as things were when the line was planned";
+                    refused(Error::new(Code::FileChanged, message, "look again, then repeat it"), self.ended)
+                }
                 Kind::Unknown => refused(unknown(name), self.ended),
                 Kind::Program { .. } if self.how == How::Dry => {
                     (unknown_input, self.ended.assumed) = (true, true);

@@ -53,8 +53,6 @@ pub enum Stdin {
     None,
     /// When no file is named.
     Optional,
-    /// Always.
-    Required,
 }
 
 /// All of them, in the order in which they are told.
@@ -262,19 +260,18 @@ impl Builtin {
         (self.run)(self, args, io)
     }
 
-    /// What is piped to a command that does not read it, or not piped to one that needs it, is a mistake.
+    /// What is piped to a command that does not read it is a mistake.
     ///
     /// # Errors
     /// `USAGE`.
-    pub(super) fn check_stdin(&self, args: &[Word], is_fed: bool) -> Result<(), Error> {
+    pub(super) fn check_stdin(&self, is_fed: bool) -> Result<(), Error> {
         match self.stdin {
             Stdin::None if is_fed => {
                 let message = format!("it does not read stdin; usage: {}", self.usage_line());
                 let error = Error::new(Code::Usage, message, format!("{} --help", self.name));
                 Err(error.with("command", self.name))
             }
-            Stdin::Required if !is_fed && !asks_for_help(args) => Err(self.usage_error().with("command", self.name)),
-            Stdin::None | Stdin::Optional | Stdin::Required => Ok(()),
+            Stdin::None | Stdin::Optional => Ok(()),
         }
     }
 
@@ -329,7 +326,6 @@ impl Builtin {
         let stdin = match self.stdin {
             Stdin::None => "not read",
             Stdin::Optional => "read when no file or text is given",
-            Stdin::Required => "read",
         };
         let _ = writeln!(help, "\nStdin: {stdin}.\n\nExample:\n  {}", self.example);
         help
