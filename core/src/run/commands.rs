@@ -11,12 +11,15 @@ use crate::permissions::Action;
 use crate::tools::Context;
 use crate::workspace::Inside;
 
-mod files; // ls, find, see, write, edit, diff, test
+mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
 mod lists; // sort, uniq, cut, wc
 mod session; // plan, skill, memory, topic, job, ask, recall, help
 mod text; // cat, head, tail, echo, true, false
+mod writing; // write, edit
 
+/// The most that is taken in whole, bytes.
+const MAX_WHOLE: u64 = 64 << 20;
 /// The most names that one glob may stand for.
 const MAX_GLOB: usize = 1_000;
 
@@ -68,8 +71,8 @@ pub const BUILTINS: &[Builtin] = &[
     lists::UNIQ,
     lists::CUT,
     files::FIND,
-    files::WRITE,
-    files::EDIT,
+    writing::WRITE,
+    writing::EDIT,
     files::DIFF,
     files::TEST,
     text::ECHO,

@@ -64,7 +64,7 @@ impl Tool for AskUser {
 ///
 /// # Errors
 /// `INPUT_REQUIRED` where nobody can be asked, `INVALID_ARGS` for an empty question.
-pub(crate) fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
+fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if questions.iter().any(|it| it.question.trim().is_empty()) {
         return Err(Error::new(Code::InvalidArgs, "a question is empty", "say what you want to know"));
     }

@@ -49,7 +49,7 @@ impl Tool for JobOutput {
 }
 
 /// A call that reports on a job, or lists all.
-pub(crate) fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
+fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
     let jobs = jobs_of(ctx)?;
     let target = job.map_or("jobs".to_owned(), |id| format!("job {id}"));
     let plan = Plan { would: "read".into(), target, ..Plan::default() };
@@ -108,7 +108,7 @@ impl Tool for JobKill {
 }
 
 /// A call that stops a job.
-pub(crate) fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
+fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
     let jobs = jobs_of(ctx)?;
     let plan = Plan { would: "stop".into(), target: format!("job {job}"), ..Plan::default() };
     // It was allowed to run; that it stops needs nobody's leave.

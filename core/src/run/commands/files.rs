@@ -1,25 +1,15 @@
-//! Files and folders: seen, found, compared, written.
+//! Files and folders: seen, listed, found, compared.
 
 use std::io::{Read as _, Write as _};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use globset::GlobBuilder;
 
-use super::{Builtin, Fault, Flags, Io, Stdin, reads};
+use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
 use crate::error::{Code, Error, Result};
-use crate::event::Plan;
-use crate::permissions::Action;
 use crate::present::on_one_line;
-use crate::run::chain::How;
 use crate::run::parse::{Word, without_braces};
-use crate::tools::edit::{self, Change};
-use crate::tools::write::Replacement;
 use crate::tools::{Context, read, walk};
 use crate::workspace::Inside;
-
-/// The most that is written at once, bytes.
-const MAX_WRITTEN: u64 = 64 << 20;
 
 /// Files below a folder that are not ignored, with the name under which they are shown.
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {
@@ -277,149 +267,6 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     Ok(0)
 }
 
-pub(super) const WRITE: Builtin = Builtin {
-    name: "write",
-    about: "write a file: write <path> [content], or from stdin",
-    usage: "[-a] [-b] <path> [content] or pipe stdin",
-    subcommands: &[],
-    details: "Folders above it are made. For text of several lines use stdin.\n-a  append   -b  the content is base64",
-    example: "cat a.txt | sort | write sorted.txt",
-    stdin: Stdin::Optional,
-    expands: false,
-    asks_others: false,
-    touches: touches_first,
-    run: write,
-};
-
-/// The file that the first operand names: the first word without a dash, or whatever follows `--`.
-fn touches_first(args: &[Word], ctx: &Context) -> Action {
-    let end = args.iter().position(|word| word.text == "--").unwrap_or(args.len());
-    let path = args[..end].iter().find(|word| !word.text.starts_with('-') || word.text == "-");
-    let at = path.or(args.get(end + 1)).and_then(|word| ctx.workspace.locate(&word.text).ok());
-    at.map_or(Action::Files { path: None, protected: None }, |at| Replacement::action(ctx, &at))
-}
-
-fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let flags = Flags::parse(it, args, "ab", "", &[("append", 'a'), ("base64", 'b')])?;
-    let Some((path, content)) = flags.operands.split_first() else { return Err(it.usage_error().into()) };
-    let at = io.ctx.workspace.locate(&path.text)?;
-    let mut after = match content {
-        [] if io.stdin.is_some() => io.whole_stdin(MAX_WRITTEN)?,
-        [] if io.unknown_input => return planned_unknown(io, "write", &at),
-        [] => return Err(it.usage_error().into()),
-        words => words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ").into_bytes(),
-    };
-    // A program before it was not run, so what it would write is not known.
-    if io.unknown_input && content.is_empty() {
-        return planned_unknown(io, "write", &at);
-    }
-    if flags.has('b') {
-        after.retain(|byte| !byte.is_ascii_whitespace());
-        after = STANDARD.decode(&after).map_err(|e| {
-            Error::new(Code::InvalidArgs, format!("the content is not base64: {e}"), "write without -b for text")
-        })?;
-    }
-    let replacement = if flags.has('a') {
-        let before = io.ctx.workspace.read_if_there(&at)?;
-        let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
-        Replacement::of("write", &io.ctx, at, before, all)?
-    } else {
-        Replacement::plan("write", &io.ctx, at, after)?
-    };
-    change(io, replacement)
-}
-
-fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {
-    io.ctx.workspace.check_writable(at)?;
-    let target = format!("{} (what a program before it prints)", at.display());
-    let plan = Plan { would: would.to_owned(), target, paths: vec![at.display()], ..Plan::default() };
-    let mut effects = io.effects.lock();
-    effects.planned.insert(io.number, None);
-    effects.plans.push(plan);
-    Ok(0)
-}
-
-/// Changes a file, or says how it would.
-fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
-    let after = replacement.hash_after();
-    let path = replacement.plan.target.clone();
-    if io.how == How::Dry {
-        let mut effects = io.effects.lock();
-        // What comes after another change may depend on it.
-        let known = Some(after).filter(|_| effects.plans.is_empty());
-        effects.planned.insert(io.number, known);
-        effects.plans.push(replacement.plan);
-        return Ok(0);
-    }
-    {
-        let effects = io.effects.lock();
-        let is_as_planned = match effects.planned.get(&io.number) {
-            Some(Some(planned)) => *planned == after || effects.touched.contains(&path),
-            // It was said that it would be written, and not with what.
-            Some(None) => true,
-            None => false,
-        };
-        if !is_as_planned {
-            let message =
-                format!("what would be written to {path} is not what was planned: something changed meanwhile");
-            return Err(Error::new(Code::FileChanged, message, "look again, then repeat it")
-                .with("input", path)
-                .into());
-        }
-    }
-    let (change, told) = replacement.apply(&io.ctx)?;
-    {
-        let mut effects = io.effects.lock();
-        effects.touched.insert(path);
-        effects.changes.push(change);
-    }
-    io.out.write_all(told.as_bytes())?;
-    Ok(0)
-}
-
-pub(super) const EDIT: Builtin = Builtin {
-    name: "edit",
-    about: "replace exact text in a file",
-    usage: "<path> <old> <new> [--all]",
-    subcommands: &[],
-    details: "<old> must occur exactly once, indentation included, unless --all.\nSeveral at once: edit <path>, with [{\"old_text\": …, \"new_text\": …}, …] on stdin.",
-    example: "edit src/main.rs 'let x = 1;' 'let x = 2;'",
-    stdin: Stdin::Optional,
-    expands: false,
-    asks_others: false,
-    touches: touches_first,
-    run: edit_file,
-};
-
-fn edit_file(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let flags = Flags::parse(it, args, "g", "", &[("all", 'g'), ("replace-all", 'g')])?;
-    let (path, edits) = match flags.operands.as_slice() {
-        [path, old, new] => {
-            let edit = Change { old_text: old.text.clone(), new_text: new.text.clone(), replace_all: flags.has('g') };
-            (path, vec![edit])
-        }
-        [path] if io.unknown_input => {
-            let at = io.ctx.workspace.locate(&path.text)?;
-            return planned_unknown(io, "edit", &at);
-        }
-        [path] if io.stdin.is_some() => {
-            let text = io.whole_stdin(MAX_WRITTEN)?;
-            let edits: Vec<Change> = serde_json::from_slice(&text).map_err(|e| {
-                let fix = "[{\"old_text\": \"…\", \"new_text\": \"…\"}] on stdin";
-                Error::new(Code::InvalidArgs, format!("stdin holds no list of edits: {e}"), fix)
-            })?;
-            (path, edits)
-        }
-        _ => return Err(it.usage_error().into()),
-    };
-    if edits.is_empty() {
-        return Err(it.usage_error().into());
-    }
-    let at = io.ctx.workspace.locate(&path.text)?;
-    let replacement = edit::planned(&io.ctx, at, &edits)?;
-    change(io, replacement)
-}
-
 pub(super) const DIFF: Builtin = Builtin {
     name: "diff",
     about: "compare two files",
@@ -440,8 +287,8 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     let mut bytes = |word: &Word| -> Result<Vec<u8>, Fault> {
         let at = io.ctx.workspace.locate(&word.text)?;
         let mut bytes = Vec::new();
-        io.open(&at)?.take(MAX_WRITTEN + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_WRITTEN {
+        io.open(&at)?.take(MAX_WHOLE + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_WHOLE {
             let message = format!("{} is larger than 64 MB", word.text);
             return Err(Error::new(Code::InvalidArgs, message, "the program of that name: env diff …").into());
         }
