@@ -269,7 +269,8 @@ impl Capture {
         let path = self.saved_path();
         let fix = match (&path, self.budget.explore) {
             (Some(path), Explore::Run) => format!("cat -b {path}"),
-            (Some(_) | None, _) => "a redirection into a file, or a pipe to xxd, wc or file".to_owned(),
+            (None, Explore::Run) => "wc -c, or cat -b of the file".to_owned(),
+            (Some(_) | None, Explore::Typed) => "a redirection into a file, or a pipe to xxd, wc or file".to_owned(),
         };
         let kind = if media_type(self.guard.start()).is_some() { "image" } else { "output" };
         Presented {
@@ -316,8 +317,9 @@ impl Capture {
             end_line(&mut text);
         }
         self.told_of_controls(&mut text);
-        if self.overflow.is_some() {
-            text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
+        text.push_str(&format!("--- output truncated ({lines_total} lines, {}) ---\n", human_size(self.raw)));
+        if self.overflow.is_none() {
+            text.push_str("Not saved: outside of a session nothing is. Ask for less: grep, head, tail\n");
         }
         match (&self.spill, self.saved_path()) {
             (Spill::Open(..), Some(path)) => {

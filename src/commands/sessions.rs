@@ -210,6 +210,9 @@ fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
         say("forked from", format!("{parent} at {}", summary.forked_at.unwrap_or_default()));
     }
     say("log", format!("{} ({}, {} entries)", place.log().display(), human_size(summary.bytes), summary.entries));
+    if place.outputs().is_dir() {
+        say("outputs", place.outputs().display().to_string());
+    }
     if summary.damaged {
         say("damaged", format!("pixir sessions repair {} --dry-run", place.id));
     }

@@ -22,9 +22,14 @@ pub(crate) fn list(harness: &Harness, toolset: Toolset, output: &Output) {
         Format::Tsv => {
             specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)))
         }
-        Format::Plain => {
-            specs.iter().for_each(|it| output.line(&format!("{:<12} {:<8} {}", it.name, access(it), it.description)))
-        }
+        Format::Plain => specs.iter().for_each(|it| {
+            output.line(&format!(
+                "{:<12} {:<8} {}",
+                it.name,
+                access(it),
+                it.description.lines().next().unwrap_or_default()
+            ))
+        }),
     }
 }
 
@@ -137,10 +142,15 @@ pub(crate) fn spec_json(spec: &ToolSpec) -> Value {
 }
 
 fn example(spec: &ToolSpec) -> Value {
+    match spec.name {
+        "edit" => return json!({ "path": "README.md", "old_text": "teh", "new_text": "the" }),
+        "grep" => return json!({ "pattern": "fn main", "glob": "*.rs" }),
+        _ => {}
+    }
     let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
     let value = |key: &str| match key {
         "path" => json!("README.md"),
-        "pattern" => json!("*"),
+        "pattern" => json!("*.rs"),
         "command" => json!("ls"),
         "query" => json!("login"),
         "job" => json!(1),

@@ -207,3 +207,37 @@ async fn an_answer_in_own_words_may_begin_with_a_digit_and_stand_beside_marks() 
     let told = result["data"]["output"].as_str().expect("text");
     assert!(told.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{told}");
 }
+
+#[tokio::test]
+async fn a_question_that_comes_up_while_somebody_writes_waits_until_they_turn_to_it() {
+    let long =
+        "Which of these two should it be, when all is said and done, and everything has been weighed? ".repeat(4);
+    let option = |end: &str| format!("the first strategy, which keeps everything there is and {end}");
+    let questions = json!({"questions": [
+        {"question": long, "options": [option("deletes nothing"), option("deletes the backups")]},
+        {"question": "Sure?", "options": ["yes", "no"]},
+    ]});
+    let mut pixir = Pixir::sized(vec![calls("ask_user", questions), says("Good.")], &[], 60, 20);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>still writing").await;
+    let screen = pixir.does(" this").await;
+    assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
+    assert_eq!(pixir.screen.draft(), "still writing this");
+    let screen = pixir.does("<Tab>").await;
+    assert!(screen.contains("Which of these two should it be"), "a long one is read from its start:\n{screen}");
+    let screen = pixir.does("<Down>").await;
+    assert!(screen.contains("deletes nothing") && screen.contains("deletes the backups"), "{screen}");
+    // Back, and anew; what was typed is cleared before the question is given up.
+    pixir.does("<Enter>").await;
+    let screen = pixir.does("<Left>").await;
+    assert!(screen.contains("Question 1 of 2"), "{screen}");
+    pixir.does("<Enter>").await;
+    pixir.does("own words<Esc>").await;
+    let screen = pixir.does("2<Enter>").await;
+    assert!(screen.contains("Good."), "{screen}");
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    let told = result["data"]["output"].as_str().expect("text");
+    assert!(told.contains("deletes nothing\nSure?\n→ no\n"), "{told}");
+    assert_eq!(pixir.screen.draft(), "still writing this");
+}

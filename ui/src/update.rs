@@ -31,14 +31,20 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     {
         return Vec::new();
     }
-    // Nor do letters that were meant for the composer answer a question that has just come up.
-    if fresh && matches!(state.overlays.last(), Some(Overlay::Form(_))) {
-        if key.code != KeyCode::Enter && key.code != KeyCode::Esc {
-            state.composer.key(key);
+    // Nor does what was meant for the composer answer a question that came up meanwhile: whoever writes goes on writing.
+    if let Some(Overlay::Form(form)) = state.overlays.last_mut() {
+        if form.has_keys && fresh {
+            form.has_keys = matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab);
+            if form.has_keys {
+                return Vec::new();
+            }
+        } else if !form.has_keys && key.code == KeyCode::Tab {
+            form.has_keys = true;
+            return Vec::new();
         }
-        return Vec::new();
     }
-    if let Some(overlay) = state.overlays.last_mut() {
+    let is_aside = matches!(state.overlays.last(), Some(Overlay::Form(form)) if !form.has_keys);
+    if let Some(overlay) = state.overlays.last_mut().filter(|_| !is_aside) {
         let reply = match (key.code, key.modifiers) {
             (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
             _ => overlay.key(key),
@@ -134,7 +140,8 @@ fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
 pub(crate) fn on_paste(state: &mut State, text: &str) {
     match state.overlays.last_mut() {
         None => state.composer.insert(text),
-        Some(Overlay::Form(form)) => form.paste(text),
+        Some(Overlay::Form(form)) if form.has_keys => form.paste(text),
+        Some(Overlay::Form(_)) => state.composer.insert(text),
         Some(_) => {}
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pixir_core::event::{JobStatus, Mode, Plan, Rule, Status};
-use pixir_core::present::human_duration;
+use pixir_core::present::{human_duration, human_size};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
@@ -287,10 +287,24 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
     if let Some(text) = &plan.diff {
         lines.extend(diff::lines(text, columns, theme));
     }
-    for step in &plan.steps {
+    let step_line = |step: &Plan| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
-        let target = [Span::styled(visible(&step.target), theme.fg(theme.text))];
-        lines.extend(wrap(&target, columns, &first, &[Span::raw("  ")]));
+        let size = match (step.bytes_before, step.bytes) {
+            (Some(before), Some(after)) => format!("  {} → {}", human_size(before), human_size(after)),
+            (None, Some(after)) => format!("  new, {}", human_size(after)),
+            (_, None) => String::new(),
+        };
+        let target = [Span::styled(visible(&step.target), theme.fg(theme.text)), Span::styled(size, theme.dim())];
+        wrap(&target, columns, &first, &[Span::raw("  ")])
+    };
+    // What it comes to stands before what may be long.
+    if plan.steps.len() > 1 {
+        lines.extend(plan.steps.iter().flat_map(&step_line));
+    }
+    for step in &plan.steps {
+        if plan.steps.len() == 1 || step.diff.is_some() {
+            lines.extend(step_line(step));
+        }
         lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
     }
     for note in &plan.notes {

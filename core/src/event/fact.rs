@@ -455,6 +455,9 @@ pub struct Plan {
     /// Bytes that it would write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Bytes that the file holds now; absent for a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_before: Option<u64>,
     /// Of a chain: what each of its commands would do that does more than read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Plan>,

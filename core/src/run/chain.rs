@@ -353,9 +353,16 @@ impl Run<'_> {
         for (i, (step, it)) in steps.iter().zip(over).enumerate() {
             let name = &step.command.words[0].text;
             if let Some(error) = it.error {
-                self.ended.errors.push((name.clone(), error));
-                if self.how == How::Dry {
-                    self.plan_unknown(i, step, CANNOT);
+                // After something that is only planned, nothing is known to fail.
+                let is_called_wrong = [Code::Usage, Code::UnknownFlag].contains(&error.code);
+                let is_uncertain = self.ended.assumed || self.effects.lock().would_do_anything();
+                if self.how == How::Dry && is_uncertain && !is_called_wrong {
+                    self.plan_unknown(i, step, "perhaps");
+                } else {
+                    if self.how == How::Dry {
+                        self.plan_unknown(i, step, CANNOT);
+                    }
+                    self.ended.errors.push((name.clone(), error));
                 }
             }
             let told = match step.command.stderr {

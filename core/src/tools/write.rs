@@ -95,6 +95,7 @@ impl Replacement {
             paths: vec![shown],
             diff: Some(diff),
             bytes: Some(after.len() as u64),
+            bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
             ..Plan::default()
         };
         Ok(Replacement { at, before, after, plan })

@@ -10,13 +10,18 @@ use ratatui::text::{Line, Span};
 
 use super::{Reply, centred, panel};
 use crate::action::Action;
-use crate::render::text::{fit, visible, width, wrap};
+use crate::render::text::{visible, width, wrap};
 use crate::theme::Theme;
+
+/// Lines that a page key scrolls.
+const PAGE: usize = 5;
 
 /// The layer.
 #[derive(Debug)]
 pub(crate) struct FormView {
     pub(crate) form: Form,
+    /// Keys are answers; else they go to the composer, where somebody was writing when it came up.
+    pub(crate) has_keys: bool,
     /// The question that is asked now.
     at: usize,
     answers: Vec<Vec<String>>,
@@ -26,11 +31,25 @@ pub(crate) struct FormView {
     own: String,
     /// It was chosen by its number, and that may have been the start of own words.
     digit: Option<char>,
+    /// The first line in sight, and whether it goes where the cursor goes.
+    top: usize,
+    follows: bool,
 }
 
 impl FormView {
-    pub(crate) fn new(form: Form) -> FormView {
-        FormView { form, at: 0, answers: Vec::new(), row: 0, marked: BTreeSet::new(), own: String::new(), digit: None }
+    pub(crate) fn new(form: Form, has_keys: bool) -> FormView {
+        FormView {
+            form,
+            has_keys,
+            at: 0,
+            answers: Vec::new(),
+            row: 0,
+            marked: BTreeSet::new(),
+            own: String::new(),
+            digit: None,
+            top: 0,
+            follows: false,
+        }
     }
 
     fn question(&self) -> &Question {
@@ -43,26 +62,37 @@ impl FormView {
 
     pub(crate) fn select(&mut self, by: isize) {
         self.row = self.row.saturating_add_signed(by).min(self.question().options.len());
+        self.follows = true;
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         match key.code {
+            // What was typed is not thrown away with the question.
+            KeyCode::Esc if !self.own.is_empty() => {
+                self.own.clear();
+                (self.row, self.follows) = (0, true);
+            }
             KeyCode::Esc => return self.close(None),
             KeyCode::Up => self.select(-1),
             KeyCode::Down => self.select(1),
+            KeyCode::PageUp => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
+            KeyCode::PageDown => (self.top, self.follows) = (self.top + PAGE, false),
+            KeyCode::BackTab | KeyCode::Left => self.back(),
             KeyCode::Enter => return self.answer(),
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
             KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
             KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
             KeyCode::Char(' ') if self.question().multiple => self.mark(),
             KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
                 self.row = c as usize - '1' as usize;
-                self.digit = Some(c);
+                (self.digit, self.follows) = (Some(c), true);
                 return Reply::Stay;
             }
             // Whoever begins to type has an answer that is not listed; a digit before it belongs to it.
             KeyCode::Char(c) if plain => {
                 self.row = self.question().options.len();
+                self.follows = true;
                 self.own.extend(self.digit.take());
                 self.own.push(c);
             }
@@ -74,7 +104,7 @@ impl FormView {
 
     /// Text that was pasted.
     pub(crate) fn paste(&mut self, text: &str) {
-        self.row = self.question().options.len();
+        (self.row, self.follows) = (self.question().options.len(), true);
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
 
@@ -86,6 +116,20 @@ impl FormView {
         if !self.marked.remove(&self.row) {
             self.marked.insert(self.row);
         }
+    }
+
+    /// To the question before, which is answered anew.
+    fn back(&mut self) {
+        if self.answers.pop().is_some() {
+            self.turn_to(self.at - 1);
+        }
+    }
+
+    fn turn_to(&mut self, question: usize) {
+        (self.at, self.row, self.top, self.follows) = (question, 0, 0, false);
+        self.own.clear();
+        self.marked.clear();
+        self.digit = None;
     }
 
     fn answer(&mut self) -> Reply {
@@ -103,9 +147,7 @@ impl FormView {
             }
         }
         self.answers.push(answer);
-        (self.row, self.own, self.digit) = (0, String::new(), None);
-        self.marked.clear();
-        self.at += 1;
+        self.turn_to(self.at + 1);
         if self.at < self.form.questions.len() {
             return Reply::Stay;
         }
@@ -117,60 +159,73 @@ impl FormView {
         Reply::CloseAndAct(Action::Answer { call_id: self.form.call_id.clone(), answers })
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
-        let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
+    /// All lines, and which of them belong to the row with the cursor.
+    fn lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         let question = self.question();
-        let asked = wrap(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
-        let rows = asked.len() + question.options.len() + 2;
-        let title = match self.form.questions.len() {
-            1 => "A question".to_owned(),
-            n => format!("Question {} of {n}", self.at + 1),
-        };
-        let keys = if question.multiple {
-            "Enter answer · Space mark · ↑↓ · type your own · Esc no answer"
-        } else {
-            "Enter answer · ↑↓ · type your own · Esc no answer"
-        };
-        let height = u16::try_from(rows + 2).unwrap_or(u16::MAX);
-        let inner = panel(frame, centred(area, 84, height), &title, keys, theme);
-        let mut lines = asked;
+        let mut lines = wrap(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
         lines.push(Line::default());
-        let first = lines.len();
-        for (row, option) in question.options.iter().enumerate() {
+        let mut cursor = 0..0;
+        let rows = question.options.iter().enumerate().map(|(row, option)| {
             let mark = match (question.multiple, self.marked.contains(&row)) {
                 (false, _) => format!("{} ", row + 1),
                 (true, true) => "[x] ".to_owned(),
                 (true, false) => "[ ] ".to_owned(),
             };
-            let text = fit(&visible(option), columns.saturating_sub(width(&mark) + 2));
-            let line = Line::from(vec![Span::styled(mark, theme.dim()), Span::styled(text, theme.fg(theme.text))]);
-            lines.push(line.style(if row == self.row { theme.selected() } else { theme.base() }));
-        }
+            (mark, theme.dim(), visible(option), theme.fg(theme.text))
+        });
         let own = if self.own.is_empty() && !self.is_own() { "own words…".to_owned() } else { visible(&self.own) };
         let style = if self.is_own() { theme.fg(theme.text) } else { theme.dim() };
-        // The end of what is typed stays in sight.
-        let room = columns.saturating_sub(4);
-        let tail: String = {
-            let mut shown: Vec<char> = own.chars().collect();
-            while width(&shown.iter().collect::<String>()) > room {
-                shown.remove(0);
+        let own = ("› ".to_owned(), theme.fg(theme.accent), own, style);
+        for (row, (mark, marked, text, style)) in rows.chain([own]).enumerate() {
+            let indent = Span::raw(" ".repeat(width(&mark)));
+            // An empty line still has its mark.
+            let text = if text.is_empty() { "\u{a0}".to_owned() } else { text };
+            let wrapped = wrap(&[Span::styled(text, style)], columns, &[Span::styled(mark, marked)], &[indent]);
+            let chosen = row == self.row && self.has_keys;
+            if row == self.row {
+                cursor = lines.len()..lines.len() + wrapped.len();
             }
-            shown.into_iter().collect()
+            let row_style = if chosen { theme.selected() } else { theme.base() };
+            lines.extend(wrapped.into_iter().map(|line| line.style(row_style)));
+        }
+        (lines, cursor)
+    }
+
+    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+        let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
+        let (lines, cursor) = self.lines(columns, theme);
+        let title = match self.form.questions.len() {
+            1 => "A question".to_owned(),
+            n => format!("Question {} of {n}", self.at + 1),
         };
-        let line = Line::from(vec![Span::styled("› ", theme.fg(theme.accent)), Span::styled(tail.clone(), style)]);
-        lines.push(line.style(if self.is_own() { theme.selected() } else { theme.base() }));
-        // What the cursor is on is in sight, also when there is little room.
-        let cursor = first + self.row;
-        let top = (cursor + 1).saturating_sub(usize::from(inner.height));
-        for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
+        let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
+        let fits = height <= area.height;
+        let keys = match (self.has_keys, self.question().multiple, fits) {
+            (false, ..) => "Tab answer · your text goes on",
+            (true, true, true) => "Enter answer · Space mark · Esc no answer · ↑↓ · type your own",
+            (true, false, true) => "Enter answer · Esc no answer · ↑↓ · type your own",
+            (true, true, false) => "Enter answer · Space mark · Esc no answer · PgUp PgDn read",
+            (true, false, false) => "Enter answer · Esc no answer · PgUp PgDn read · ↑↓",
+        };
+        let inner = panel(frame, centred(area, 84, height), &title, keys, theme);
+        let rows = usize::from(inner.height);
+        if self.follows {
+            // All of what the cursor is on is in sight, and of a long one its end, where it is written.
+            self.top = self.top.min(cursor.start).max(cursor.end.saturating_sub(rows));
+        }
+        self.top = self.top.min(lines.len().saturating_sub(rows));
+        for (y, line) in (inner.y..inner.bottom()).zip(lines.iter().skip(self.top)) {
             let at = Rect { y, height: 1, ..inner };
             frame.buffer_mut().set_style(at, line.style);
             frame.render_widget(line, at);
         }
-        if self.is_own()
-            && let (Ok(y), Ok(x)) = (u16::try_from(cursor - top), u16::try_from(width(&tail)))
-        {
-            frame.set_cursor_position((inner.x + 2 + x, inner.y + y));
+        let last = cursor.end.saturating_sub(1);
+        if self.has_keys && self.is_own() && (self.top..self.top + rows).contains(&last) {
+            let end = lines[last].width().min(usize::from(inner.width.saturating_sub(1)));
+            let end = if self.own.is_empty() { 2 } else { end };
+            if let (Ok(y), Ok(x)) = (u16::try_from(last - self.top), u16::try_from(end)) {
+                frame.set_cursor_position((inner.x + x, inner.y + y));
+            }
         }
     }
 }

@@ -24,6 +24,11 @@ pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'stat
             }
             continue;
         }
+        // In brackets: why there is no diff.
+        if !in_hunk {
+            lines.push(Line::styled(format!("      {}", visible(text)), theme.dim()));
+            continue;
+        }
         let (mark, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
         let (number, style) = match mark {
             "+" => (Some(&mut new), Style::new().fg(theme.added).bg(theme.added_panel)),

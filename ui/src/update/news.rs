@@ -143,7 +143,10 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::ApprovalRequested(approval) => {
             state.questions.push(Question { approval, painted: None, read: false, focused: false, feedback: None });
         }
-        Live::QuestionAsked(form) => state.overlays.push(Overlay::Form(FormView::new(form))),
+        Live::QuestionAsked(form) => {
+            let is_free = state.composer.is_empty();
+            state.overlays.push(Overlay::Form(FormView::new(form, is_free)));
+        }
         Live::JobsChanged { jobs } => {
             if let Some(Overlay::Jobs(view)) = state.overlays.last_mut() {
                 view.refresh(&jobs);

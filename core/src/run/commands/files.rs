@@ -6,7 +6,7 @@ use globset::GlobBuilder;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
 use crate::error::{Code, Error, Result};
-use crate::present::on_one_line;
+use crate::present::{human_size, on_one_line};
 use crate::run::parse::{Word, without_braces};
 use crate::tools::{Context, read, walk};
 use crate::workspace::Inside;
@@ -115,7 +115,7 @@ pub(super) const LS: Builtin = Builtin {
     about: "list a folder",
     usage: "[-laA1hd] [path…]",
     subcommands: &[],
-    details: "Folders end in /, symlinks in @.\n-a  also names that begin with a dot   -l  with sizes   -d  the folder itself",
+    details: "Folders end in /, symlinks in @.\n-a  also names that begin with a dot   -l  with sizes, -h in KB and MB   -d  the folder itself",
     example: "ls src",
     stdin: Stdin::None,
     expands: true,
@@ -131,6 +131,7 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let all = flags.has('a') || flags.has('A');
     let line = |io: &mut Io, name: &str, size: u64| {
         let name = on_one_line(name);
+        let size = if flags.has('h') { human_size(size) } else { size.to_string() };
         if flags.has('l') { writeln!(io.out, "{size:>10} {name}") } else { writeln!(io.out, "{name}") }
     };
     let several = named.len() > 1;

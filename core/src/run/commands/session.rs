@@ -174,6 +174,7 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             if args.is_empty() && io.stdin.is_none() {
                 return Err(it.subcommand_usage("store").into());
             }
+            remembers(io)?;
             let text = text_of(it, args, io)?;
             if text.is_empty() || text.len() as u64 > MAX_NOTE {
                 let message = "a note is between 1 byte and 4 KB of text";
@@ -189,6 +190,7 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
         }
         _ => {
             let Some(id) = args.first() else { return Err(it.subcommand_usage("forget").into()) };
+            remembers(io)?;
             if !io.ctx.library.remembered().iter().any(|it| it.id == id.text) {
                 let shown: String = id.text.escape_debug().take(40).collect();
                 let message = format!("nothing is remembered as `{shown}`");
@@ -199,6 +201,15 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             Ok(0)
         }
     }
+}
+
+/// What is remembered is an entry of a Session.
+fn remembers(io: &Io) -> Result<(), Error> {
+    if io.ctx.library.session.is_some() {
+        return Ok(());
+    }
+    let message = "there is no session here that could remember it";
+    Err(Error::new(Code::CommandFailed, message, "pixir --toolset run, where a session keeps it"))
 }
 
 pub(super) const TOPIC: Builtin = Builtin {
