@@ -82,8 +82,6 @@ pub struct Capture {
     source: Option<Source>,
     /// It is the text of files, not what a program did to a terminal.
     is_of_files: bool,
-    /// Its end is not where it would have ended.
-    was_cut: bool,
     stripper: Stripper,
     /// The first bytes, stripped: the budget, and a little more, so that the place of the cut can be looked at.
     head: Vec<u8>,
@@ -130,7 +128,6 @@ impl Capture {
             overflow,
             source: None,
             is_of_files: false,
-            was_cut: false,
             stripper: Stripper::default(),
             head: Vec::new(),
             tail: Vec::new(),
@@ -153,11 +150,6 @@ impl Capture {
     /// It is the text of files: what it holds stays, also where a terminal would have drawn over it.
     pub fn is_of_files(&mut self) {
         self.is_of_files = true;
-    }
-
-    /// Whatever printed it was stopped.
-    pub fn was_cut(&mut self) {
-        self.was_cut = true;
     }
 
     /// What a person would have seen: a progress bar that drew over itself, in its last state.
@@ -237,9 +229,7 @@ impl Capture {
 
     /// What the model reads of it. On failure the end is kept as well as the start.
     pub fn finish(mut self, ok: bool) -> Presented {
-        let is_binary =
-            if self.was_cut { self.guard.is_binary_so_far(self.raw) } else { self.guard.is_binary(self.raw) };
-        if is_binary {
+        if self.guard.is_binary(self.raw) {
             return self.finish_binary();
         }
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
@@ -582,10 +572,15 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_named_not_shown() {
-        for bytes in [&b"PNG\0\x01\x02"[..], b"\xff\xfe\xfd", b"\x01\x02\x03abc", b"cut \xe4\xbd"] {
+        for bytes in [&b"PNG\0\x01\x02"[..], b"\xff\xfe\xfd", b"\x01\x02\x03abc"] {
             let it = shown(bytes, true);
             assert!(it.text.starts_with("[error] binary output ("), "{}", it.text);
         }
+    }
+
+    #[test]
+    fn a_last_character_that_is_not_whole_hides_nothing() {
+        assert_eq!(shown(b"cut \xe4\xbd", true).text, "cut \u{fffd}");
     }
 
     #[test]

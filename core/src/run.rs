@@ -55,11 +55,18 @@ impl Bound {
     /// `UNSUPPORTED_SYNTAX` for a glob that nobody would expand, `USAGE` for stdin that is missing or not read.
     pub(crate) fn find(chain: Chain, has_stdin: bool, ctx: &Context) -> Result<Bound> {
         let mut pipelines = Vec::new();
+        let mut may_be_made = false;
         for (n, pipeline) in chain.pipelines.into_iter().enumerate() {
             let mut steps = Vec::new();
             for (i, command) in pipeline.commands.into_iter().enumerate() {
                 let is_fed = i > 0 || (n == 0 && has_stdin);
-                let kind = kind_of(&command, ctx)?;
+                let kind = match kind_of(&command, ctx)? {
+                    // What is not there yet may be what the line makes.
+                    Kind::Unknown if may_be_made && command.words[0].text.contains('/') => {
+                        Kind::Program { runs_unasked: false }
+                    }
+                    kind => kind,
+                };
                 if let Kind::Builtin(builtin) = kind {
                     builtin.check_stdin(is_fed)?;
                 }
@@ -69,6 +76,7 @@ impl Bound {
                     Kind::Program { .. } => Action::Command(judged(&command)),
                     Kind::Unknown => Action::Read,
                 };
+                may_be_made |= action != Action::Read;
                 steps.push(Step { command, kind, action });
             }
             pipelines.push((pipeline.after, steps));
@@ -166,6 +174,12 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Something was planned that what comes after it may depend on.
+    fn changes_things(&self) -> bool {
+        const NOTES: [&str; 5] = ["plan", "remember", "forget", "stop", "ask"];
+        self.plans.iter().any(|plan| !NOTES.contains(&plan.would.as_str()))
+    }
+
     /// Something would be done, or may be.
     fn would_do_anything(&self) -> bool {
         self.plans.iter().any(|plan| plan.would != CANNOT)

@@ -76,17 +76,26 @@ pub trait Tool: Send + Sync {
 
 /// Tells work on another thread that nobody waits for it any more.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    own: Arc<AtomicBool>,
+    /// Whoever this is a part of.
+    whole: Option<Arc<AtomicBool>>,
+}
 
 impl Cancel {
     /// Whether to stop.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.own.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.load(Ordering::Relaxed))
+    }
+
+    /// For a part of the work that can be stopped alone.
+    pub(crate) fn part(&self) -> Cancel {
+        Cancel { own: Arc::default(), whole: Some(Arc::clone(&self.own)) }
     }
 
     /// Whoever still works on it stops.
     pub(crate) fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.own.store(true, Ordering::Relaxed);
     }
 
     /// Cancels when what is returned is dropped.

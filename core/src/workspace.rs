@@ -169,7 +169,12 @@ impl Workspace {
         real.unwrap_or_else(|| PathBuf::from(at.display()))
     }
 
-    /// A link with an absolute target leads out by its text, and may still end inside.
+    /// Where it is, when a link with an absolute target is on the way: that leads out by its text, and may end inside.
+    fn followed(&self, at: &Inside) -> Inside {
+        let leads_out = !at.overflow && self.dir.metadata(at.as_path()).is_err_and(|e| leads_out(&e));
+        Some(at).filter(|_| leads_out).and_then(|at| self.behind_absolute_links(at)).unwrap_or_else(|| at.clone())
+    }
+
     fn behind_absolute_links(&self, at: &Inside) -> Option<Inside> {
         let real = self.path_of(at).canonicalize().ok()?;
         let path = real.strip_prefix(&self.root).ok()?.to_owned();
@@ -224,13 +229,8 @@ impl Workspace {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
         // A folder or a FIFO is refused before it is opened; the open handle is judged again, for it may have been swapped.
-        let before = match dir.metadata(at.as_path()) {
-            Err(e) if leads_out(&e) => {
-                let Some(real) = self.behind_absolute_links(at) else { return Err(self.io("read", at, &e)) };
-                return self.open_file(&real);
-            }
-            other => other.map_err(|e| self.io("read", at, &e))?,
-        };
+        let at = &self.followed(at);
+        let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
         if !before.is_file() {
             return Err(not_regular(at, before.is_dir()));
         }
@@ -371,6 +371,7 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink.
     pub fn is_folder(&self, at: &Inside) -> Result<bool> {
+        let at = &self.followed(at);
         Ok(self.dir_of(at)?.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
     }
 
@@ -387,6 +388,7 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::list`].
     pub(crate) fn list_raw(&self, at: &Inside) -> Result<Vec<(String, bool)>> {
+        let at = &self.followed(at);
         let dir = self.dir_of(at)?;
         let entries = dir.read_dir(at.as_path()).map_err(|e| self.io("list", at, &e))?;
         let named = entries.flatten().map(|entry| {
@@ -399,6 +401,7 @@ impl Workspace {
 
     fn names(&self, at: &Inside) -> io::Result<Vec<(String, u64)>> {
         let mut names = Vec::new();
+        let at = &self.followed(at);
         for entry in self.opened(at)?.read_dir(at.as_path())? {
             let entry = entry?;
             let kind = entry.file_type()?;

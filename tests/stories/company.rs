@@ -88,6 +88,37 @@ fn what_a_job_left_in_a_session_of_its_own_ends_with_pixir_too() {
 }
 
 #[test]
+fn what_a_job_says_may_decide_how_a_line_goes_on() {
+    let shell = Shell::new(&[]);
+    let call = |command: &str| json!({ "calls": [{ "name": "run", "args": { "command": command } }] });
+    let steps = json!([
+        call("job start sh -c 'echo ready; sleep 30'"),
+        call("job output 1 20 | grep -q ready && write ok.txt yes"),
+        call("job output 7 || write failed.txt yes"),
+        call("job output 1 | memory store"),
+        call("write n.txt one"),
+        call("sh -c 'echo two > n.txt'; edit n.txt two three"),
+        call("cat n.txt"),
+        call("edit n.txt three four"),
+        { "text": "Done." },
+    ]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let args = ["--provider", &provider, "--toolset", "run", "--headless", "--json"];
+    let ran = shell.run(args.iter().chain(&["--write", "go"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        (shell.read("ok.txt"), shell.read("failed.txt"), shell.read("n.txt")),
+        ("yes".into(), "yes".into(), "four\n".into())
+    );
+    // Without leave nothing of it happens, whatever a job would have said.
+    let steps = json!([call("job output 1 3 || touch pwned"), { "text": "Done." }]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let args = ["--provider", &provider, "--toolset", "run", "--headless", "--json", "go"];
+    assert_eq!(shell.run(args).code, 12);
+    assert!(!shell.workspace().join("pwned").exists());
+}
+
+#[test]
 fn a_question_nobody_can_answer_is_an_error_and_never_a_wait() {
     let shell = Shell::new(&[]);
     let steps = json!([{ "calls": [{ "name": "ask_user", "args": { "questions": [{ "question": "Which?" }] } }] }, { "text": "Then a." }]);

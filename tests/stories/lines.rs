@@ -18,7 +18,7 @@ fn a_dry_run_reads_for_real_and_only_says_what_it_would_change() {
     assert!(it["steps"][0]["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
     let it = plan("make all | write log.txt && rm -rf build");
     let told = it.to_string();
-    for said in ["rm -rf build", "log.txt (what a program before it prints)", "as if the program succeeded"] {
+    for said in ["rm -rf build", "log.txt (what a program before it prints)", "is planned as if that went well"] {
         assert!(told.contains(said), "{told}");
     }
     let it = plan("test -f nothing && write b.txt x || write c.txt y");
@@ -82,10 +82,28 @@ fn what_is_cut_off_is_not_written() {
 fn what_was_not_judged_does_not_run_and_what_was_not_planned_is_not_written() {
     let shell = Shell::new(&[("seed", "#!/bin/sh\ntouch harm\n"), ("a.txt", "a\n")]);
     std::process::Command::new("chmod").args(["+x", "seed"]).current_dir(shell.workspace()).status().expect("chmod");
-    // Made by the line itself, it is not what the person was asked about.
-    let (told, exit) = read(&shell, "cp seed made; ./made");
-    assert!(told.contains("[error] unknown command: ./made") && exit == 127, "{told}");
-    assert!(!shell.workspace().join("harm").exists());
+    // What the line itself makes is asked about like everything else, and what appears meanwhile is not run.
+    let plan = shell.run(["run", "cp seed made && ./made", "--dry-run", "--json"]).document();
+    assert!(plan["result"]["plan"].to_string().contains("./made"), "{plan}");
+    assert_eq!(read(&shell, "cp seed made && ./made").1, 0);
+    assert!(shell.workspace().join("harm").exists());
+    let (told, exit) = read(&shell, "true; ./appears");
+    assert!(told.contains("[error] unknown command: ./appears") && exit == 127, "{told}");
+    // A plan that takes too long is no leave for what comes after it.
+    let big: String = (0..900_000).map(|n| format!("{n} zq\n")).collect();
+    shell.write("big.txt", &big);
+    for flags in [&[][..], &["--dry-run"]] {
+        let all = [
+            "run",
+            "sort -k2 big.txt | sort -k1 | sort -r | sort | sort -r | wc -l; touch pwned",
+            "--json",
+            "--timeout",
+            "1",
+        ];
+        let ran = shell.run(all.iter().chain(flags));
+        assert!(!shell.workspace().join("pwned").exists(), "{flags:?}");
+        assert!(ran.code != 0 || flags == ["--dry-run"], "{}", ran.stdout);
+    }
     // What may come after a program is told before.
     let plan = shell.run(["run", "cp a.txt y; test -f y && write hidden.txt x", "--dry-run", "--json"]).document();
     assert!(plan["result"]["plan"]["paths"].to_string().contains("hidden.txt"), "{plan}");

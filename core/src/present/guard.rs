@@ -38,13 +38,8 @@ impl Guard {
         }
     }
 
-    /// Of a stream that was so long, and has ended.
+    /// Of a stream that was so long. A last character that is not whole says only that it was cut.
     pub(crate) fn is_binary(&self, bytes: u64) -> bool {
-        !self.partial.is_empty() || self.is_binary_so_far(bytes)
-    }
-
-    /// Of a stream that goes on after so many bytes.
-    pub(crate) fn is_binary_so_far(&self, bytes: u64) -> bool {
         self.nul || self.invalid || self.control * 10 > bytes
     }
 

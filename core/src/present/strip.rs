@@ -64,6 +64,11 @@ impl Stripper {
                 (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Text7,
                 (State::Escape, 0x20..=0x2f) => State::Charset,
                 (State::Escape, 0x1b) => State::Escape,
+                // What no sequence goes on with is text again.
+                (State::Escape | State::Charset, b'\n' | 0x80..) => {
+                    text.push(byte);
+                    State::Text
+                }
                 (State::Escape | State::Charset, _) => State::Text,
                 (State::Csi, 0x40..=0x7e) => State::Text,
                 (State::Csi | State::Text7Escape, 0x1b) => State::Escape,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::chain::{Ended, How, Take, perform};
-use super::{Bound, Effects, Kind, Shared, parse};
+use super::{Bound, Effects, Kind, Shared, Step, parse};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
 use crate::permissions::Action;
@@ -40,9 +40,15 @@ impl Call {
         }
         let effects = Shared::default();
         let stdin = call.stdin.clone();
+        // What ends the planning does not end what is planned.
+        let ctx = &Context { cancel: ctx.cancel.part(), ..ctx.clone() };
         let mut unheard = |_: &[u8]| true;
         let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
         let ended = tokio::runtime::Handle::current().block_on(dry)?;
+        if ended.timed_out {
+            let message = format!("what the line reads took longer than {} s", call.limit.as_secs());
+            return Err(Error::new(Code::Timeout, message, "timeout, if it needs longer; or less to read"));
+        }
         call.planned = effects.take();
         // Nobody is asked to approve what cannot run: a command that is not called as it must be, a line of which nothing would come.
         let is_one = call.bound.pipelines.len() == 1;
@@ -72,9 +78,10 @@ impl Call {
         }
     }
 
-    /// Nothing but commands of ours take part: what it prints is the text of files.
+    /// Some of what it prints is printed by commands of ours: the text of files.
     pub(crate) fn is_of_files(&self) -> bool {
-        self.bound.steps().all(|step| !matches!(step.kind, Kind::Program { .. }))
+        let ours = |steps: &Vec<Step>| steps.last().is_some_and(|step| !matches!(step.kind, Kind::Program { .. }));
+        self.bound.pipelines.iter().any(|(_, steps)| ours(steps))
     }
 
     /// Layer 1: what it prints, as it is.
@@ -103,7 +110,7 @@ fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
     let fails = ended.errors.iter().map(|(name, error)| format!("as it is now, {name} would fail: {}", error.message));
     plan.notes.extend(fails);
     if ended.assumed {
-        plan.notes.push("what comes after a program is planned as if the program succeeded".into());
+        plan.notes.push("what comes after a program, or after a question, is planned as if that went well".into());
     }
     let sizes: Vec<u64> = planned.plans.iter().filter_map(|it| it.bytes).collect();
     plan.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::commands::{Fault, Io};
 use super::parse::{After, Command, Stderr};
-use super::{Bound, CANNOT, Kind, Shared, Step, judged, only_reads, unknown};
+use super::{Bound, CANNOT, Kind, Shared, Step, is_on_path, judged, only_reads, unknown};
 use crate::error::{Code, Error, Result};
 use crate::event::Plan;
 use crate::permissions::Action;
@@ -183,7 +183,14 @@ impl Run<'_> {
             let mut effects = self.effects.lock();
             // What one of our own commands changed meanwhile it has told itself.
             let own: Vec<String> = effects.changes[before..].iter().map(|change| change.path.clone()).collect();
-            effects.changes.extend(found.into_iter().filter(|change| !own.contains(&change.path)));
+            let found: Vec<_> = found.into_iter().filter(|change| !own.contains(&change.path)).collect();
+            for change in &found {
+                // The line that lets a program change a file knows that it does.
+                if let Ok(at) = self.ctx.workspace.locate(&change.path) {
+                    self.ctx.known.forget(&self.ctx.workspace, &at);
+                }
+            }
+            effects.changes.extend(found);
             if !effects.notes.contains(&notes) {
                 effects.notes.push_str(&notes);
             }
@@ -240,6 +247,8 @@ impl Run<'_> {
                     let message = "it was planned as a command that only reads, and is not that any more";
                     refused(Error::new(Code::FileChanged, message, "look again, then repeat it"), self.ended)
                 }
+                // It was to be made by the line itself.
+                Kind::Program { .. } if !is_on_path(name, self.ctx) => refused(unknown(name), self.ended),
                 Kind::Program { runs_unasked } => match self.start(&step.command, *runs_unasked, stdin, out) {
                     Ok(stage) => stage,
                     Err(error) => refused(error, self.ended),
@@ -258,7 +267,9 @@ impl Run<'_> {
                         unknown_input,
                     };
                     // What it would print is not known before it is asked.
-                    unknown_input |= self.how == How::Dry && builtin.asks_others;
+                    if self.how == How::Dry && builtin.asks_others {
+                        (unknown_input, self.ended.assumed) = (true, true);
+                    }
                     spawn(builtin, step.command.clone(), io).map_err(failed)?
                 }
             };
@@ -401,12 +412,22 @@ async fn over(stage: Stage) -> StageEnded {
         Stage::Over(exit) => StageEnded { exit, error: None, said: Vec::new() },
         Stage::Builtin(done) => done.await.unwrap_or_else(|_| StageEnded { exit: 126, error: None, said: Vec::new() }),
         Stage::Program { mut child, group } => {
-            let mut said = Vec::new();
+            let (mut said, mut last, mut left_out) = (Vec::new(), Vec::new(), 0);
             let ended = process::drain(&mut child, &group, None, |_, bytes| {
                 let room = MAX_STDERR.saturating_sub(said.len()).min(bytes.len());
                 said.extend_from_slice(&bytes[..room]);
+                last.extend_from_slice(&bytes[room..]);
+                // The end of it matters most.
+                if last.len() > 2 * MAX_STDERR {
+                    left_out += last.len() - MAX_STDERR;
+                    last.drain(..last.len() - MAX_STDERR);
+                }
             })
             .await;
+            if left_out > 0 {
+                said.extend_from_slice(format!("\n…[{left_out} bytes left out]\n").as_bytes());
+            }
+            said.append(&mut last);
             if group.is_alive() {
                 said.extend_from_slice(LEFT_BEHIND);
                 // Whoever is left holds the pipe open that the next command reads.
@@ -457,7 +478,8 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         });
         let (exit, mut error) = match outcome {
             Ok(exit) => (exit, None),
-            // Its reader has enough, or nobody waits for it any more.
+            // Nobody waits for it any more, or its reader has enough.
+            Err(Fault::Closed) if io.ctx.cancel.is_cancelled() => (130, None),
             Err(Fault::Closed) => (0, None),
             Err(Fault::Error(error)) => {
                 let least = if SAYS_NO.contains(&builtin.name) { 2 } else { 1 };

@@ -153,22 +153,37 @@ impl Io {
         Ok(names.iter().map(|name| self.ctx.workspace.locate(name)).collect::<Result<_, _>>()?)
     }
 
-    fn all_paths(&self, words: &[Word]) -> Result<Vec<Inside>, Fault> {
+    /// What all of them name. One that names nothing does not hide the others: it is told at the end.
+    fn all_paths(&mut self, it: &Builtin, words: &[Word]) -> Result<Vec<Inside>, Fault> {
         let mut all = Vec::new();
         for word in words {
-            all.extend(self.paths(word)?);
+            match self.paths(word) {
+                Ok(paths) => all.extend(paths),
+                Err(Fault::Error(error)) => self.miss(it, error),
+                Err(Fault::Closed) => return Err(Fault::Closed),
+            }
         }
         Ok(all)
     }
 
+    fn miss(&mut self, it: &Builtin, error: Error) {
+        if let Some(before) = self.missing.replace(error) {
+            self.say(&format!("{}\n", before.for_model(it.name)));
+        }
+    }
+
     /// A file to read; `-` is stdin.
     fn open(&mut self, at: &Inside) -> Result<Box<dyn BufRead + Send>, Fault> {
-        let file: Box<dyn Read + Send> = if at.display() == "-" && self.stdin.is_some() {
+        let is_stdin = at.display() == "-" && self.stdin.is_some();
+        let inner: Box<dyn Read + Send> = if is_stdin {
             Box::new(self.stdin.take().expect("just seen"))
         } else {
             Box::new(self.ctx.workspace.open_file(at)?.0)
         };
-        Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner: file, ctx: self.ctx.clone() })))
+        // What was read to its end is how the model knows the file from now on.
+        let notes = !is_stdin && self.how == How::Really;
+        let seen = notes.then(|| (Box::new(blake3::Hasher::new()), at.clone()));
+        Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, seen, ctx: self.ctx.clone() })))
     }
 
     /// What the named files hold, one after the other, else what comes on stdin. Each is `None` for stdin.
@@ -179,7 +194,7 @@ impl Io {
             }
             return Ok(vec![None]);
         }
-        Ok(self.all_paths(words)?.into_iter().map(Some).collect())
+        Ok(self.all_paths(builtin, words)?.into_iter().map(Some).collect())
     }
 
     fn reader(&mut self, input: Option<&Inside>) -> Result<Box<dyn BufRead + Send>, Fault> {
@@ -187,7 +202,7 @@ impl Io {
             Some(at) => self.open(at),
             None => {
                 let inner = self.stdin.take().unwrap_or_else(|| Box::new(io::empty()));
-                Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, ctx: self.ctx.clone() })))
+                Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, seen: None, ctx: self.ctx.clone() })))
             }
         }
     }
@@ -197,9 +212,7 @@ impl Io {
         match self.reader(input) {
             Ok(reader) => Ok(Some(reader)),
             Err(Fault::Error(error)) => {
-                if let Some(before) = self.missing.replace(error) {
-                    self.say(&format!("{}\n", before.for_model(it.name)));
-                }
+                self.miss(it, error);
                 Ok(None)
             }
             Err(Fault::Closed) => Err(Fault::Closed),
@@ -230,6 +243,7 @@ impl Io {
 /// Reading ends when nobody waits for it any more.
 struct Watched {
     inner: Box<dyn Read + Send>,
+    seen: Option<(Box<blake3::Hasher>, Inside)>,
     ctx: Context,
 }
 
@@ -242,6 +256,11 @@ impl Read for Watched {
         // What was cut off has an end that is none.
         if read == 0 && self.ctx.cancel.is_cancelled() {
             return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        match (&mut self.seen, read) {
+            (Some((hasher, at)), 0) => self.ctx.known.note(&self.ctx.workspace, at, hasher.finalize()),
+            (Some((hasher, _)), n) => drop(hasher.update(&buffer[..n])),
+            (None, _) => {}
         }
         Ok(read)
     }

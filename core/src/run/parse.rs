@@ -92,6 +92,8 @@ pub(crate) fn without_braces(pattern: &str) -> String {
 struct Growing {
     text: String,
     pattern: String,
+    /// Where a set was opened that is not closed yet.
+    open: Option<usize>,
     is_glob: bool,
 }
 
@@ -99,8 +101,17 @@ impl Growing {
     fn plain(&mut self, c: char) {
         self.text.push(c);
         match c {
-            '*' | '?' | '[' => {
+            '*' | '?' => {
                 self.is_glob = true;
+                self.pattern.push(c);
+            }
+            // Only what is closed is a set.
+            '[' => {
+                self.open.get_or_insert(self.pattern.len());
+                self.pattern.push(c);
+            }
+            ']' => {
+                self.is_glob |= self.open.take().is_some();
                 self.pattern.push(c);
             }
             '{' | '}' | '\\' => self.pattern.push_str(&escaped(&c.to_string())),
@@ -113,7 +124,10 @@ impl Growing {
         self.pattern.push_str(&escaped(text));
     }
 
-    fn word(self) -> Word {
+    fn word(mut self) -> Word {
+        if let Some(at) = self.open {
+            self.pattern.replace_range(at..=at, "[[]");
+        }
         Word { text: self.text, glob: Some(self.pattern).filter(|_| self.is_glob) }
     }
 }
@@ -540,6 +554,7 @@ fn check_first(word: &Word, at: usize) -> Result<()> {
             "bash -c '…': each command starts afresh"
         }
         "exec" | "command" | "builtin" => "the command alone",
+        "[" => "test, without the brackets",
         _ => {
             let is_assignment = name.split_once('=').is_some_and(|(key, _)| {
                 !key.is_empty()
@@ -617,6 +632,7 @@ mod tests {
             ("cd src", "workspace's root"),
             ("for i in a; do ls; done", "bash -c"),
             ("export A=1", "bash -c"),
+            ("[ -f p ] && ls", "test"),
             ("echo it's fine | wc -l", "apostrophe"),
             ("\"unterminated | wc", "second \""),
             ("echo a |", "both sides"),

@@ -182,8 +182,6 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     .map_err(|e| Error::new(Code::CommandFailed, format!("wait for the command: {e}"), "run it again"))?;
     if ended == Ended::TimedOut {
         group.stop();
-        output.stdout.was_cut();
-        output.stderr.was_cut();
         output.stderr.push(timed_out(limit).as_bytes());
     } else if group.is_alive() {
         output.stderr.push(LEFT_BEHIND);

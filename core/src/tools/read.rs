@@ -71,7 +71,7 @@ impl Tool for Read {
             let start = reader.fill_buf().map_err(failed)?;
             let mut guard = Guard::default();
             guard.see(start);
-            if media_type(start).is_some() && guard.is_binary_so_far(start.len() as u64) {
+            if media_type(start).is_some() && guard.is_binary(start.len() as u64) {
                 let (image, told) = look(ctx, &at)?;
                 return Ok(Output { attachments: vec![image], ..Output::text(ctx, &told) });
             }
@@ -201,7 +201,7 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::
         }
         let used = chunk.len();
         reader.consume(used);
-        if guard.is_binary_so_far(read.max(1024)) || (!collecting && !counts) {
+        if guard.is_binary(read.max(1024)) || (!collecting && !counts) {
             break;
         }
         if collecting && read > MAX_SOUGHT {
@@ -218,7 +218,7 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::
     if collecting {
         page.next = lines + 1;
     }
-    page.is_binary = if ended { guard.is_binary(read) } else { guard.is_binary_so_far(read) };
+    page.is_binary = guard.is_binary(read);
     page.start = guard.start().to_vec();
     Ok(page)
 }

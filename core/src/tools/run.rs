@@ -68,9 +68,6 @@ async fn present(call: Call, ctx: Context) -> Result<Output> {
         true
     };
     let (ended, effects) = call.perform(&ctx, &mut take).await?;
-    if ended.timed_out {
-        output.stdout.was_cut();
-    }
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
     output.exit = ended.exit;

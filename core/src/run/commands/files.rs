@@ -46,6 +46,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         }
         None => (pattern, ""),
     };
+    let relative = &with_classes(relative);
     let mut found = vec![String::new()];
     let parts: Vec<&str> = relative.split('/').collect();
     for (i, part) in parts.iter().enumerate() {
@@ -78,6 +79,19 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
     Ok(found)
 }
 
+/// `[[:digit:]]` and its like, spelt out.
+fn with_classes(pattern: &str) -> String {
+    let classes = [
+        ("[:digit:]", "0-9"),
+        ("[:alpha:]", "a-zA-Z"),
+        ("[:alnum:]", "a-zA-Z0-9"),
+        ("[:upper:]", "A-Z"),
+        ("[:lower:]", "a-z"),
+        ("[:space:]", " \t"),
+    ];
+    classes.iter().fold(pattern.to_owned(), |pattern, (name, set)| pattern.replace(name, set))
+}
+
 pub(super) const SEE: Builtin = Builtin {
     name: "see",
     about: "look at an image",
@@ -97,7 +111,7 @@ fn see(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     if flags.operands.is_empty() {
         return Err(it.usage_error().into());
     }
-    for at in io.all_paths(&flags.operands)? {
+    for at in io.all_paths(it, &flags.operands)? {
         let (attachment, told) = read::look(&io.ctx, &at).map_err(|mut error| {
             if error.code == Code::InvalidArgs {
                 error.remediation = format!("cat {}", at.display());
@@ -107,6 +121,7 @@ fn see(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         io.out.write_all(told.as_bytes())?;
         io.effects.lock().attachments.push(attachment);
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -127,7 +142,7 @@ pub(super) const LS: Builtin = Builtin {
 fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let flags = Flags::parse(it, args, "laA1hdpF", "", &[("all", 'a'), ("almost-all", 'A')])?;
     let here = [Word::from(".")];
-    let named = io.all_paths(if flags.operands.is_empty() { &here } else { &flags.operands })?;
+    let named = io.all_paths(it, if flags.operands.is_empty() { &here } else { &flags.operands })?;
     let all = flags.has('a') || flags.has('A');
     let line = |io: &mut Io, name: &str, size: u64| {
         let name = on_one_line(name);
@@ -137,7 +152,16 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let several = named.len() > 1;
     let mut folders = Vec::new();
     for at in named {
-        if flags.has('d') || !io.ctx.workspace.is_folder(&at)? {
+        let is_folder = match io.ctx.workspace.is_folder(&at) {
+            Ok(is_folder) => is_folder,
+            // A link to nowhere is there.
+            Err(_) if io.ctx.workspace.is_there(&at) => false,
+            Err(error) => {
+                io.miss(it, error);
+                continue;
+            }
+        };
+        if flags.has('d') || !is_folder {
             let size = io.ctx.workspace.open_file(&at).map_or(0, |(_, len, _)| len);
             line(io, &at.display(), size)?;
         } else {
@@ -154,6 +178,7 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             }
         }
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -191,7 +216,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 .ok_or_else(|| usage(format!("{} needs a value", word.text), "find . -name '*.rs'"))
         };
         let glob = |text: &str, fold: bool| {
-            GlobBuilder::new(&without_braces(text))
+            GlobBuilder::new(&with_classes(&without_braces(text)))
                 .case_insensitive(fold)
                 .build()
                 .map(|it| it.compile_matcher())
@@ -237,8 +262,11 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         tests.push((test, std::mem::replace(&mut wanted, true)));
     }
     let here = [Word::from(".")];
-    for at in io.all_paths(if roots.is_empty() { &here } else { &roots })? {
-        io.ctx.workspace.is_folder(&at)?;
+    for at in io.all_paths(it, if roots.is_empty() { &here } else { &roots })? {
+        if let Err(error) = io.ctx.workspace.is_folder(&at) {
+            io.miss(it, error);
+            continue;
+        }
         let root = io.ctx.workspace.path_of(&at);
         let shown = at.display();
         for entry in walk(&root).flatten() {
@@ -265,6 +293,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             }
         }
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -336,7 +365,7 @@ fn test(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         [text] => !text.is_empty(),
         ["-n", text] => !text.is_empty(),
         ["-z", text] => text.is_empty(),
-        ["-e", path] => workspace.is_there(&workspace.locate(path)?),
+        ["-e", path] => workspace.is_folder(&workspace.locate(path)?).is_ok(),
         ["-f", path] => workspace.open_file(&workspace.locate(path)?).is_ok(),
         ["-d", path] => workspace.is_folder(&workspace.locate(path)?).unwrap_or(false),
         ["-r", path] => {

@@ -24,6 +24,8 @@ pub(super) const GREP: Builtin = Builtin {
     run: grep,
 };
 
+/// Lines around a match; more than any file that is searched line by line.
+const MOST: usize = 1 << 30;
 /// `--include` has no letter that could be typed.
 const INCLUDE: char = '\u{e000}';
 
@@ -76,8 +78,8 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         separates: std::cell::Cell::new(false),
         quiet: flags.has('q'),
         most: flags.number('m')?.unwrap_or(u64::MAX),
-        before: usize::try_from(flags.number('B')?.unwrap_or(around)).unwrap_or(usize::MAX).min(1000),
-        after: usize::try_from(flags.number('A')?.unwrap_or(around)).unwrap_or(usize::MAX).min(1000),
+        before: usize::try_from(flags.number('B')?.unwrap_or(around)).unwrap_or(MOST).min(MOST),
+        after: usize::try_from(flags.number('A')?.unwrap_or(around)).unwrap_or(MOST).min(MOST),
     };
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
@@ -103,18 +105,17 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         return Err(it.usage_error().into());
     }
     let here = [Word::from(".")];
-    let named = io.all_paths(if operands.is_empty() { &here } else { &operands })?;
+    let named = io.all_paths(it, if operands.is_empty() { &here } else { &operands })?;
     let mut several = named.len() > 1;
     let mut found = false;
-    let mut missing: Option<Error> = None;
     for at in named {
+        let is_stdin = at.display() == "-" && io.stdin.is_some();
         let is_folder = match io.ctx.workspace.is_folder(&at) {
+            _ if is_stdin => false,
             Ok(it) => it,
             // One file that is not there does not hide what is in the others.
             Err(error) => {
-                if let Some(before) = missing.replace(error) {
-                    io.say(&format!("{}\n", before.for_model(it.name)));
-                }
+                io.miss(it, error);
                 continue;
             }
         };
@@ -126,7 +127,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 includes.is_empty() || includes.iter().any(|glob| glob.is_match(name))
             }))
         } else {
-            let shown = at.display();
+            let shown = if is_stdin { "(standard input)".to_owned() } else { at.display() };
             Box::new(std::iter::once((at, shown)))
         };
         for (file, shown) in files {
@@ -136,9 +137,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 Err(Fault::Closed) => return Err(Fault::Closed),
                 Err(Fault::Error(_)) if is_folder => continue,
                 Err(Fault::Error(error)) => {
-                    if let Some(before) = missing.replace(error) {
-                        io.say(&format!("{}\n", before.for_model(it.name)));
-                    }
+                    io.miss(it, error);
                     continue;
                 }
             };
@@ -156,7 +155,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             }
         }
     }
-    match missing {
+    match io.missing.take() {
         Some(error) if !flags.has('s') => Err(error.into()),
         Some(_) => Ok(2),
         None => Ok(i32::from(!found)),
@@ -258,11 +257,42 @@ fn from_extended(pattern: &str) -> String {
                 out.extend(chars.next());
             }
             '[' => copy_set(&mut chars, &mut out),
-            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+            // A brace that holds no count is a brace, and a repetition of nothing is what it looks like.
+            '{' => match count(&chars) {
+                Some((least, most)) => {
+                    out.push_str(&format!("{{{least},{most}}}").replace(&format!("{least},{least}"), &least));
+                    for c in chars.by_ref() {
+                        if c == '}' {
+                            break;
+                        }
+                    }
+                }
+                None => out.push_str("\\{"),
+            },
+            '*' | '+' | '?' if out.is_empty() || out.ends_with(['(', '|']) => {
+                out.push('\\');
+                out.push(c);
+            }
             c => out.push(c),
         }
     }
     out
+}
+
+/// `2`, `2,`, `,2` or `1,2` up to a closing brace.
+fn count(chars: &std::iter::Peekable<std::str::Chars<'_>>) -> Option<(String, String)> {
+    let inner: String = chars.clone().take_while(|c| *c != '}').collect();
+    if chars.clone().nth(inner.chars().count()) != Some('}') {
+        return None;
+    }
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    match inner.split_once(',') {
+        None if !inner.is_empty() && is_number(&inner) => Some((inner.clone(), inner)),
+        Some((least, most)) if is_number(least) && is_number(most) && inner.len() > 1 => {
+            Some((if least.is_empty() { "0".to_owned() } else { least.to_owned() }, most.to_owned()))
+        }
+        None | Some(_) => None,
+    }
 }
 
 /// What stands in a set after its `[`, up to its end: there nothing is special but `]`, `^`, `-` and named classes.
@@ -398,6 +428,8 @@ impl Sink for Lines<'_> {
                 use grep_matcher::Matcher as _;
                 let mut parts = Vec::new();
                 let bytes = found.bytes();
+                // A line's end is no part of it.
+                let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
                 let _ = self.matcher.find_iter(bytes, |m| {
                     parts.push((m.start(), m.end()));
                     true

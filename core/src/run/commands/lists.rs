@@ -145,6 +145,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     for input in io.inputs(it, &flags.operands)? {
         use std::io::Read as _;
         let room = MAX_SORTED.saturating_sub(bytes.len() as u64);
+        // An order without one of the inputs would be the answer to another question.
         io.reader(input.as_ref())?.take(room + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SORTED {
             let fix = "the program of that name: env sort …";
@@ -321,7 +322,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         Ok(())
     };
     for input in io.inputs(it, &flags.operands)? {
-        let mut reader = io.reader(input.as_ref())?;
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         let mut line = Vec::new();
         while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {
@@ -340,6 +341,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     if let Some((line, n)) = last {
         told(io, &line, n)?;
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -373,7 +375,7 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     };
     let picked = |n: usize| list.iter().any(|(from, to)| (*from..=*to).contains(&n));
     for input in io.inputs(it, &flags.operands)? {
-        let mut reader = io.reader(input.as_ref())?;
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         let mut line = Vec::new();
         while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {
@@ -402,6 +404,7 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             io.out.write_all(b"\n")?;
         }
     }
+    io.missed()?;
     Ok(0)
 }
 

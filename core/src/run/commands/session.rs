@@ -22,6 +22,9 @@ const MAX_NOTE: u64 = 4 << 10;
 /// Of a list, unless asked otherwise.
 const LIMIT: usize = 10;
 
+/// Said of what is not known before a program has run, or a person was asked.
+const UNKNOWN: &str = "what comes before it prints";
+
 /// It changes pixir's own record, and nothing else.
 fn notes(_: &[Word], _: &Context) -> Action {
     Action::Note
@@ -64,6 +67,11 @@ pub(super) const PLAN: Builtin = Builtin {
 };
 
 fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
+    if args.is_empty() && io.unknown_input {
+        let plan = Plan { would: "plan".into(), target: UNKNOWN.into(), ..Plan::default() };
+        io.effects.lock().plans.push(plan);
+        return Ok(0);
+    }
     let lines: Vec<String> = if args.is_empty() {
         text_of(it, args, io)?.lines().map(str::to_owned).collect()
     } else {
@@ -71,7 +79,7 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     };
     let items: Vec<PlanItem> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).map(step).collect();
     if items.is_empty() {
-        return Err(it.usage_error().into());
+        return Err(Error::new(Code::InvalidArgs, "there is no step", it.usage_line()).into());
     }
     let (told, fact) = planning::checked(items)?;
     if note(io, "plan", told.clone(), fact) {
@@ -175,6 +183,11 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
                 return Err(it.subcommand_usage("store").into());
             }
             remembers(io)?;
+            if args.is_empty() && io.unknown_input {
+                let plan = Plan { would: "remember".into(), target: UNKNOWN.into(), ..Plan::default() };
+                io.effects.lock().plans.push(plan);
+                return Ok(0);
+            }
             let text = text_of(it, args, io)?;
             if text.is_empty() || text.len() as u64 > MAX_NOTE {
                 let message = "a note is between 1 byte and 4 KB of text";

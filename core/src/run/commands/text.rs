@@ -111,7 +111,10 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, F
     let mut args = args.to_vec();
     let mut is_value = false;
     for word in args.iter_mut().take_while(|word| word.text != "--") {
-        if std::mem::replace(&mut is_value, word.text == "-n" || word.text == "-c") {
+        // `-n`, `-qn`, `--lines`: what follows is its value, whatever it looks like.
+        let letters = word.text.strip_prefix('-').filter(|it| it.chars().all(|c| c.is_ascii_alphabetic()));
+        let takes = letters.is_some_and(|it| it.ends_with(['n', 'c'])) || ["--lines", "--bytes"].contains(&&*word.text);
+        if std::mem::replace(&mut is_value, takes) {
             continue;
         }
         if let Some(digits) = word.text.strip_prefix('-').filter(|it| is_number(it)) {
@@ -147,24 +150,33 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, F
     Ok((Count::Lines { n: 10, rest: false }, flags))
 }
 
-/// `==> path <==` between several files, or as `-v` and `-q` say.
-fn title(io: &mut Io, flags: &Flags, inputs: usize, i: usize, input: Option<&Inside>) -> Result<(), Fault> {
-    if (inputs > 1 || flags.has('v'))
-        && !flags.has('q')
-        && let Some(at) = input
-    {
-        let gap = if i > 0 { "\n" } else { "" };
-        writeln!(io.out, "{gap}==> {} <==", at.display())?;
+/// `==> path <==` before each of several files, or as `-v` and `-q` say.
+struct Titles {
+    wanted: bool,
+    printed: bool,
+}
+
+impl Titles {
+    fn of(flags: &Flags, inputs: usize) -> Self {
+        Self { wanted: (inputs > 1 || flags.has('v')) && !flags.has('q'), printed: false }
     }
-    Ok(())
+
+    fn print(&mut self, io: &mut Io, input: Option<&Inside>) -> Result<(), Fault> {
+        if let Some(at) = input.filter(|_| self.wanted) {
+            let gap = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
+            writeln!(io.out, "{gap}==> {} <==", at.display())?;
+        }
+        Ok(())
+    }
 }
 
 fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let (count, flags) = count(it, args, io, '-')?;
     let inputs = io.inputs(it, &flags.operands)?;
-    for (i, input) in inputs.iter().enumerate() {
-        title(io, &flags, inputs.len(), i, input.as_ref())?;
-        let mut reader = io.reader(input.as_ref())?;
+    let mut titles = Titles::of(&flags, inputs.len());
+    for input in &inputs {
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
+        titles.print(io, input.as_ref())?;
         match count {
             Count::Bytes(n) | Count::BytesFrom(n) => drop(std::io::copy(&mut reader.take(n), &mut io.out)?),
             Count::Lines { n, rest: false } => {
@@ -182,18 +194,23 @@ fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 }
             }
             Count::Lines { n, rest: true } => {
-                let mut held = VecDeque::new();
+                let mut held: VecDeque<Vec<u8>> = VecDeque::new();
+                let mut bytes_held = 0;
                 let mut line = Vec::new();
                 while next_line(&mut *reader, &mut line)? {
+                    bytes_held += line.len();
                     held.push_back(std::mem::take(&mut line));
                     if held.len() as u64 > n {
-                        io.out.write_all(&held.pop_front().expect("just pushed"))?;
+                        let first = held.pop_front().expect("just pushed");
+                        bytes_held -= first.len();
+                        io.out.write_all(&first)?;
                     }
-                    bounded(held.iter().map(Vec::len).sum())?;
+                    bounded(bytes_held)?;
                 }
             }
         }
     }
+    io.missed()?;
     Ok(0)
 }
 
@@ -208,9 +225,10 @@ fn bounded(bytes: usize) -> Result<(), Fault> {
 fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let (count, flags) = count(it, args, io, '+')?;
     let inputs = io.inputs(it, &flags.operands)?;
-    for (i, input) in inputs.iter().enumerate() {
-        title(io, &flags, inputs.len(), i, input.as_ref())?;
-        let mut reader = io.reader(input.as_ref())?;
+    let mut titles = Titles::of(&flags, inputs.len());
+    for input in &inputs {
+        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
+        titles.print(io, input.as_ref())?;
         match count {
             Count::Lines { n, rest: true } => {
                 let mut skip = n.saturating_sub(1);
@@ -236,6 +254,7 @@ fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             }
         }
     }
+    io.missed()?;
     Ok(0)
 }
 

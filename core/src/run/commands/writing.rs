@@ -83,9 +83,13 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
         // What comes after another change may depend on it.
-        let known = Some(after).filter(|_| effects.plans.is_empty());
-        effects.planned.insert(io.number, known);
-        effects.plans.push(replacement.plan);
+        let depends = effects.changes_things();
+        effects.planned.insert(io.number, Some(after).filter(|_| !depends));
+        let mut plan = replacement.plan;
+        if depends {
+            plan.would.push_str(" (as things are now)");
+        }
+        effects.plans.push(plan);
         return Ok(0);
     }
     {
@@ -150,7 +154,7 @@ fn edit_file(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fa
         _ => return Err(it.usage_error().into()),
     };
     if edits.is_empty() {
-        return Err(it.usage_error().into());
+        return Err(Error::new(Code::InvalidArgs, "there is no edit in the list", it.usage_line()).into());
     }
     let at = io.ctx.workspace.locate(&path.text)?;
     let replacement = edit::planned(&io.ctx, at, &edits)?;
