@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pixir_core::event::{
-    AssistantMessage, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus,
-    Usage, UserMessage,
+    AssistantMessage, Cost, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded,
+    TurnStatus, Usage, UserMessage,
 };
 use pixir_core::history::History;
 use pixir_core::log::{self, Log};
@@ -41,6 +41,7 @@ fn fact(n: usize) -> Fact {
             status: TurnStatus::Completed,
             error: None,
             usage: Usage::default(),
+            cost: Cost::default(),
             duration_ms: 12,
             tool_calls: 3,
             details: serde_json::Map::new(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use pixir_core::blobs::Blobs;
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{
-    AssistantMessage, DecidedBy, Entry, Fact, Live, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
+    AssistantMessage, Cost, DecidedBy, Entry, Fact, Live, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
 };
 use pixir_core::present::human_duration;
 use pixir_core::session::Handle;
@@ -109,6 +109,7 @@ struct Told<'a> {
     answer: String,
     streamed: String,
     usage: Usage,
+    cost: Cost,
     tool_calls: u64,
     blobs: Blobs,
     results: Vec<Arc<Entry>>,
@@ -131,6 +132,7 @@ impl<'a> Told<'a> {
             answer: String::new(),
             streamed: String::new(),
             usage: Usage::default(),
+            cost: Cost::default(),
             tool_calls: 0,
             blobs: job.blobs.clone(),
             results: Vec::new(),
@@ -202,7 +204,10 @@ impl<'a> Told<'a> {
     fn take(&mut self, fact: &Fact) {
         match fact {
             Fact::AssistantMessage(AssistantMessage { text, .. }) => self.answer.clone_from(text),
-            Fact::ProviderUsage(it) => self.usage += it.usage,
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
                 self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
@@ -244,7 +249,7 @@ impl<'a> Told<'a> {
             "session_id": self.session,
             "output": if self.answer.is_empty() { &self.streamed } else { &self.answer },
             "usage": self.usage,
-            "cost": null,
+            "cost": self.cost,
             "tool_calls": self.tool_calls,
             "files_changed": files.iter().map(file_json).collect::<Vec<_>>(),
             "denials": self.denials,
@@ -273,8 +278,11 @@ impl<'a> Told<'a> {
                 } else {
                     self.output.line(safe(result["output"].as_str().unwrap_or_default()).trim_end());
                 }
+                let cost = Some(self.cost.to_string())
+                    .filter(|it| !it.is_empty())
+                    .map_or(String::new(), |it| format!(" · {it}"));
                 chatter(&format!(
-                    "{} · {} · {} in, {} out",
+                    "{} · {} · {} in, {} out{cost}",
                     self.session,
                     human_duration(began.elapsed()),
                     self.usage.input,

@@ -43,7 +43,7 @@ impl Pixir {
     }
 
     pub(crate) fn sized(steps: Vec<Step>, files: &[(&str, &str)], columns: u16, rows: u16) -> Pixir {
-        Pixir::scripted(Script { pace_ms: 0, steps }, files, columns, rows)
+        Pixir::scripted(Script { steps, ..Script::default() }, files, columns, rows)
     }
 
     pub(crate) fn scripted(script: Script, files: &[(&str, &str)], columns: u16, rows: u16) -> Pixir {
@@ -62,7 +62,7 @@ impl Pixir {
     /// The same home and workspace, as after quitting: the latest session goes on with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
         self.screen.close().await.expect("a session was open");
-        let mut launch = launch(&self.folder, Script { pace_ms: 0, steps });
+        let mut launch = launch(&self.folder, Script { steps, ..Script::default() });
         launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
     }
@@ -70,7 +70,7 @@ impl Pixir {
     /// The same home and workspace, with a new session and a new script.
     pub(crate) async fn anew(self, steps: Vec<Step>) -> Pixir {
         self.screen.close().await.expect("a session was open");
-        let launch = launch(&self.folder, Script { pace_ms: 0, steps });
+        let launch = launch(&self.folder, Script { steps, ..Script::default() });
         Pixir { screen: Driver::new(launch, 100, 30).expect("the theme is there"), folder: self.folder }
     }
 

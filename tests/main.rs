@@ -11,14 +11,16 @@ mod stories {
     mod company; // jobs, questions, memories
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
+    mod faults; // every way in which a server fails, at every moment
     mod files; // files as tools read, search and change them
     mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest
+    mod streams; // answers as servers send them, cut anywhere
     mod terminal; // what only a real terminal shows
     mod tools; // what every tool and command keeps to
     mod travel; // files follow the conversation
-    mod wire; // turns over HTTP, in both dialects
+    mod wire; // turns over HTTP, in every dialect
 }

@@ -1,11 +1,12 @@
-//! A scripted model server on loopback: it speaks Responses and Chat Completions, cuts, stalls and refuses as told.
+//! A scripted model server on loopback: it speaks every dialect, and fails in every way that servers fail in.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+pub(crate) use pixir_core::provider::Dialect;
 use serde_json::{Value, json};
 
 /// What the server answers to one request.
@@ -19,6 +20,21 @@ pub(crate) enum Reply {
     Cut { text: String },
     /// A status with a body.
     Refuse { status: u16, headers: String, body: String },
+    /// Exactly this, byte for byte.
+    Raw(Vec<Act>),
+}
+
+/// One thing that happens on the connection.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// These bytes, at once.
+    Send(Vec<u8>),
+    /// These bytes over and over, with so many milliseconds between, until the client goes.
+    Drip(Vec<u8>, u64),
+    /// Nothing more, for as long as the client stays.
+    Stall,
+    /// The connection is reset.
+    Reset,
 }
 
 pub(crate) fn text(text: &str) -> Reply {
@@ -29,27 +45,11 @@ pub(crate) fn call(id: &str, tool: &str, args: Value) -> Reply {
     Reply::Answer { text: String::new(), calls: vec![(id.into(), tool.into(), args)] }
 }
 
-/// Which of the two the client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    Responses,
-    Chat,
-}
-
-impl Dialect {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Dialect::Responses => "responses",
-            Dialect::Chat => "chat",
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Shared {
     replies: Vec<Reply>,
     bodies: Vec<Value>,
-    keys: Vec<String>,
+    heads: Vec<String>,
 }
 
 /// A running server; it ends with the test.
@@ -61,15 +61,29 @@ pub(crate) struct Server {
 impl Server {
     /// Answers the requests in this order; a request too many is refused with 500.
     pub(crate) fn start(replies: Vec<Reply>) -> Server {
+        Server::behind(replies, "http", |stream| {
+            let reading = stream.try_clone()?;
+            Ok((BufReader::new(Box::new(reading) as _), stream))
+        })
+    }
+
+    /// The same, with something between the socket and the words.
+    pub(crate) fn behind<W: Connection + 'static>(
+        replies: Vec<Reply>,
+        scheme: &str,
+        dress: impl Fn(TcpStream) -> std::io::Result<(BufReader<Box<dyn std::io::Read>>, W)> + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let url = format!("{scheme}://{}/v1", listener.local_addr().expect("an address"));
         let shared = Arc::new((Mutex::new(Shared { replies, ..Shared::default() }), Condvar::new()));
-        let for_thread = Arc::clone(&shared);
+        let (for_thread, dress) = (Arc::clone(&shared), Arc::new(dress));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&for_thread);
+                let (shared, dress) = (Arc::clone(&for_thread), Arc::clone(&dress));
                 thread::spawn(move || {
-                    let _ = serve(stream, &shared);
+                    if let Ok((reader, writer)) = dress(stream) {
+                        let _ = serve(reader, writer, &shared);
+                    }
                 });
             }
         });
@@ -81,9 +95,18 @@ impl Server {
         self.shared.0.lock().expect("the server lives").bodies.clone()
     }
 
-    /// What each request said of who asks.
+    /// What each request said of who asks: the key, however it was sent.
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.shared.0.lock().expect("the server lives").keys.clone()
+        let key = |head: &String| {
+            let line = head.lines().find(|l| l.starts_with("authorization: ") || l.starts_with("x-api-key: "));
+            line.and_then(|line| line.split_once(": ")).map_or(String::new(), |(_, key)| key.to_owned())
+        };
+        self.heads().iter().map(key).collect()
+    }
+
+    /// The first lines of every request, in lower case but for the values.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.shared.0.lock().expect("the server lives").heads.clone()
     }
 
     /// Waits until so many requests have come.
@@ -102,29 +125,51 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, shared: &(Mutex<Shared>, Condvar)) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
+/// What bytes are written to.
+pub(crate) trait Connection: Write {
+    /// Ends it as no polite program would.
+    fn reset(&mut self);
+    /// Says that nothing more comes.
+    fn close(&mut self) {}
+}
+
+impl Connection for TcpStream {
+    fn reset(&mut self) {
+        // Without lingering, what is closed is reset.
+        let _ = rustix::net::sockopt::set_socket_linger(&*self, Some(Duration::ZERO));
+    }
+
+    fn close(&mut self) {
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+fn serve<W: Connection>(
+    mut reader: BufReader<Box<dyn std::io::Read>>,
+    mut stream: W,
+    shared: &(Mutex<Shared>, Condvar),
+) -> std::io::Result<()> {
     let mut request = String::new();
     reader.read_line(&mut request)?;
-    let mut length = 0;
-    let mut key = String::new();
+    let (mut length, mut head) = (0, request.clone());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         if line.trim().is_empty() {
             break;
         }
-        if let Some(value) = line.strip_prefix("authorization: ") {
-            value.trim().clone_into(&mut key);
-        }
         if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
             length = n.trim().parse().unwrap_or(0);
         }
+        head.push_str(&line.replace('\r', ""));
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     if request.starts_with("GET") {
-        let models = json!({ "data": [{ "id": "m" }, { "id": "other" }] }).to_string();
+        let models = json!({ "data": [{ "id": "m" }, { "id": "other", "context_length": 4096 }] }).to_string();
+        shared.0.lock().expect("the server lives").heads.push(head);
         return write!(
             stream,
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{models}",
@@ -134,13 +179,21 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<Shared>, Condvar)) -> std::io::R
     let reply = {
         let mut shared_now = shared.0.lock().expect("the server lives");
         shared_now.bodies.push(serde_json::from_slice(&body).unwrap_or_default());
-        shared_now.keys.push(key);
+        shared_now.heads.push(head);
         let reply = if shared_now.replies.is_empty() { None } else { Some(shared_now.replies.remove(0)) };
         shared.1.notify_all();
         reply
     };
-    let dialect = if request.contains("/responses") { Dialect::Responses } else { Dialect::Chat };
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let dialect = Dialect::ALL
+        .into_iter()
+        .find(|it| {
+            request.contains(match it {
+                Dialect::Responses => "/responses",
+                Dialect::Chat => "/chat/completions",
+                Dialect::Anthropic => "/messages",
+            })
+        })
+        .expect("a known path");
     match reply {
         None => write!(stream, "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
         Some(Reply::Refuse { status, headers, body }) => {
@@ -151,73 +204,208 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<Shared>, Condvar)) -> std::io::R
             )
         }
         Some(Reply::Answer { text, calls }) => {
-            stream.write_all(head.as_bytes())?;
+            stream.write_all(HEAD.as_bytes())?;
+            let mut said = vec![Part::Text(&text)];
+            said.extend(calls.iter().map(|(id, tool, args)| Part::Call(id, tool, args)));
             // In odd pieces, so that events and characters are cut anywhere.
-            for piece in whole(dialect, &text, &calls).as_bytes().chunks(61) {
+            for piece in answer(dialect, &said).concat().as_bytes().chunks(61) {
                 stream.write_all(piece)?;
                 stream.flush()?;
             }
+            stream.close();
             Ok(())
         }
         Some(Reply::Stall { text }) => {
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(delta(dialect, &text).as_bytes())?;
+            stream.write_all(HEAD.as_bytes())?;
+            stream.write_all(opening(dialect, &text).as_bytes())?;
+            stream.flush()?;
             // Until the client goes away.
             reader.read_line(&mut request).map(drop)
         }
         Some(Reply::Cut { text }) => {
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(delta(dialect, &text).as_bytes())
+            stream.write_all(HEAD.as_bytes())?;
+            stream.write_all(opening(dialect, &text).as_bytes())
+        }
+        Some(Reply::Raw(acts)) => perform(acts, &mut reader, &mut stream),
+    }
+}
+
+fn perform<W: Connection>(
+    acts: Vec<Act>,
+    reader: &mut BufReader<Box<dyn std::io::Read>>,
+    stream: &mut W,
+) -> std::io::Result<()> {
+    for act in acts {
+        match act {
+            Act::Send(bytes) => {
+                stream.write_all(&bytes)?;
+                stream.flush()?;
+            }
+            Act::Drip(bytes, every) => loop {
+                stream.write_all(&bytes)?;
+                stream.flush()?;
+                thread::park_timeout(Duration::from_millis(every));
+            },
+            Act::Stall => return reader.read_line(&mut String::new()).map(drop),
+            Act::Reset => stream.reset(),
+        }
+    }
+    Ok(())
+}
+
+/// A part of what the model says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Reasoning(&'a str),
+    Text(&'a str),
+    /// Id, tool, arguments.
+    Call(&'a str, &'a str, &'a Value),
+}
+
+/// An event that is no more than its data, named as its type.
+pub(crate) fn event(value: &Value) -> String {
+    match value["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {value}\n\n"),
+        None => format!("data: {value}\n\n"),
+    }
+}
+
+/// The beginning of an answer: its first words.
+pub(crate) fn opening(dialect: Dialect, text: &str) -> String {
+    let mut events = begin(dialect);
+    let mut words = part(dialect, 0, Part::Text(text));
+    if dialect == Dialect::Anthropic {
+        // Its block stays open.
+        words.pop();
+    }
+    events.extend(words);
+    events.concat()
+}
+
+/// A whole answer, event by event.
+pub(crate) fn answer(dialect: Dialect, said: &[Part<'_>]) -> Vec<String> {
+    let mut events = begin(dialect);
+    for (place, it) in said.iter().enumerate() {
+        if !matches!(it, Part::Text("")) {
+            events.extend(part(dialect, place, *it));
+        }
+    }
+    events.extend(end(dialect, said.iter().any(|it| matches!(it, Part::Call(..)))));
+    events
+}
+
+pub(crate) fn begin(dialect: Dialect) -> Vec<String> {
+    match dialect {
+        Dialect::Responses => vec![event(&json!({ "type": "response.created", "response": { "id": "r" } }))],
+        Dialect::Chat => Vec::new(),
+        Dialect::Anthropic => {
+            let usage = json!({ "input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 1 });
+            vec![event(&json!({ "type": "message_start", "message": { "id": "m", "usage": usage } }))]
         }
     }
 }
 
-fn event(value: &Value) -> String {
-    format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap_or("message"))
+/// The events of one part, cut into words and halves.
+pub(crate) fn part(dialect: Dialect, place: usize, it: Part<'_>) -> Vec<String> {
+    let words = |text: &str| text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>();
+    let halves = |args: &Value| {
+        let text = args.to_string();
+        let (first, second) = text.split_at(text.len() / 2);
+        [first.to_owned(), second.to_owned()]
+    };
+    let mut events = Vec::new();
+    let mut say = |value: Value| events.push(event(&value));
+    match (dialect, it) {
+        (Dialect::Responses, Part::Text(text)) => {
+            for word in words(text) {
+                say(json!({ "type": "response.output_text.delta", "output_index": place, "delta": word }));
+            }
+        }
+        (Dialect::Responses, Part::Reasoning(text)) => {
+            for word in words(text) {
+                say(json!({ "type": "response.reasoning_summary_text.delta", "output_index": place, "delta": word }));
+            }
+            let summary = json!([{ "type": "summary_text", "text": text }]);
+            let item = json!({ "type": "reasoning", "id": "rs", "summary": summary, "encrypted_content": "gAAA" });
+            say(json!({ "type": "response.output_item.done", "output_index": place, "item": item }));
+        }
+        (Dialect::Responses, Part::Call(id, tool, args)) => {
+            let item = |args: &str| json!({ "type": "function_call", "call_id": id, "name": tool, "arguments": args });
+            say(json!({ "type": "response.output_item.added", "output_index": place, "item": item("") }));
+            for half in halves(args) {
+                say(json!({ "type": "response.function_call_arguments.delta", "output_index": place, "delta": half }));
+            }
+            say(json!({ "type": "response.output_item.done", "output_index": place, "item": item(&args.to_string()) }));
+        }
+        (Dialect::Chat, Part::Text(text)) => {
+            for word in words(text) {
+                say(json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }));
+            }
+        }
+        (Dialect::Chat, Part::Reasoning(text)) => {
+            for word in words(text) {
+                say(json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": word } }] }));
+            }
+        }
+        (Dialect::Chat, Part::Call(id, tool, args)) => {
+            let [first, second] = halves(args);
+            for piece in [
+                json!({ "index": place, "id": id, "type": "function", "function": { "name": tool, "arguments": first } }),
+                json!({ "index": place, "function": { "arguments": second } }),
+            ] {
+                say(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [piece] } }] }));
+            }
+        }
+        (Dialect::Anthropic, it) => {
+            let (block, deltas) = match it {
+                Part::Text(text) => {
+                    let deltas = words(text).into_iter().map(|word| json!({ "type": "text_delta", "text": word }));
+                    (json!({ "type": "text", "text": "" }), deltas.collect::<Vec<_>>())
+                }
+                Part::Reasoning(text) => {
+                    let deltas =
+                        words(text).into_iter().map(|word| json!({ "type": "thinking_delta", "thinking": word }));
+                    let signed = json!({ "type": "signature_delta", "signature": "EqQB" });
+                    (json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas.chain([signed]).collect())
+                }
+                Part::Call(id, tool, args) => {
+                    let deltas = halves(args).map(|half| json!({ "type": "input_json_delta", "partial_json": half }));
+                    (json!({ "type": "tool_use", "id": id, "name": tool, "input": {} }), deltas.to_vec())
+                }
+            };
+            say(json!({ "type": "content_block_start", "index": place, "content_block": block }));
+            for delta in deltas {
+                say(json!({ "type": "content_block_delta", "index": place, "delta": delta }));
+            }
+            say(json!({ "type": "content_block_stop", "index": place }));
+        }
+    }
+    events
 }
 
-fn delta(dialect: Dialect, text: &str) -> String {
-    match dialect {
-        Dialect::Responses => event(&json!({ "type": "response.output_text.delta", "delta": text })),
-        Dialect::Chat => format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": { "content": text } }] })),
-    }
-}
-
-fn whole(dialect: Dialect, text: &str, calls: &[(String, String, Value)]) -> String {
-    let mut out = String::new();
-    for word in text.split_inclusive(' ') {
-        out.push_str(&delta(dialect, word));
-    }
+/// Every answer takes 100 tokens, 40 of them cached, and gives 7, 2 of them thought.
+pub(crate) fn end(dialect: Dialect, calls: bool) -> Vec<String> {
     match dialect {
         Dialect::Responses => {
-            for (id, tool, args) in calls {
-                out.push_str(&event(&json!({ "type": "response.output_item.done", "item": { "type": "function_call", "call_id": id, "name": tool, "arguments": args.to_string() } })));
-            }
             let usage = json!({ "input_tokens": 100, "input_tokens_details": { "cached_tokens": 40 }, "output_tokens": 7, "output_tokens_details": { "reasoning_tokens": 2 } });
-            out.push_str(&event(&json!({ "type": "response.completed", "response": { "usage": usage } })));
+            vec![event(&json!({ "type": "response.completed", "response": { "usage": usage } }))]
         }
         Dialect::Chat => {
-            for (index, (id, tool, args)) in calls.iter().enumerate() {
-                let args = args.to_string();
-                let (first, second) = args.split_at(args.len() / 2);
-                for piece in [
-                    json!({ "index": index, "id": id, "type": "function", "function": { "name": tool, "arguments": first } }),
-                    json!({ "index": index, "function": { "arguments": second } }),
-                ] {
-                    out.push_str(&format!(
-                        "data: {}\n\n",
-                        json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [piece] } }] })
-                    ));
-                }
-            }
-            let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
-            out.push_str(&format!(
-                "data: {}\n\n",
-                json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] })
-            ));
+            let finish = if calls { "tool_calls" } else { "stop" };
             let usage = json!({ "prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": { "cached_tokens": 40 }, "completion_tokens_details": { "reasoning_tokens": 2 } });
-            out.push_str(&format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage })));
+            vec![
+                event(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] })),
+                event(&json!({ "choices": [], "usage": usage })),
+                "data: [DONE]\n\n".to_owned(),
+            ]
+        }
+        Dialect::Anthropic => {
+            let reason = if calls { "tool_use" } else { "end_turn" };
+            let usage = json!({ "output_tokens": 7, "output_tokens_details": { "thinking_tokens": 2 } });
+            vec![
+                event(&json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": usage })),
+                event(&json!({ "type": "message_stop" })),
+            ]
         }
     }
-    out
 }

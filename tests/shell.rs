@@ -81,6 +81,13 @@ impl Shell {
         path
     }
 
+    /// The person's configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.folder.path().join(".config/pixir");
+        fs::create_dir_all(&folder).expect("mkdir");
+        fs::write(folder.join("config.toml"), text).expect("write");
+    }
+
     /// The binary with a clean environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pixir"));

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::error::{Code, Error, Result, nearest};
 use crate::event::{Mode, Toolset};
+use crate::provider::models::{Effort, Price};
+use crate::provider::retry::Patience;
 
 /// Where things are, and what the environment says.
 #[derive(Debug, Clone, Default)]
@@ -44,29 +47,128 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models, by `provider/model`.
     pub models: BTreeMap<String, ModelConfig>,
+    /// How long is waited for answers, and how often something is tried.
+    pub requests: RequestsConfig,
 }
 
 /// A server.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct ProviderConfig {
-    /// `responses` or `chat`.
-    pub dialect: String,
+    /// The usual server that it is like: `ollama`, `vllm`, …; a section with such a name is like it anyway.
+    pub preset: Option<String>,
+    /// `responses`, `chat` or `anthropic`.
+    pub dialect: Option<String>,
     /// Where it is.
-    pub base_url: String,
+    pub base_url: Option<String>,
     /// The variable that holds the key; never the key itself.
     pub api_key_env: Option<String>,
+    /// Sent with every request; no secrets.
+    pub headers: BTreeMap<String, String>,
+    /// Plain http to another machine.
+    pub insecure: bool,
+    /// Where `pixir auth login --device` signs in.
+    pub issuer: Option<String>,
+    /// As whom.
+    pub client_id: Option<String>,
+    /// For what.
+    pub scope: Option<String>,
 }
 
 /// What is known of a model.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct ModelConfig {
     /// Tokens of its window.
     pub window: Option<u64>,
+    /// Tokens of its longest answer.
+    pub max_output: Option<u64>,
+    /// It can look at images.
+    pub vision: Option<bool>,
+    /// Efforts that it takes.
+    pub efforts: Option<Vec<String>>,
+    /// US dollars for a million tokens.
+    pub price: Option<PriceConfig>,
 }
 
-const KEYS: [&str; 7] = ["model", "effort", "mode", "toolset", "theme", "providers", "models"];
-const PROVIDER_KEYS: [&str; 3] = ["dialect", "base_url", "api_key_env"];
-const MODEL_KEYS: [&str; 1] = ["window"];
+/// US dollars for a million tokens; what is cached costs as much as what is not, unless it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct PriceConfig {
+    /// Sent.
+    pub input: f64,
+    /// Sent, and read from the cache.
+    pub cached: Option<f64>,
+    /// Sent, and written to the cache.
+    pub cache_written: Option<f64>,
+    /// Answered.
+    pub output: f64,
+}
+
+impl From<PriceConfig> for Price {
+    fn from(it: PriceConfig) -> Price {
+        Price {
+            input: it.input,
+            cached: it.cached.unwrap_or(it.input),
+            cache_written: it.cache_written.unwrap_or(it.input),
+            output: it.output,
+        }
+    }
+}
+
+/// How long is waited for answers, seconds, and how often something is tried.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RequestsConfig {
+    /// Tries in all.
+    pub attempts: Option<u32>,
+    /// Before the second try.
+    pub first_wait: Option<f64>,
+    /// From the request to the beginning of the answer.
+    pub head: Option<f64>,
+    /// Without a byte.
+    pub idle: Option<f64>,
+    /// With nothing but signs of life.
+    pub progress: Option<f64>,
+}
+
+impl RequestsConfig {
+    /// What it says, and the defaults for the rest.
+    pub fn patience(&self) -> Patience {
+        let plain = Patience::default();
+        let seconds = |said: Option<f64>, usual| said.map_or(usual, Duration::from_secs_f64);
+        Patience {
+            attempts: self.attempts.unwrap_or(plain.attempts),
+            first_wait: seconds(self.first_wait, plain.first_wait),
+            head: seconds(self.head, plain.head),
+            local_head: seconds(self.head, plain.local_head),
+            idle: seconds(self.idle, plain.idle),
+            progress: seconds(self.progress, plain.progress),
+            ..plain
+        }
+    }
+
+    /// What no clock can measure.
+    fn check(&self) -> Result<()> {
+        let seconds =
+            [("first_wait", self.first_wait), ("head", self.head), ("idle", self.idle), ("progress", self.progress)];
+        let wrong = seconds.iter().find(|(_, said)| said.is_some_and(|s| !(s > 0.0 && s <= 86_400.0)));
+        let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix));
+        match (wrong, self.attempts) {
+            (Some((key, _)), _) => {
+                bad(format!("`requests.{key}` is no time to wait"), "seconds, from above 0 to 86400")
+            }
+            (None, Some(0 | 101..)) => bad("`requests.attempts` is no number of tries".into(), "from 1 to 100"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+const KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests"];
+const PROVIDER_KEYS: [&str; 9] =
+    ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
+const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
+const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
+const REQUEST_KEYS: [&str; 5] = ["attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {
     /// Reads a file; one that is not there is an empty one.
@@ -108,7 +210,20 @@ impl Config {
                 }
             }
         }
+        if let Some(requests) = table.get("requests").and_then(toml::Value::as_table) {
+            check_keys(requests, &REQUEST_KEYS, "requests.")?;
+        }
+        for (name, model) in table.get("models").and_then(toml::Value::as_table).into_iter().flatten() {
+            if let Some(price) = model.get("price").and_then(toml::Value::as_table) {
+                check_keys(price, &PRICE_KEYS, &format!("models.{name}.price."))?;
+            }
+        }
         let config: Config = table.try_into().map_err(invalid)?;
+        config.requests.check()?;
+        config.effort.as_deref().map(Effort::parse).transpose()?;
+        for effort in config.models.values().filter_map(|it| it.efforts.as_ref()).flatten() {
+            Effort::parse(effort)?;
+        }
         config.mode.as_deref().map(Mode::parse).transpose()?;
         config.toolset.as_deref().map(Toolset::parse).transpose()?;
         Ok(config)
@@ -143,6 +258,6 @@ mod tests {
             "model = \"local/q\"\n[providers.local]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
         )
         .expect("valid");
-        assert_eq!(config.providers["local"].dialect, "chat");
+        assert_eq!(config.providers["local"].dialect.as_deref(), Some("chat"));
     }
 }

@@ -147,6 +147,7 @@ codes! {
     RateLimited = "RATE_LIMITED", RateLimited, 7;
     Network = "NETWORK", Network, 8;
     StreamClosed = "STREAM_CLOSED", Network, 8;
+    TlsFailed = "TLS_FAILED", Network, 8;
     AuthRequired = "AUTH_REQUIRED", NotAuthenticated, 4;
     TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed, 4;
     NoAccountId = "NO_ACCOUNT_ID", NoAccountId, 4;

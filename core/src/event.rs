@@ -106,6 +106,15 @@ pub enum Live {
         /// What is new.
         text: String,
     },
+    /// A call is being written.
+    ToolCallDelta {
+        /// Which call of the answer, from 0.
+        index: usize,
+        /// The tool.
+        name: String,
+        /// Bytes of its arguments that are new.
+        bytes: u64,
+    },
     /// More of a running command's output.
     ToolOutputDelta {
         /// The call that prints it.
@@ -172,6 +181,7 @@ impl Live {
     pub const KINDS: &'static [&'static str] = &[
         "text_delta",
         "reasoning_delta",
+        "tool_call_delta",
         "tool_output_delta",
         "status",
         "approval_requested",

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::{
-    Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, Rule, SessionStarted, SettingsChanged, ToolResult,
-    Toolset, TurnEnded, TurnStatus, Usage,
+    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, Rule, SessionStarted, SettingsChanged,
+    ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
 };
 
 mod item; // what a model is sent, piece by piece
@@ -95,8 +95,10 @@ pub struct History {
     pub rules: Vec<Rule>,
     /// The plan as it stands.
     pub plan: Vec<PlanItem>,
-    /// What all requests cost.
+    /// What all requests took.
     pub usage: Usage,
+    /// What they cost.
+    pub cost: Cost,
     /// Tokens that the last request held, if its Provider said so and nothing was compacted since.
     pub last_input: Option<u64>,
     /// Turns that began.
@@ -146,6 +148,7 @@ impl History {
             Fact::PlanUpdated(it) => self.plan = it.items.clone(),
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
+                self.cost += it.cost;
                 self.last_input = Some(it.usage.input + it.usage.output);
             }
             Fact::TurnEnded(_) => self.turn_open = false,
@@ -334,6 +337,7 @@ impl History {
                     status: TurnStatus::Interrupted,
                     error: None,
                     usage: Usage::default(),
+                    cost: Cost::default(),
                     duration_ms: 0,
                     tool_calls: 0,
                     details,

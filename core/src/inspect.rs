@@ -9,7 +9,10 @@ use crate::blobs::Blobs;
 use crate::event::Entry;
 use crate::history::{History, Item, Piece};
 use crate::prompt;
+use crate::provider::Dialect;
 use crate::provider::choose::Providers;
+use crate::provider::models::Facts;
+use crate::provider::preset::PLAIN;
 use crate::tools::{Registry, ToolSpec};
 
 /// Items that are named one by one, the largest first.
@@ -87,7 +90,7 @@ pub fn inspect(
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(&request), None),
         Err(_) => (
-            crate::provider::responses::body(&request),
+            Dialect::Responses.body(&request, &Facts::default(), &PLAIN),
             Some(format!("{} is not set up here; this is how the responses dialect would say it", settings.provider)),
         ),
     };

@@ -37,6 +37,7 @@ pub mod tools; // trait Tool, the registry, one path for every call
 // What they lean on.
 pub mod blobs; // file versions by content
 pub mod config; // settings, read once and passed in
+pub mod credentials; // keys and tokens: found, kept, renewed, never printed
 pub mod log; // append, chain, lock, repair
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together

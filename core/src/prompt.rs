@@ -68,6 +68,7 @@ const MAX_CONTEXT: usize = 32 << 10;
 pub fn request(history: &History, registry: &Registry, blobs: &Blobs, cache_key: &str) -> Request {
     let toolset = history.settings.toolset;
     Request {
+        provider: history.settings.provider.clone(),
         model: history.settings.model.clone(),
         effort: history.settings.effort.clone(),
         instructions: match toolset {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::blobs::Blobs;
@@ -12,21 +12,40 @@ use crate::error::{Code, Error};
 use crate::event::{Attachment, Usage};
 use crate::history::Item;
 use crate::tools::{BoxFuture, ToolSpec};
+use models::Facts;
+use retry::Patience;
 
-pub mod chat; // the Chat Completions dialect
+// Languages: how a request is written, how the events of an answer are read.
+mod anthropic; // Messages
+mod chat; // Chat Completions
+mod dialect; // what the three have in common
+mod responses; // Responses
+
+// The wire.
+pub mod endpoint; // where requests go, and with which key
+mod refusal; // what a server's no means
+pub mod retry; // when to give up waiting, when to try again
+mod server; // a dialect at an endpoint: what most Providers are
+pub mod stream; // bytes → events → an answer
+
+// Who there is.
 pub mod choose; // which Provider, from flags, configuration, environment and local servers
 pub mod demo; // the one that is always there
-mod http; // requests, statuses, server-sent events
-pub mod responses; // the Responses dialect
-pub mod retry; // when to try again
+pub mod models; // what is known of models: windows, efforts, prices
+pub mod preset; // the usual servers, as data
+pub mod record; // what a Provider said, written down as a script
 pub mod script; // a model that says what a file tells it to
+
+pub use dialect::Dialect;
 
 /// What a model is sent.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// The Provider's name.
+    pub provider: String,
     /// The model's name at its Provider.
     pub model: String,
-    /// How hard it should think.
+    /// How hard it should think; without, as the server likes.
     pub effort: Option<String>,
     /// The same for every workspace and Turn.
     pub instructions: &'static str,
@@ -43,41 +62,84 @@ pub struct Request {
 }
 
 impl Request {
-    /// An image as a data URL, or what is said in its place when it is not stored any more.
-    pub(crate) fn image(&self, image: &Attachment) -> Result<String, String> {
-        match self.blobs.get(&image.blob) {
-            Ok(bytes) => Ok(format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes))),
-            Err(_) => Err(format!("[the image {} is not stored any more]", image.path)),
-        }
+    /// The bytes of an image, or what is said in its place when it is not stored any more.
+    fn image(&self, image: &Attachment) -> Result<Vec<u8>, String> {
+        self.blobs.get(&image.blob).map_err(|_| format!("[the image {} is not stored any more]", image.path))
     }
 }
 
 /// A piece of an answer, as it comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Chunk {
     /// More of the text.
     Text(String),
     /// More of the thinking that may be shown.
     Reasoning(String),
+    /// More of a call's arguments.
+    Call {
+        /// Which call of the answer, from 0.
+        index: usize,
+        /// The tool.
+        name: String,
+        /// What is new of its arguments, JSON text.
+        args: String,
+    },
 }
 
 /// A whole answer.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// Thinking, in order: what may be shown, and the Provider's own item.
-    pub reasoning: Vec<(String, Option<Value>)>,
-    /// Markdown.
-    pub text: String,
+    /// What it says, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Said>,
     /// Tools that it asks for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallRequest>,
-    /// What it cost, if the Provider says.
+    /// What it took, if the Provider says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The answer is not whole, and why: `max_output_tokens`, `content_filter`, …
-    pub cut_short: Option<String>,
+    /// What it cost in US dollars, if the Provider says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// How it ended.
+    #[serde(default)]
+    pub ended: Ended,
+}
+
+/// A part of what an answer says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// Thinking.
+    Reasoning {
+        /// What may be shown of it.
+        text: String,
+        /// The Provider's own item, to be given back to the same model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        item: Option<Value>,
+    },
+    /// Markdown.
+    Text(String),
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It is whole.
+    #[default]
+    Whole,
+    /// The server took a break; the same request with what came so far goes on.
+    Paused,
+    /// It is not whole, and why: `max_output_tokens`, `content_filter`, `refusal`, …
+    CutShort(String),
 }
 
 /// A tool that an answer asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CallRequest {
     /// The Provider's id for it.
     pub id: String,
@@ -98,6 +160,17 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
+impl Answer {
+    /// Its text, without the thinking.
+    pub fn text(&self) -> String {
+        let texts = self.said.iter().filter_map(|said| match said {
+            Said::Text(text) => Some(text.as_str()),
+            Said::Reasoning { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure { error, after_content: false, retry_after: None }
@@ -106,6 +179,16 @@ impl From<Error> for Failure {
 
 /// Someone who answers. Implementors are the dialects, and whatever a test needs.
 pub trait Provider: Send + Sync {
+    /// What is known of one of its models.
+    fn facts(&self, model: &str) -> Facts {
+        Facts::of(model, "", None)
+    }
+
+    /// How long is waited for it, and how often something is tried.
+    fn patience(&self) -> Patience {
+        Patience::default()
+    }
+
     /// What is sent, as JSON. A Provider that sends nothing says what it was given.
     fn body(&self, request: &Request) -> Value {
         let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
@@ -134,31 +217,9 @@ pub fn args_object(args: &str) -> Value {
     }
 }
 
-/// Whether a model can look at images; one that is not known to be blind is believed to.
-pub(crate) fn sees_images(model: &str) -> bool {
-    const BLIND: [&str; 7] = ["deepseek", "qwen3-coder", "kimi-k2", "gpt-oss", "codestral", "starcoder", "o1-mini"];
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    !BLIND.iter().any(|prefix| bare.starts_with(prefix))
-}
-
-/// The tokens of a model's window, where they are known.
-pub fn window_of(model: &str) -> Option<u64> {
-    const WINDOWS: [(&str, u64); 12] = [
-        ("gpt-4.1", 1_047_576),
-        ("gpt-4o", 128_000),
-        ("gpt-5", 400_000),
-        ("gpt-6", 400_000),
-        ("o3", 200_000),
-        ("o4", 200_000),
-        ("claude-", 200_000),
-        ("gemini-", 1_048_576),
-        ("deepseek", 128_000),
-        ("qwen3-coder", 262_144),
-        ("kimi-k2", 262_144),
-        ("pixir-demo", 128_000),
-    ];
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    WINDOWS.iter().find(|(prefix, _)| bare.starts_with(prefix)).map(|(_, window)| *window)
+/// A number of tokens that can be one; anything else is as good as not told.
+fn count(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|tokens| *tokens < 1 << 40)
 }
 
 fn invalid(message: impl Into<String>) -> Error {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity, Status,
+    Approval, AssistantMessage, Cost, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity, Status,
     ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use crate::history::History;
@@ -71,6 +71,7 @@ struct Work {
     number: u32,
     began: Instant,
     usage: Usage,
+    cost: Cost,
     tool_calls: u64,
     asking: Option<Asking>,
     /// A form that waits for the person.
@@ -92,6 +93,7 @@ impl Work {
             number,
             began: Instant::now(),
             usage: Usage::default(),
+            cost: Cost::default(),
             tool_calls: 0,
             asking: None,
             questioning: None,
@@ -376,7 +378,7 @@ impl Session {
                 let _ = reply.send(self.compact(Trigger::Overflow, None, false));
             }
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
-            Some(Report::Summarized(text)) => self.summarized(text).await,
+            Some(Report::Summarized(outcome)) => self.summarized(*outcome).await,
             // A panic closed the channel before the Turn could say how it ended.
             None => {
                 let error = Error::new(
@@ -402,10 +404,11 @@ impl Session {
         self.set_status(Status::Thinking);
         let settings = &self.history.settings;
         let provider = self.surface.providers.connect(&settings.provider)?;
+        let facts = provider.facts(&settings.model);
         let toolset = settings.toolset;
         let surface = &self.surface;
         let request = prompt::request(&self.history, &surface.registry, &surface.blobs, self.id.as_str());
-        Ok(Step { provider, toolset, request })
+        Ok(Step { provider, facts, toolset, request })
     }
 
     fn relieve_pressure(&mut self) -> Result<()> {
@@ -425,7 +428,10 @@ impl Session {
     fn record_report(&mut self, fact: Fact, reply: oneshot::Sender<()>) {
         let turn = self.work.as_ref().map(|work| work.number);
         match (&fact, &mut self.work) {
-            (Fact::ProviderUsage(it), Some(work)) => work.usage += it.usage,
+            (Fact::ProviderUsage(it), Some(work)) => {
+                work.usage += it.usage;
+                work.cost += it.cost;
+            }
             (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
             // Whoever asked has ended.
@@ -509,6 +515,7 @@ impl Session {
                 status: outcome.status,
                 error: outcome.error.map(|e| e.body()),
                 usage: work.usage,
+                cost: work.cost,
                 duration_ms: u64::try_from(work.began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 tool_calls: work.tool_calls,
                 details: outcome.details,

@@ -18,13 +18,20 @@ use crate::event::{
 use crate::input::Decision;
 use crate::permissions::{Action, Judgement};
 use crate::present::Overflow;
-use crate::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, args_object, retry, sees_images};
+use crate::provider::models::Facts;
+use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
 use crate::session::{Options, Surface};
 use crate::tools::executor::{self, Done};
 use crate::tools::{Answers, Ask, Context, Prepared};
 
+mod relay; // pieces of an answer, at most once a frame
+
+use relay::Relay;
+
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
+/// Breaks in a row that a server may take in one answer.
+const MAX_BREAKS: u32 = 8;
 
 /// What a Turn tells its Session; each that carries a reply waits for it.
 pub(crate) enum Report {
@@ -42,15 +49,23 @@ pub(crate) enum Report {
     Question { form: Form, reply: oneshot::Sender<Option<Answers>> },
     /// The Provider refused the request as too long.
     Compact { reply: oneshot::Sender<Result<(), Error>> },
-    /// What was asked to be summed up is, with the model that did it; or why not.
-    Summarized(Result<(String, String), Error>),
+    /// What was asked to be summed up is, or why not.
+    Summarized(Box<Result<Summarized, Error>>),
     /// It is over.
     Done(Outcome),
+}
+
+/// What a model made of something that is left behind.
+pub(crate) struct Summarized {
+    pub(crate) text: String,
+    pub(crate) model: String,
+    pub(crate) usage: Option<ProviderUsage>,
 }
 
 /// What the next request needs.
 pub(crate) struct Step {
     pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) facts: Facts,
     pub(crate) toolset: Toolset,
     pub(crate) request: Request,
 }
@@ -129,6 +144,7 @@ impl Turn {
         let Options { limits, .. } = self.surface.options;
         let mut rounds = 0;
         let mut compacted = false;
+        let mut breaks = 0;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
@@ -141,7 +157,7 @@ impl Turn {
             let step = self.read().await?;
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
-                Err(failure) if failure.error.code == Code::ContextOverflow && !compacted => {
+                Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content && !compacted => {
                     compacted = true;
                     match self.compact().await? {
                         Ok(()) => continue,
@@ -158,16 +174,19 @@ impl Turn {
                 Err(failure) => return Ok(Outcome::failed(failure.error)),
             };
             compacted = false;
-            self.record_answer(&step.request, &answer).await?;
-            if let Some(reason) = answer.cut_short {
-                let error = Error::new(
-                    Code::ProviderHttpError,
-                    format!("the model stopped before its answer was whole ({reason})"),
-                    "say “go on”, or ask for less at once",
-                );
-                let details = Map::from_iter([("output_truncation".to_owned(), Value::from(reason))]);
-                return Ok(Outcome { details, ..Outcome::incomplete(error) });
+            self.record_answer(&step, &answer).await?;
+            match answer.ended {
+                Ended::Whole => breaks = 0,
+                Ended::Paused if breaks < MAX_BREAKS => {
+                    breaks += 1;
+                    if answer.calls.is_empty() {
+                        continue;
+                    }
+                }
+                Ended::Paused => return Ok(cut_short("pause_turn")),
+                Ended::CutShort(reason) => return Ok(cut_short(&reason)),
             }
+
             if answer.calls.is_empty() {
                 return Ok(Outcome::completed());
             }
@@ -179,26 +198,22 @@ impl Turn {
     // ─── The model ───
 
     async fn ask_model(&self, step: &Step) -> Result<Result<Answer, Failure>, Gone> {
+        let patience = step.provider.patience();
         let mut attempt = 1;
         loop {
-            let mut on_chunk = |chunk| {
-                let live = match chunk {
-                    Chunk::Text(text) => Live::TextDelta { text },
-                    Chunk::Reasoning(text) => Live::ReasoningDelta { text },
-                };
-                let _ = self.reports.send(Report::Live(live));
-            };
-            let outcome = step.provider.answer(&step.request, &mut on_chunk).await;
+            let relay = Relay::new(&self.reports);
+            let mut on_chunk = |chunk| relay.take(chunk);
+            let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
             let failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
             };
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
-            let Some(wait) = retry::wait_before(attempt + 1, &failure, jitter) else { return Ok(Err(failure)) };
+            let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else { return Ok(Err(failure)) };
             attempt += 1;
             self.live(Live::RetryScheduled {
                 attempt,
-                of: retry::ATTEMPTS,
+                of: patience.attempts,
                 wait_ms: millis(wait),
                 reason: failure.error.message,
             })?;
@@ -206,15 +221,19 @@ impl Turn {
         }
     }
 
-    async fn record_answer(&self, request: &Request, answer: &Answer) -> Result<(), Gone> {
+    async fn record_answer(&self, step: &Step, answer: &Answer) -> Result<(), Gone> {
+        let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
-            self.record(ProviderUsage { model: request.model.clone(), usage }).await?;
+            let cost = step.facts.cost(&usage, answer.usd);
+            self.record(ProviderUsage { provider: provider.clone(), model: model.clone(), usage, cost }).await?;
         }
-        for (text, item) in &answer.reasoning {
-            self.record(Reasoning { text: text.clone(), model: request.model.clone(), item: item.clone() }).await?;
-        }
-        if !answer.text.is_empty() {
-            self.record(AssistantMessage { text: answer.text.clone(), partial: false }).await?;
+        for said in answer.said.clone() {
+            match said {
+                Said::Reasoning { text, item } => {
+                    self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
+                }
+                Said::Text(text) => self.record(AssistantMessage { text, partial: false }).await?,
+            }
         }
         Ok(())
     }
@@ -294,7 +313,7 @@ impl Turn {
         Context {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             asker: Some(asker).filter(|_| self.surface.options.can_ask),
-            ..self.surface.context(&call.id, step.toolset, sees_images(&step.request.model))
+            ..self.surface.context(&call.id, step.toolset, step.facts.sees_images)
         }
     }
 
@@ -439,9 +458,12 @@ fn decided(
     PermissionDecision { call_id: call.id.clone(), verdict, by, reason, rule, feedback: None }
 }
 
-/// A Provider may use an id twice; results find their calls by it, so each is made its own.
-fn unique(request: &Request, calls: Vec<CallRequest>) -> Vec<CallRequest> {
+/// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each
+/// is made its own.
+fn unique(request: &Request, mut calls: Vec<CallRequest>) -> Vec<CallRequest> {
     let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
+    let mut said: HashSet<(String, String, String)> = HashSet::new();
+    calls.retain(|call| said.insert((call.id.clone(), call.name.clone(), call.args.clone())));
     calls
         .into_iter()
         .map(|mut call| {
@@ -454,6 +476,26 @@ fn unique(request: &Request, calls: Vec<CallRequest>) -> Vec<CallRequest> {
             call
         })
         .collect()
+}
+
+/// The answer is not whole; what there is of it is kept.
+fn cut_short(reason: &str) -> Outcome {
+    let (code, said, fix) = match reason {
+        "refusal" | "content_filter" => {
+            (Code::Refused, "the provider stopped the answer", "ask differently, or another model (/model)")
+        }
+        "model_context_window_exceeded" => {
+            (Code::ContextOverflow, "the window was full before the answer was whole", "/compact, then say “go on”")
+        }
+        _ => (
+            Code::ProviderHttpError,
+            "the model stopped before its answer was whole",
+            "say “go on”, or ask for less at once",
+        ),
+    };
+    let error = Error::new(code, format!("{said} ({reason})"), fix);
+    let details = Map::from_iter([("output_truncation".to_owned(), Value::from(reason))]);
+    Outcome { details, ..Outcome::incomplete(error) }
 }
 
 fn millis(took: Duration) -> u64 {

@@ -208,7 +208,7 @@ impl Machine {
         };
         let steps =
             (0..60).flat_map(|n| [step("I look.", Some("echo 1")), step(&format!("Answer {n}."), None)]).collect();
-        let scripted = Scripted::new(Script { pace_ms: 0, steps });
+        let scripted = Scripted::new(Script { steps, ..Script::default() });
         let around = Surroundings {
             home: folder.join("home"),
             user_folder: None,

@@ -52,7 +52,7 @@ async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
 #[test]
 fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
     let png = png(508);
-    for dialect in [Dialect::Responses, Dialect::Chat] {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[("note.md", "see ![x](photo.png) and data:image/png;base64,AAAA\n")]);
         fs::write(shell.workspace().join("photo.png"), &png).expect("write");
         let server = Server::start(vec![
@@ -73,9 +73,11 @@ fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
         assert!(results[1]["attachments"].is_null(), "text that names an image attaches nothing");
         // Both later requests carry it, the same each time.
         let bodies = server.bodies();
-        let url = format!("data:image/png;base64,{}", base64(&png));
+        let plain = base64(&png);
+        let url = format!("data:image/png;base64,{plain}");
+        let sent = if dialect == Dialect::Anthropic { &plain } else { &url };
         for body in &bodies[1..] {
-            assert_eq!(body.to_string().matches(&url).count(), 1, "{body}");
+            assert_eq!(body.to_string().matches(sent).count(), 1, "{body}");
         }
         let place = match dialect {
             Dialect::Responses => bodies[2]["input"]
@@ -90,8 +92,14 @@ fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
                 .iter()
                 .find(|it| it["role"] == "user" && it["content"].is_array())
                 .map(|it| it["content"][1]["image_url"]["url"].clone()),
+            Dialect::Anthropic => {
+                let results = &bodies[2]["messages"][2]["content"];
+                assert_eq!(results[0]["type"], "tool_result");
+                assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
+                Some(results[0]["content"][1]["source"]["data"].clone())
+            }
         };
-        assert_eq!(place, Some(json!(url)));
+        assert_eq!(place, Some(json!(sent)));
         // It goes with the session: an export has it, and cleaning up leaves it.
         shell.run(["gc", "--yes"]);
         let export = shell.run(["sessions", "export", "last", "--json"]).document();

@@ -315,8 +315,11 @@ async fn reading_back_is_not_disturbed_by_what_comes() {
 #[tokio::test]
 async fn what_is_read_in_a_growing_answer_stays_when_the_answer_is_whole() {
     let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
-    let script =
-        Script { pace_ms: 4, steps: vec![Step { reasoning: "I think. ".repeat(40), text: long, ..Step::default() }] };
+    let script = Script {
+        pace_ms: 4,
+        steps: vec![Step { reasoning: "I think. ".repeat(40), text: long, ..Step::default() }],
+        ..Script::default()
+    };
     let mut pixir = Pixir::scripted(script, &[], 80, 24);
     pixir.screen.until_idle().await;
     pixir.screen.keys("go<Enter>").await;

@@ -292,7 +292,7 @@ fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
 
 #[test]
 fn inspect_prints_what_was_really_sent_at_any_entry() {
-    for dialect in [Dialect::Responses, Dialect::Chat] {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("AGENTS.md", "Be brief.\n")]);
         let server = Server::start(vec![
             call("c1", "read", json!({"path": "a.txt"})),
@@ -303,7 +303,7 @@ fn inspect_prints_what_was_really_sent_at_any_entry() {
         args.extend(["--headless", "--json", "--write", "change it"].map(str::to_owned));
         done(&shell.run(args));
         // The server is known by name, as it would be from a configuration file.
-        let dialect_name = if let Dialect::Responses = dialect { "responses" } else { "chat" };
+        let dialect_name = dialect.name();
         let config =
             format!("[providers.custom]\nbase_url = \"http://127.0.0.1:1/v1\"\ndialect = \"{dialect_name}\"\n");
         let folder = shell.home().parent().expect("a parent").join(".config/pixir");

@@ -7,17 +7,22 @@ use serde_json::{Value, json};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Ran, Shell, entries, is_running, ran};
 
-const BOTH: [Dialect; 2] = [Dialect::Responses, Dialect::Chat];
-
 fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Ran {
     let mut all = server.flags(dialect);
     all.extend(args.iter().map(|a| (*a).to_owned()));
     shell.run(all)
 }
 
-/// The conversation of a request, in one form for both dialects.
+/// The conversation of a request, without the marks that say what to cache.
 fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
-    body[if dialect == Dialect::Responses { "input" } else { "messages" }].as_array().expect("a conversation").clone()
+    let key = if dialect == Dialect::Responses { "input" } else { "messages" };
+    let mut items = body[key].as_array().expect("a conversation").clone();
+    for item in &mut items {
+        for block in item["content"].as_array_mut().into_iter().flatten() {
+            block.as_object_mut().map(|block| block.remove("cache_control"));
+        }
+    }
+    items
 }
 
 /// Every call has its result, right behind the calls of its answer.
@@ -43,6 +48,24 @@ fn assert_balanced(dialect: Dialect, body: &Value) {
                     open.extend(item["tool_calls"].as_array().into_iter().flatten().map(|c| c["id"].clone()));
                 }
             },
+            // All results of an answer come first in the message right after it.
+            Dialect::Anthropic => {
+                for block in item["content"].as_array().expect("blocks") {
+                    match block["type"].as_str() {
+                        Some("tool_use") => open.push(block["id"].clone()),
+                        Some("tool_result") => {
+                            assert_eq!(item["role"], "user");
+                            let at =
+                                open.iter().position(|id| *id == block["tool_use_id"]).expect("a result has its call");
+                            open.remove(at);
+                        }
+                        _ if item["role"] == "user" => {
+                            assert!(open.is_empty(), "something between a call and its result")
+                        }
+                        _ => {}
+                    }
+                }
+            }
         }
     }
     assert!(open.is_empty(), "calls without a result: {open:?}");
@@ -50,7 +73,7 @@ fn assert_balanced(dialect: Dialect, body: &Value) {
 
 #[test]
 fn a_turn_with_parallel_calls_a_failing_command_and_an_edit_is_done_with_write() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
         let both = Reply::Answer {
             text: "Let me look — 見る. ".into(),
@@ -74,7 +97,10 @@ fn a_turn_with_parallel_calls_a_failing_command_and_an_edit_is_done_with_write()
             ran.stderr
         );
         assert_eq!(document["tool_calls"], 4);
-        assert_eq!(document["usage"], json!({"input": 400, "cached": 160, "output": 28, "reasoning": 8}));
+        assert_eq!(
+            document["usage"],
+            json!({"input": 400, "cached": 160, "cache_written": 0, "output": 28, "reasoning": 8})
+        );
         assert_eq!(shell.read("a.txt"), "omega\n");
 
         let log = entries(&shell.logs()[0]);
@@ -104,7 +130,7 @@ fn a_turn_with_parallel_calls_a_failing_command_and_an_edit_is_done_with_write()
 
 #[test]
 fn without_write_a_change_is_refused_the_turn_goes_on_and_the_exit_code_says_so() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let server = Server::start(vec![
             call("c1", "edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"})),
@@ -134,7 +160,7 @@ fn without_write_a_change_is_refused_the_turn_goes_on_and_the_exit_code_says_so(
 
 #[test]
 fn a_resumed_session_goes_on_with_the_same_prefix() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let server = Server::start(vec![
             call("c1", "read", json!({"path": "a.txt"})),
@@ -159,7 +185,7 @@ fn a_resumed_session_goes_on_with_the_same_prefix() {
 
 #[test]
 fn a_stream_that_breaks_off_keeps_what_came_and_never_ends_with_success() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let server = Server::start(vec![Reply::Cut { text: "Half an ans".into() }]);
         let ran = run(&shell, &server, dialect, &["--headless", "--json", "x"]);
@@ -237,7 +263,7 @@ fn signalled(child: Child, signal: Signal) -> Ran {
 #[test]
 fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
     for (signal, exit) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        for dialect in BOTH {
+        for dialect in Dialect::ALL {
             let shell = Shell::new(&[]);
             let server = Server::start(vec![Reply::Stall { text: "So far".into() }]);
             let child = started(&shell, &server, dialect, &["--headless", "--format", "jsonl", "x"]);
@@ -257,9 +283,9 @@ fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
 
 #[test]
 fn an_interrupt_in_mid_command_leaves_no_process_and_a_log_that_goes_on() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
-        let mark = format!("86{:04}", std::process::id() % 10_000 + u32::from(dialect == Dialect::Chat));
+        let mark = format!("86{:04}", std::process::id() % 10_000 + u32::from(dialect as u8) * 7);
         // Children that ignore the polite signal, and one in the background.
         let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2; sleep {mark}3");
         let server =
@@ -373,7 +399,7 @@ fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
     assert_eq!(ask(&[("PIXIR_MODEL", "openai/large")]).document()["output"], "by variable");
     assert_eq!(by_key.keys(), ["Bearer sk-test", "Bearer k2", "Bearer sk-test"]);
     let models: Vec<_> = by_key.bodies().iter().map(|b| b["model"].as_str().expect("a model").to_owned()).collect();
-    assert_eq!(models, ["gpt-5-codex", "small", "large"]);
+    assert_eq!(models, ["gpt-6.2-sol", "small", "large"]);
     let clear = shell.run(["--base-url", "http://10.0.0.1/v1", "--model", "m", "--headless", "--json", "x"]);
     assert_eq!(
         (clear.code, clear.error()["code"].as_str()),
@@ -384,7 +410,7 @@ fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
 
 #[test]
 fn a_conversation_that_is_too_long_is_compacted_and_the_same_request_is_sent_again() {
-    for dialect in BOTH {
+    for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
         let too_long = Reply::Refuse { status: 400, headers: String::new(), body: refused };

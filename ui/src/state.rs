@@ -96,6 +96,8 @@ pub(crate) struct State {
     /// What runs in the background, and what ran.
     pub(crate) jobs: Vec<JobState>,
     pub(crate) status: Status,
+    /// The call that the model is writing, and bytes of it.
+    pub(crate) writing: Option<(String, u64)>,
     /// When the running Turn began.
     pub(crate) busy_since: Option<Instant>,
     /// A word to the person, and since when.
@@ -140,6 +142,7 @@ impl State {
             questions: Vec::new(),
             queue: Queue::default(),
             jobs: Vec::new(),
+            writing: None,
             status: Status::Idle,
             busy_since: None,
             toast: None,

@@ -389,7 +389,12 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
         (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
         (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
         (Primed::Nothing, None, Status::Thinking) => {
-            Span::styled(format!(" {spinner} thinking{clock} · Esc interrupts"), theme.fg(theme.accent))
+            // A long call takes a while to write, and nothing else is seen of it.
+            let doing = match &state.writing {
+                Some((name, bytes)) if *bytes >= 1_000 => format!("writing {} ({}B)", visible(name), short(*bytes)),
+                Some(_) | None => "thinking".to_owned(),
+            };
+            Span::styled(format!(" {spinner} {doing}{clock} · Esc interrupts"), theme.fg(theme.accent))
         }
         (Primed::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock} · Esc interrupts"), theme.fg(theme.accent))
@@ -430,6 +435,10 @@ fn usage_text(state: &State) -> String {
         let cached =
             if history.usage.cached > 0 { format!(" ({} cached)", short(history.usage.cached)) } else { String::new() };
         parts.push(format!("↑{}{cached} ↓{}", short(history.usage.input), short(history.usage.output)));
+    }
+    let cost = history.cost.to_string();
+    if !cost.is_empty() {
+        parts.push(cost);
     }
     parts.join(" · ")
 }

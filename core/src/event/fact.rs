@@ -305,6 +305,9 @@ pub struct AssistantMessage {
 pub struct Reasoning {
     /// What may be shown.
     pub text: String,
+    /// The Provider that it may be replayed to, and to no other.
+    #[serde(default)]
+    pub provider: String,
     /// The model that it may be replayed to, and to no other.
     pub model: String,
     /// The Provider's own item, replayed verbatim.
@@ -580,6 +583,9 @@ pub struct Usage {
     /// Of those, read from the Provider's cache.
     #[serde(default)]
     pub cached: u64,
+    /// Of those, written to the Provider's cache, where that is counted.
+    #[serde(default)]
+    pub cache_written: u64,
     /// Tokens answered, reasoning included.
     pub output: u64,
     /// Of those, reasoning.
@@ -591,18 +597,72 @@ impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
         self.input = self.input.saturating_add(other.input);
         self.cached = self.cached.saturating_add(other.cached);
+        self.cache_written = self.cache_written.saturating_add(other.cache_written);
         self.output = self.output.saturating_add(other.output);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 
-/// What one request cost.
+/// What one request or several cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// US dollars, as far as they are known.
+    pub usd: f64,
+    /// Some of it was worked out from the model's price, and not said by the Provider.
+    #[serde(default)]
+    pub estimated: bool,
+    /// Requests whose price is not known.
+    #[serde(default)]
+    pub unpriced: u64,
+}
+
+impl Cost {
+    /// Of one request whose price is not known.
+    pub const UNKNOWN: Cost = Cost { usd: 0.0, estimated: false, unpriced: 1 };
+
+    fn unknown() -> Cost {
+        Cost::UNKNOWN
+    }
+}
+
+impl std::fmt::Display for Cost {
+    /// `$1.23`; `~` before what was worked out, `≥` where some of it is not known. Nothing when nothing is known.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.usd <= 0.0 {
+            return Ok(());
+        }
+        let mark = match (self.unpriced > 0, self.estimated) {
+            (true, _) => "≥",
+            (false, true) => "~",
+            (false, false) => "",
+        };
+        // Cents, and as much below them as it takes to be more than nothing.
+        let digits = if self.usd >= 0.1 { 2 } else { 4 };
+        write!(f, "{mark}${:.digits$}", self.usd)
+    }
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.usd += other.usd;
+        self.estimated |= other.estimated;
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
+    }
+}
+
+/// What one request took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderUsage {
+    /// The Provider that answered.
+    #[serde(default)]
+    pub provider: String,
     /// The model that answered.
     pub model: String,
     /// What it counted.
     pub usage: Usage,
+    /// What that cost.
+    #[serde(default = "Cost::unknown")]
+    pub cost: Cost,
 }
 
 /// What started a compaction.
@@ -792,9 +852,12 @@ pub struct TurnEnded {
     /// Why, unless it completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// What all its requests cost.
+    /// What all its requests took.
     #[serde(default)]
     pub usage: Usage,
+    /// What they cost.
+    #[serde(default)]
+    pub cost: Cost,
     /// Wall-clock milliseconds.
     pub duration_ms: u64,
     /// Tools that it called.

@@ -28,6 +28,8 @@ pub enum Piece<'a> {
     Assistant(Cow<'a, str>),
     /// The model's thinking, for the same model only.
     Reasoning {
+        /// Where it was thought.
+        provider: Cow<'a, str>,
         /// The model that thought it.
         model: Cow<'a, str>,
         /// The Provider's own item.
@@ -92,9 +94,11 @@ impl Piece<'_> {
         match self {
             Piece::User(text) => Piece::User(Cow::Borrowed(text)),
             Piece::Assistant(text) => Piece::Assistant(Cow::Borrowed(text)),
-            Piece::Reasoning { model, item } => {
-                Piece::Reasoning { model: Cow::Borrowed(model), item: Cow::Borrowed(item) }
-            }
+            Piece::Reasoning { provider, model, item } => Piece::Reasoning {
+                provider: Cow::Borrowed(provider),
+                model: Cow::Borrowed(model),
+                item: Cow::Borrowed(item),
+            },
             Piece::Call { id, name, args } => {
                 Piece::Call { id: Cow::Borrowed(id), name: Cow::Borrowed(name), args: Cow::Borrowed(args) }
             }
@@ -125,9 +129,11 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
         Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
         Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => Piece::Assistant(Cow::Borrowed(&it.text)),
-        Fact::Reasoning(it) => {
-            Piece::Reasoning { model: Cow::Borrowed(&it.model), item: Cow::Borrowed(it.item.as_ref()?) }
-        }
+        Fact::Reasoning(it) => Piece::Reasoning {
+            provider: Cow::Borrowed(&it.provider),
+            model: Cow::Borrowed(&it.model),
+            item: Cow::Borrowed(it.item.as_ref()?),
+        },
         Fact::ToolCall(it) => Piece::Call {
             id: Cow::Borrowed(&it.call_id),
             name: Cow::Borrowed(&it.name),

@@ -2,74 +2,64 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
 
-use super::http::{Endpoint, Events, closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Failure, Provider, Request, invalid};
-use crate::error::Error;
+use super::dialect::{Heard, Reader, pieces, plain};
+use super::models::Facts;
+use super::preset::{EffortField, Quirks};
+use super::refusal::{closed, told_in_stream};
+use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
+use crate::error::Result;
 use crate::event::Usage;
 use crate::history::Piece;
-use crate::tools::BoxFuture;
 
-/// A server that speaks Chat Completions.
-#[derive(Debug)]
-pub struct Chat {
-    endpoint: Endpoint,
-}
-
-impl Chat {
-    /// The dialect at this server.
-    pub fn new(endpoint: Endpoint) -> Chat {
-        Chat { endpoint }
-    }
-}
-
-impl Provider for Chat {
-    fn body(&self, request: &Request) -> Value {
-        body(request)
-    }
-
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
-    ) -> BoxFuture<'a, Result<Answer, Failure>> {
-        Box::pin(async move {
-            let mut events = self.endpoint.post("/chat/completions", &body(request)).await?;
-            let mut shown = false;
-            let outcome = listen(&mut events, &mut |chunk| {
-                shown = true;
-                on_chunk(chunk);
-            })
-            .await;
-            outcome.map_err(|error| Failure { error, after_content: shown, retry_after: None })
-        })
-    }
-}
-
-fn body(request: &Request) -> Value {
+pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
     let mut body = json!({
         "model": request.model,
-        "messages": messages(request),
+        "messages": messages(request, quirks),
         "stream": true,
         "stream_options": { "include_usage": true },
     });
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request
-            .tools
-            .iter()
-            .map(|t| json!({ "type": "function", "function": { "name": t.name, "description": t.description, "parameters": t.parameters } }))
-            .collect();
-        body["tools"] = Value::Array(tools);
+        let tools = request.tools.iter().map(|t| {
+            json!({ "type": "function", "function": { "name": t.name, "description": t.description, "parameters": t.parameters } })
+        });
+        body["tools"] = tools.collect();
     }
-    if let Some(effort) = &request.effort {
-        body["reasoning_effort"] = json!(effort);
+    if let Some(effort) = facts.effort(request.effort.as_deref()) {
+        match quirks.effort {
+            EffortField::ReasoningEffort => body["reasoning_effort"] = json!(effort),
+            EffortField::Reasoning => body["reasoning"] = json!({ "effort": effort }),
+        }
+    }
+    if quirks.cache_key {
+        body["prompt_cache_key"] = json!(request.cache_key);
+    }
+    if quirks.usage_with_cost {
+        body["usage"] = json!({ "include": true });
+    }
+    if quirks.cache_breakpoints && request.model.contains("claude") {
+        mark(&mut body["messages"]);
     }
     body
 }
 
+/// Marks where the cached prefix ends: after the instructions, and after the last message.
+fn mark(messages: &mut Value) {
+    let Some(messages) = messages.as_array_mut() else { return };
+    let last = messages.len() - 1;
+    for at in [0, last] {
+        let content = &mut messages[at]["content"];
+        if let Some(text) = content.as_str() {
+            *content = json!([{ "type": "text", "text": text, "cache_control": { "type": "ephemeral" } }]);
+        }
+    }
+}
+
 /// Calls join the assistant message before them; many servers take only one system message, at the start.
-fn messages(request: &Request) -> Vec<Value> {
+fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
     let system = if request.context.is_empty() {
         request.instructions.to_owned()
     } else {
@@ -78,33 +68,43 @@ fn messages(request: &Request) -> Vec<Value> {
     let mut messages = vec![json!({ "role": "system", "content": system })];
     // A tool's message is text alone; its images follow as the person's, after the last result of the answer.
     let mut images: Vec<Value> = Vec::new();
-    for item in &request.items {
-        let piece = item.piece();
+    for piece in pieces(request) {
         if !images.is_empty() && !matches!(piece, Piece::Result { .. }) {
             messages.push(json!({ "role": "user", "content": std::mem::take(&mut images) }));
         }
         match piece {
             Piece::User(text) => messages.push(json!({ "role": "user", "content": text })),
-            Piece::Assistant(text) => messages.push(json!({ "role": "assistant", "content": text })),
-            // This dialect has no place for it.
+            Piece::Assistant(text) => match assistant(&mut messages) {
+                message if message["content"].is_null() => message["content"] = json!(text),
+                message => {
+                    let before = message["content"].as_str().unwrap_or_default();
+                    message["content"] = json!(format!("{before}\n\n{text}"));
+                }
+            },
+            Piece::Reasoning { item, .. } if quirks.gives_reasoning_back && item["type"] == FIELDS => {
+                let message = assistant(&mut messages);
+                for (field, value) in item["fields"].as_object().into_iter().flatten() {
+                    message[field] = value.clone();
+                }
+            }
             Piece::Reasoning { .. } => {}
             Piece::Call { id, name, args } => {
-                let call = json!({ "id": id, "type": "function", "function": { "name": name, "arguments": args } });
-                let open = messages.last_mut().filter(|m| m["role"] == "assistant");
-                match open {
-                    Some(message) if message["tool_calls"].is_array() => {
-                        message["tool_calls"].as_array_mut().expect("just seen").push(call)
-                    }
-                    Some(message) => message["tool_calls"] = json!([call]),
-                    None => messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] })),
+                let call = json!({ "id": plain(id), "type": "function", "function": { "name": plain(name), "arguments": args } });
+                let message = assistant(&mut messages);
+                match message["tool_calls"].as_array_mut() {
+                    Some(calls) => calls.push(call),
+                    None => message["tool_calls"] = json!([call]),
                 }
             }
             Piece::Result { id, output, images: seen } => {
-                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": output }));
+                messages.push(json!({ "role": "tool", "tool_call_id": plain(id), "content": output }));
                 for image in seen.iter() {
                     images.push(json!({ "type": "text", "text": format!("The image {}:", image.path) }));
                     images.push(match request.image(image) {
-                        Ok(url) => json!({ "type": "image_url", "image_url": { "url": url } }),
+                        Ok(bytes) => {
+                            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
+                            json!({ "type": "image_url", "image_url": { "url": url } })
+                        }
                         Err(said) => json!({ "type": "text", "text": said }),
                     });
                 }
@@ -117,86 +117,89 @@ fn messages(request: &Request) -> Vec<Value> {
     messages
 }
 
-async fn listen(events: &mut Events, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Error> {
-    let mut answer = Answer::default();
-    let mut reasoning = String::new();
-    let mut calls: BTreeMap<u64, CallRequest> = BTreeMap::new();
-    let mut finish: Option<String> = None;
-    while let Some(event) = events.next().await? {
-        if event["error"].is_object() {
-            return Err(told_in_stream(&event["error"]));
+/// The assistant message at the end, opened if there is none.
+fn assistant(messages: &mut Vec<Value>) -> &mut Value {
+    if messages.last().is_none_or(|m| m["role"] != "assistant") {
+        messages.push(json!({ "role": "assistant", "content": null }));
+    }
+    messages.last_mut().expect("just made sure of")
+}
+
+/// The kind of item that keeps what a server called its thinking, field by field.
+const FIELDS: &str = "chat_fields";
+
+/// Reads an answer. Calls may be interleaved; each piece says which it belongs to, or continues the last.
+#[derive(Default)]
+pub(super) struct Listener {
+    text: String,
+    reasoning: String,
+    /// The thinking as the server named it, to be given back.
+    fields: Map<String, Value>,
+    calls: BTreeMap<u64, CallRequest>,
+    usage: Option<Usage>,
+    usd: Option<f64>,
+    ended: Option<String>,
+}
+
+impl Listener {
+    fn take_reasoning(&mut self, delta: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
+        // Servers that send both mean the same by them.
+        let named = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(&delta[name])?)));
+        if let Some((name, text)) = named {
+            self.think(text, say);
+            if let Value::String(all) = self.fields.entry(name).or_insert_with(|| json!("")) {
+                all.push_str(text);
+            }
         }
-        if let Some(usage) = usage(&event["usage"]) {
-            answer.usage = Some(usage);
-        }
-        let choice = &event["choices"][0];
-        let delta = &choice["delta"];
-        if let Some(text) = delta["content"].as_str().or_else(|| delta["refusal"].as_str()).filter(|t| !t.is_empty()) {
-            answer.text.push_str(text);
-            on_chunk(Chunk::Text(text.to_owned()));
-        }
-        if let Some(text) =
-            delta["reasoning_content"].as_str().or_else(|| delta["reasoning"].as_str()).filter(|t| !t.is_empty())
+        // Encrypted or signed parts, which have to be given back as they came.
+        if let Some(details) = delta["reasoning_details"].as_array()
+            && let Value::Array(all) = self.fields.entry("reasoning_details").or_insert_with(|| json!([]))
         {
-            reasoning.push_str(text);
-            on_chunk(Chunk::Reasoning(text.to_owned()));
-        }
-        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
-            take_call(&mut calls, piece);
-        }
-        if let Some(reason) = choice["finish_reason"].as_str() {
-            finish = Some(reason.to_owned());
+            details.iter().for_each(|detail| join_detail(all, detail));
         }
     }
-    if !reasoning.is_empty() {
-        answer.reasoning.push((reasoning, None));
-    }
-    match finish.as_deref() {
-        None => return Err(closed("no finish_reason")),
-        // What the model did not finish asking for is not done.
-        Some(reason @ ("length" | "content_filter")) => {
-            answer.cut_short = Some(if reason == "length" { "max_output_tokens".into() } else { reason.into() })
-        }
-        Some(_) => answer.calls = whole_calls(calls)?,
-    }
-    Ok(answer)
-}
 
-/// The first piece of a call has its id and name, the rest only arguments; some servers leave the index out.
-fn take_call(calls: &mut BTreeMap<u64, CallRequest>, piece: &Value) {
-    let given = piece["index"].as_u64();
-    let id = piece["id"].as_str().filter(|id| !id.is_empty());
-    let last = calls.keys().next_back().copied();
-    let index = match (given, id, last) {
-        (Some(index), _, _) => index,
-        (None, Some(id), Some(last)) if calls[&last].id != id => last + 1,
-        (None, _, Some(last)) => last,
-        (None, _, None) => 0,
-    };
-    let call = calls.entry(index).or_insert_with(|| CallRequest {
-        id: String::new(),
-        name: String::new(),
-        args: String::new(),
-    });
-    if let Some(id) = id {
-        id.clone_into(&mut call.id);
+    fn think(&mut self, text: &str, say: &mut (dyn FnMut(Chunk) + Send)) {
+        self.reasoning.push_str(text);
+        say(Chunk::Reasoning(text.to_owned()));
     }
-    if let Some(name) = piece["function"]["name"].as_str().filter(|n| !n.is_empty()) {
-        name.clone_into(&mut call.name);
-    }
-    match &piece["function"]["arguments"] {
-        Value::String(text) => call.args.push_str(text),
-        Value::Null => {}
-        // A server that sends them as an object.
-        whole => call.args = whole.to_string(),
-    }
-}
 
-fn whole_calls(calls: BTreeMap<u64, CallRequest>) -> Result<Vec<CallRequest>, Error> {
-    calls
-        .into_values()
-        .enumerate()
-        .map(|(i, mut call)| {
+    fn speak(&mut self, text: &str, say: &mut (dyn FnMut(Chunk) + Send)) {
+        self.text.push_str(text);
+        say(Chunk::Text(text.to_owned()));
+    }
+
+    /// The first piece of a call has its id and name, the rest only arguments; some servers leave the index out.
+    fn take_call(&mut self, piece: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
+        let given = piece["index"].as_u64();
+        let id = piece["id"].as_str().filter(|id| !id.is_empty());
+        let last = self.calls.keys().next_back().copied();
+        let index = match (given, id, last) {
+            (Some(index), _, _) => index,
+            (None, Some(id), Some(last)) if self.calls[&last].id != id => last + 1,
+            (None, _, Some(last)) => last,
+            (None, _, None) => 0,
+        };
+        let empty = || CallRequest { id: String::new(), name: String::new(), args: String::new() };
+        let call = self.calls.entry(index).or_insert_with(empty);
+        if let Some(id) = id {
+            id.clone_into(&mut call.id);
+        }
+        if let Some(name) = text(&piece["function"]["name"]) {
+            name.clone_into(&mut call.name);
+        }
+        let args = match &piece["function"]["arguments"] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            // A server that sends them as an object.
+            whole => whole.to_string(),
+        };
+        call.args.push_str(&args);
+        say(Chunk::Call { index: usize::try_from(index).unwrap_or(usize::MAX), name: call.name.clone(), args });
+    }
+
+    fn calls(calls: BTreeMap<u64, CallRequest>) -> Result<Vec<CallRequest>> {
+        let named = calls.into_values().enumerate().map(|(i, mut call)| {
             if call.name.is_empty() {
                 return Err(invalid("a tool call has no name"));
             }
@@ -204,81 +207,112 @@ fn whole_calls(calls: BTreeMap<u64, CallRequest>) -> Result<Vec<CallRequest>, Er
                 call.id = format!("call_{i}");
             }
             Ok(call)
+        });
+        named.collect()
+    }
+}
+
+impl Reader for Listener {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+        if !event["error"].is_null() {
+            return Err(told_in_stream(&event["error"]));
+        }
+        if let Some(usage) = usage(&event["usage"]) {
+            self.usage = Some(usage);
+            self.usd = event["usage"]["cost"].as_f64();
+        }
+        let choice = &event["choices"][0];
+        if !choice["error"].is_null() {
+            return Err(told_in_stream(&choice["error"]));
+        }
+        let delta = &choice["delta"];
+        self.take_reasoning(delta, say);
+        match &delta["content"] {
+            Value::String(text) if !text.is_empty() => self.speak(text, say),
+            // A server that sends its content in parts.
+            Value::Array(parts) => {
+                for part in parts {
+                    if let Some(text) = text(&part["text"]) {
+                        self.speak(text, say);
+                    }
+                    for thought in part["thinking"].as_array().into_iter().flatten() {
+                        self.think(thought["text"].as_str().unwrap_or_default(), say);
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some(text) = text(&delta["refusal"]) {
+            self.speak(text, say);
+        }
+        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.take_call(piece, say);
+        }
+        if let Some(reason) = text(&choice["finish_reason"]) {
+            self.ended = Some(reason.to_owned());
+        }
+        Ok(match (&self.ended, &self.usage) {
+            (None, _) => Heard::Part,
+            (Some(_), _) => Heard::Usable,
         })
-        .collect()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer> {
+        let ended = self.ended.ok_or_else(|| closed("no finish_reason"))?;
+        let mut answer = Answer { usage: self.usage, usd: self.usd, ..Answer::default() };
+        if !self.reasoning.is_empty() || !self.fields.is_empty() {
+            let item = (!self.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": self.fields }));
+            answer.said.push(Said::Reasoning { text: self.reasoning, item });
+        }
+        if !self.text.is_empty() {
+            answer.said.push(Said::Text(self.text));
+        }
+        answer.ended = match ended.as_str() {
+            "length" => Ended::CutShort("max_output_tokens".into()),
+            "content_filter" => Ended::CutShort(ended),
+            "error" => return Err(told_in_stream(&json!({ "message": "the model broke off" }))),
+            _ => Ended::Whole,
+        };
+        // What the model did not finish asking for is not done.
+        if answer.ended == Ended::Whole {
+            answer.calls = Listener::calls(self.calls)?;
+        }
+        Ok(answer)
+    }
+}
+
+/// Pieces of the same detail come one after the other: texts are joined, everything else is the newest.
+fn join_detail(all: &mut Vec<Value>, piece: &Value) {
+    let same = |it: &&mut Value| it["type"] == piece["type"] && it["index"] == piece["index"];
+    let Some(open) = all.last_mut().filter(same) else {
+        all.push(piece.clone());
+        return;
+    };
+    for (key, value) in piece.as_object().into_iter().flatten() {
+        match (open.get_mut(key), value) {
+            (Some(Value::String(before)), Value::String(more))
+                if ["text", "summary", "data"].contains(&key.as_str()) =>
+            {
+                before.push_str(more);
+            }
+            (_, Value::Null) => {}
+            _ => open[key] = value.clone(),
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 fn usage(it: &Value) -> Option<Usage> {
-    it.is_object().then(|| Usage {
-        input: it["prompt_tokens"].as_u64().unwrap_or(0),
-        cached: it["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0),
-        output: it["completion_tokens"].as_u64().unwrap_or(0),
-        reasoning: it["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0),
+    Some(Usage {
+        input: count(&it["prompt_tokens"])?,
+        cached: count(&it["prompt_tokens_details"]["cached_tokens"])
+            .or_else(|| count(&it["prompt_cache_hit_tokens"]))
+            .unwrap_or(0),
+        cache_written: count(&it["prompt_tokens_details"]["cache_write_tokens"]).unwrap_or(0),
+        output: count(&it["completion_tokens"]).unwrap_or(0),
+        reasoning: count(&it["completion_tokens_details"]["reasoning_tokens"]).unwrap_or(0),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::history::Item;
-    use std::sync::Arc;
-
-    #[test]
-    fn calls_of_one_answer_are_one_message_and_each_has_its_result_after_it() {
-        let call =
-            |id: &str| Item::made(Piece::Call { id: id.to_owned().into(), name: "read".into(), args: "{}".into() });
-        let result =
-            |id: &str| Item::made(Piece::Result { id: id.to_owned().into(), output: "x".into(), images: (&[]).into() });
-        let request = Request {
-            model: "m".into(),
-            effort: None,
-            instructions: "I",
-            context: String::new(),
-            tools: Arc::new([]),
-            items: vec![
-                Item::user("u".into()),
-                Item::made(Piece::Assistant("a".into())),
-                call("1"),
-                call("2"),
-                result("1"),
-                result("2"),
-                call("3"),
-                result("3"),
-            ],
-            blobs: crate::blobs::Blobs::new(std::path::PathBuf::new()),
-            cache_key: String::new(),
-        };
-        let roles: Vec<_> = messages(&request)
-            .iter()
-            .map(|m| {
-                (m["role"].as_str().unwrap_or_default().to_owned(), m["tool_calls"].as_array().map_or(0, Vec::len))
-            })
-            .collect();
-        let row = |role: &str, calls| (role.to_owned(), calls);
-        assert_eq!(
-            roles,
-            [
-                row("system", 0),
-                row("user", 0),
-                row("assistant", 2),
-                row("tool", 0),
-                row("tool", 0),
-                row("assistant", 1),
-                row("tool", 0)
-            ]
-        );
-    }
-
-    #[test]
-    fn a_server_that_leaves_the_index_out_is_understood() {
-        let mut calls = BTreeMap::new();
-        take_call(&mut calls, &json!({"id": "a", "function": {"name": "read", "arguments": "{\"path\":"}}));
-        take_call(&mut calls, &json!({"function": {"arguments": "\"x\"}"}}));
-        take_call(&mut calls, &json!({"id": "b", "function": {"name": "ls", "arguments": {}}}));
-        let whole = whole_calls(calls).expect("whole");
-        assert_eq!(
-            whole.iter().map(|c| (c.id.as_str(), c.args.as_str())).collect::<Vec<_>>(),
-            [("a", "{\"path\":\"x\"}"), ("b", "{}")]
-        );
-    }
 }

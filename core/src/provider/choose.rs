@@ -5,67 +5,23 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::chat::Chat;
+use super::Provider;
 use super::demo::{self, Unconnected};
-use super::http::Endpoint;
-use super::responses::Responses;
+use super::dialect::Dialect;
+use super::endpoint::{Address, Endpoint};
+use super::models::Facts;
+use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
+use super::record::{Recorder, Recording};
 use super::script::Scripted;
-use super::{Provider, window_of};
-use crate::config::{Config, Surroundings};
+use super::server::Server;
+use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
+use crate::credentials::{Credential, Vault};
 use crate::error::{Code, Error, Result, nearest};
 
-/// Servers with a key in the environment: name, variable, base URL, its override, dialect, model.
-const HOSTED: [(&str, &str, &str, &str, Dialect, &str); 2] = [
-    ("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL", Dialect::Responses, "gpt-5-codex"),
-    (
-        "openrouter",
-        "OPENROUTER_API_KEY",
-        "https://openrouter.ai/api/v1",
-        "OPENROUTER_BASE_URL",
-        Dialect::Chat,
-        "openrouter/auto",
-    ),
-];
-/// Local servers on their usual ports.
-const LOCAL: [(&str, u16); 4] = [("ollama", 11434), ("llama.cpp", 8080), ("lmstudio", 1234), ("vllm", 8000)];
 /// How long a local server may take to list its models.
 const LOCAL_WAIT: Duration = Duration::from_millis(500);
-
-/// How a server is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// The Responses API.
-    Responses,
-    /// Chat Completions.
-    Chat,
-}
-
-impl Dialect {
-    /// The dialect with this name.
-    ///
-    /// # Errors
-    /// `CONFIG_INVALID`, with the names that exist.
-    pub fn parse(name: &str) -> Result<Dialect> {
-        match name {
-            "responses" => Ok(Dialect::Responses),
-            "chat" => Ok(Dialect::Chat),
-            _ => Err(Error::new(
-                Code::ConfigInvalid,
-                format!("there is no dialect `{}`", name.escape_debug()),
-                "responses or chat",
-            )
-            .with("input", name)),
-        }
-    }
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dialect::Responses => "responses",
-            Dialect::Chat => "chat",
-        }
-    }
-}
+/// The variable with the key for `--base-url`.
+const OWN_KEY: &str = "PIXIR_API_KEY";
 
 /// What the command line says of Provider and model.
 #[derive(Debug, Clone, Default)]
@@ -80,15 +36,29 @@ pub struct Wishes {
     pub base_url: Option<String>,
 }
 
-enum Definition {
-    Server { dialect: Dialect, endpoint: Endpoint },
-    Given(Arc<dyn Provider>),
+/// A Provider that is set up.
+struct Definition {
+    provider: Arc<dyn Provider>,
+    /// Where it is, unless it is built in.
+    endpoint: Option<Endpoint>,
+    /// The model to begin with; without, the first that it lists.
+    model: Option<String>,
+}
+
+impl Definition {
+    fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
+        Definition { provider, endpoint: None, model: Some(model.to_owned()) }
+    }
+
+    fn server(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>, model: Option<&str>) -> Definition {
+        let provider = Arc::new(Server::new(endpoint.clone(), quirks, said));
+        Definition { provider, endpoint: Some(endpoint), model: model.map(str::to_owned) }
+    }
 }
 
 /// Every Provider that is known here, and the one that was chosen.
 pub struct Providers {
     known: BTreeMap<String, Definition>,
-    windows: BTreeMap<String, u64>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -111,8 +81,7 @@ impl Providers {
     /// One given Provider and nothing else.
     pub fn only(name: &str, model: &str, provider: Arc<dyn Provider>) -> Providers {
         Providers {
-            known: BTreeMap::from([(name.to_owned(), Definition::Given(provider))]),
-            windows: BTreeMap::new(),
+            known: BTreeMap::from([(name.to_owned(), Definition::given(provider, model))]),
             provider: name.to_owned(),
             model: model.to_owned(),
             why: "it was given".into(),
@@ -122,58 +91,43 @@ impl Providers {
     /// What is configured, without choosing and without asking anybody.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`.
+    /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
     pub fn configured(config: &Config, around: &Surroundings) -> Result<Providers> {
-        let mut it = Providers {
-            known: BTreeMap::from([("demo".to_owned(), Definition::Given(Arc::new(Unconnected)))]),
-            windows: config.models.iter().filter_map(|(name, model)| Some((name.clone(), model.window?))).collect(),
-            provider: "demo".into(),
-            model: demo::MODEL.into(),
-            why: "no key and no local server was found".into(),
-        };
-        for (name, variable, base_url, override_name, dialect, _) in HOSTED {
-            if let Some(key) = around.variable(variable) {
-                let base_url = around.variable(override_name).unwrap_or(base_url);
-                let endpoint = Endpoint::new(base_url, Some(key.to_owned()), Some(variable.to_owned()))?;
-                it.known.insert(name.into(), Definition::Server { dialect, endpoint });
-            }
-        }
-        for (name, server) in &config.providers {
-            let key = server.api_key_env.as_deref().and_then(|variable| around.variable(variable)).map(str::to_owned);
-            let endpoint = Endpoint::new(&server.base_url, key, server.api_key_env.clone())?;
-            it.known.insert(name.clone(), Definition::Server { dialect: Dialect::parse(&server.dialect)?, endpoint });
-        }
-        Ok(it)
+        Setup { config, around, vault: Vault::new(around) }.everything()
     }
 
     /// Finds what is configured and chooses. Only when nothing is, the usual local ports are tried.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`, `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`: what was wished cannot be had, and what can.
+    /// As [`Providers::configured`], and `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`, `AUTH_REQUIRED`: what was wished cannot
+    /// be had, and what can.
     pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
-        let mut it = Providers::configured(config, around)?;
-        it.choose(wishes, config, around).await?;
+        let setup = Setup { config, around, vault: Vault::new(around) };
+        let mut it = setup.everything()?;
+        it.choose(wishes, &setup).await?;
         Ok(it)
     }
 
-    async fn choose(&mut self, wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<()> {
+    async fn choose(&mut self, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
+        let Setup { config, around, .. } = setup;
         if let Some(path) = wishes.provider.as_deref().and_then(|p| p.strip_prefix("script:")) {
             let text = std::fs::read_to_string(path).map_err(|e| {
                 Error::new(Code::ScriptInvalid, format!("read the script {path}: {e}"), "an existing file")
                     .with("input", path)
             })?;
-            self.known.insert("script".into(), Definition::Given(Arc::new(Scripted::new(Scripted::parse(&text)?))));
+            let scripted = Arc::new(Scripted::new(Scripted::parse(&text)?));
+            self.known.insert("script".into(), Definition::given(scripted, "script"));
             return self.take("script", wishes.model.as_deref().unwrap_or("script"), "--provider");
         }
         if let Some(base_url) = &wishes.base_url {
-            return self.choose_server(base_url, wishes, around).await;
+            return self.choose_address(base_url, wishes, setup).await;
         }
         let wished = wishes.model.as_deref().map(|m| (m, "--model"));
         let wished = wished
             .or_else(|| around.variable("PIXIR_MODEL").map(|m| (m, "PIXIR_MODEL")))
             .or(config.model.as_deref().map(|m| (m, "config.toml")));
         if let Some(provider) = &wishes.provider {
-            self.definition(provider)?;
+            self.set_up(provider, setup)?;
             let model = match wished {
                 Some((model, _)) => model.strip_prefix(&format!("{provider}/")).unwrap_or(model).to_owned(),
                 None => self.default_model(provider).await?,
@@ -182,30 +136,37 @@ impl Providers {
         }
         if let Some((wished, source)) = wished {
             // `provider/model`, where the part before the slash is a provider; else a model of the first server there is.
-            if let Some((provider, model)) =
-                wished.split_once('/').filter(|(provider, _)| self.known.contains_key(*provider))
+            if let Some((provider, model)) = wished.split_once('/')
+                && (self.known.contains_key(provider) || preset(provider).is_some())
             {
+                self.set_up(provider, setup)?;
                 return self.take(provider, model, source);
             }
-            let hosted = HOSTED.iter().map(|(name, ..)| *name).find(|name| self.known.contains_key(*name));
-            if let Some(provider) = hosted {
-                return self.take(provider, wished, source);
+            if let Some(it) = PRESETS.iter().find(|it| self.known.contains_key(it.name)) {
+                return self.take(it.name, wished, source);
             }
+        } else if let Some(it) = PRESETS.iter().find(|it| it.model.is_some() && self.known.contains_key(it.name)) {
+            let from = self.known[it.name].endpoint.as_ref().and_then(Endpoint::credential).map(Credential::source);
+            let why = from.map_or_else(String::new, |source| format!("there is a key in {source}"));
+            return self.take(it.name, it.model.unwrap_or_default(), &why);
         }
-        for (name, variable, _, _, _, model) in HOSTED {
-            if self.known.contains_key(name) {
-                return self.take(name, model, &format!("{variable} is set"));
-            }
-        }
-        self.choose_local(wished.map(|(model, _)| model)).await
+        self.choose_local(wished.map(|(model, _)| model), setup).await
     }
 
-    async fn choose_server(&mut self, base_url: &str, wishes: &Wishes, around: &Surroundings) -> Result<()> {
+    /// `--base-url` alone is a Provider.
+    async fn choose_address(&mut self, base_url: &str, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
         let name = wishes.provider.as_deref().unwrap_or("custom");
-        let dialect = wishes.dialect.as_deref().map_or(Ok(Dialect::Chat), Dialect::parse)?;
-        let key = around.variable("PIXIR_API_KEY").map(str::to_owned);
-        let endpoint = Endpoint::new(base_url, key, Some("PIXIR_API_KEY".into()))?;
-        self.known.insert(name.to_owned(), Definition::Server { dialect, endpoint });
+        let like = preset(name);
+        let dialect = match (&wishes.dialect, like) {
+            (Some(dialect), _) => Dialect::parse(dialect)?,
+            (None, Some(like)) => like.dialect,
+            (None, None) => Dialect::Chat,
+        };
+        let address = Address { provider: name, base_url, key_variable: Some(OWN_KEY), ..Address::default() };
+        let credential = setup.vault.find(name, Some(OWN_KEY), setup.around)?;
+        let endpoint = Endpoint::new(&address, dialect, credential, setup.config.requests.patience())?;
+        let quirks = like.map_or(PLAIN, |it| it.quirks);
+        self.known.insert(name.to_owned(), Definition::server(endpoint, quirks, setup.said(name), None));
         let model = match &wishes.model {
             Some(model) => model.clone(),
             None => self.default_model(name).await?,
@@ -214,21 +175,23 @@ impl Providers {
     }
 
     /// Tries the usual ports, one after the other; a closed port answers at once.
-    async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
-        for (name, port) in LOCAL {
+    async fn choose_local(&mut self, wished: Option<&str>, setup: &Setup<'_>) -> Result<()> {
+        for it in PRESETS.iter().filter(|it| it.key_variable.is_none()) {
+            let Some(port) = reqwest::Url::parse(it.base_url).ok().and_then(|url| url.port()) else { continue };
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             if TcpStream::connect_timeout(&address, Duration::from_millis(20)).is_err() {
                 continue;
             }
-            let endpoint = Endpoint::new(&format!("http://127.0.0.1:{port}/v1"), None, None)?;
+            let definition = setup.preset(it, None)?;
+            let Some(endpoint) = &definition.endpoint else { continue };
             let Ok(models) = endpoint.models(LOCAL_WAIT).await else { continue };
             let model = match wished {
-                Some(wished) => models.iter().find(|m| *m == wished),
+                Some(wished) => models.iter().find(|m| m.name == wished),
                 None => models.first(),
             };
             if let Some(model) = model {
-                self.known.insert(name.into(), Definition::Server { dialect: Dialect::Chat, endpoint });
-                return self.take(name, model, &format!("{name} answers on port {port}"));
+                self.known.insert(it.name.into(), definition);
+                return self.take(it.name, &model.name, &format!("{} answers on port {port}", it.name));
             }
         }
         match wished {
@@ -237,14 +200,12 @@ impl Providers {
                 let names = self.names().collect::<Vec<_>>().join(", ");
                 let fix = match wished.split_once('/').and_then(|(provider, _)| nearest(provider, self.names())) {
                     Some(near) => format!("did you mean {near}/…? Known providers: {names}"),
-                    None => format!("a key for its provider (pixir doctor), or provider/model with one of: {names}"),
+                    None => {
+                        format!("a key for its provider (pixir auth login), or provider/model with one of: {names}")
+                    }
                 };
-                Err(Error::new(
-                    Code::ModelNotSupported,
-                    format!("no provider that is set up has the model `{}`", wished.escape_debug()),
-                    fix,
-                )
-                .with("input", wished))
+                let message = format!("no provider that is set up has the model `{}`", wished.escape_debug());
+                Err(Error::new(Code::ModelNotSupported, message, fix).with("input", wished))
             }
         }
     }
@@ -257,13 +218,32 @@ impl Providers {
         Ok(())
     }
 
+    /// A preset may be asked for by name: a local one needs nothing more, a hosted one needs a key.
+    fn set_up(&mut self, name: &str, setup: &Setup<'_>) -> Result<()> {
+        match (self.known.contains_key(name), preset(name)) {
+            (false, Some(it)) => match it.key_variable {
+                None => {
+                    self.known.insert(name.to_owned(), setup.preset(it, None)?);
+                    Ok(())
+                }
+                Some(variable) => {
+                    let fix = format!("export {variable}=…, or pixir auth login {name}");
+                    Err(Error::new(Code::AuthRequired, format!("{name} needs a key, and none was found"), fix))
+                }
+            },
+            _ => self.definition(name).map(drop),
+        }
+    }
+
     fn definition(&self, name: &str) -> Result<&Definition> {
         self.known.get(name).ok_or_else(|| {
-            let names = self.names().collect::<Vec<_>>().join(", ");
-            let fix = match nearest(name, self.names()) {
-                Some(near) => format!("did you mean {near}? Known: {names}"),
+            let presets = PRESETS.iter().map(|it| it.name);
+            let names: Vec<&str> = self.names().chain(presets).collect();
+            let fix = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean {near}? Set up: {}", self.names().collect::<Vec<_>>().join(", ")),
                 None => format!(
-                    "one of: {names}; others need a key or a [providers.{}] section (pixir doctor)",
+                    "one of: {}; others need a key or a [providers.{}] section (pixir doctor)",
+                    self.names().collect::<Vec<_>>().join(", "),
                     name.escape_debug()
                 ),
             };
@@ -273,17 +253,16 @@ impl Providers {
     }
 
     async fn default_model(&self, provider: &str) -> Result<String> {
-        if let Some((.., model)) = HOSTED.iter().find(|(name, ..)| *name == provider) {
-            return Ok((*model).to_owned());
-        }
-        match self.definition(provider)? {
-            Definition::Given(_) => Ok(demo::MODEL.to_owned()),
-            Definition::Server { endpoint, .. } => {
+        let definition = self.definition(provider)?;
+        match (&definition.model, &definition.endpoint) {
+            (Some(model), _) => Ok(model.clone()),
+            (None, Some(endpoint)) => {
                 let models = endpoint.models(Duration::from_secs(5)).await?;
-                models.into_iter().next().ok_or_else(|| {
+                models.into_iter().next().map(|it| it.name).ok_or_else(|| {
                     Error::new(Code::ModelNotSupported, format!("{provider} lists no models"), "name one: --model NAME")
                 })
             }
+            (None, None) => Ok(demo::MODEL.to_owned()),
         }
     }
 
@@ -292,11 +271,16 @@ impl Providers {
         self.known.keys().map(String::as_str)
     }
 
+    /// Where a Provider is, unless it is built in or not set up.
+    pub fn endpoint(&self, name: &str) -> Option<&Endpoint> {
+        self.known.get(name).and_then(|it| it.endpoint.as_ref())
+    }
+
     /// Where a Provider is and how it is spoken to, for a person.
     pub fn describe(&self, name: &str) -> String {
         match self.known.get(name) {
-            Some(Definition::Server { dialect, endpoint }) => format!("{} at {}", dialect.name(), endpoint.base_url()),
-            Some(Definition::Given(_)) => "built in".to_owned(),
+            Some(Definition { endpoint: Some(it), .. }) => format!("{} at {}", it.dialect().name(), it.base_url()),
+            Some(Definition { endpoint: None, .. }) => "built in".to_owned(),
             None => "not set up".to_owned(),
         }
     }
@@ -306,27 +290,22 @@ impl Providers {
     /// # Errors
     /// `CONFIG_INVALID` when it is not set up here.
     pub fn connect(&self, name: &str) -> Result<Arc<dyn Provider>> {
-        Ok(match self.definition(name)? {
-            Definition::Given(provider) => Arc::clone(provider),
-            Definition::Server { dialect: Dialect::Responses, endpoint } => Arc::new(Responses::new(endpoint.clone())),
-            Definition::Server { dialect: Dialect::Chat, endpoint } => Arc::new(Chat::new(endpoint.clone())),
-        })
+        Ok(Arc::clone(&self.definition(name)?.provider))
     }
 
     /// Models that can be chosen, as `provider/model`; servers that do not answer in time are left out.
     pub async fn models(&self, within: Duration) -> Vec<String> {
-        let mut all = Vec::new();
-        for (name, definition) in &self.known {
-            match definition {
-                Definition::Given(_) => {
-                    all.push(format!("{name}/{}", if *name == self.provider { &self.model } else { demo::MODEL }))
+        let asking = self.known.iter().map(|(name, definition)| async move {
+            let models = match (&definition.endpoint, &definition.model) {
+                (Some(endpoint), _) => {
+                    endpoint.models(within).await.unwrap_or_default().into_iter().map(|it| it.name).collect()
                 }
-                Definition::Server { endpoint, .. } => all.extend(
-                    endpoint.models(within).await.unwrap_or_default().into_iter().map(|m| format!("{name}/{m}")),
-                ),
-            }
-        }
-        all
+                (None, Some(model)) => vec![model.clone()],
+                (None, None) => Vec::new(),
+            };
+            models.into_iter().map(|model| format!("{name}/{model}")).collect::<Vec<_>>()
+        });
+        futures_util::future::join_all(asking).await.concat()
     }
 
     /// Splits `provider/model`; without a known provider in front it is a model of `current`.
@@ -334,8 +313,124 @@ impl Providers {
         text.split_once('/').filter(|(provider, _)| self.known.contains_key(*provider)).unwrap_or((current, text))
     }
 
+    /// What is known of a model.
+    pub fn facts(&self, provider: &str, model: &str) -> Facts {
+        self.known.get(provider).map_or_else(|| Facts::of(model, "", None), |it| it.provider.facts(model))
+    }
+
     /// Tokens of a model's window, where they are known.
     pub fn window(&self, provider: &str, model: &str) -> Option<u64> {
-        self.windows.get(&format!("{provider}/{model}")).copied().or_else(|| window_of(model))
+        self.facts(provider, model).window
+    }
+
+    /// Writes down what every Provider says from now on.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn record(&mut self, path: &std::path::Path) -> Result<()> {
+        let secrets = self.known.values().filter_map(|it| it.endpoint.as_ref()?.credential().cloned()).collect();
+        let recorder = Arc::new(Recorder::create(path, secrets)?);
+        for definition in self.known.values_mut() {
+            let provider = Arc::clone(&definition.provider);
+            definition.provider = Arc::new(Recording::new(provider, Arc::clone(&recorder)));
+        }
+        Ok(())
+    }
+
+    /// Variables of the environment that may hold a key; no command gets them.
+    pub fn key_variables(&self) -> impl Iterator<Item = &str> {
+        self.known.values().filter_map(|it| it.endpoint.as_ref()?.key_variable())
+    }
+}
+
+/// What Providers are made from.
+struct Setup<'a> {
+    config: &'a Config,
+    around: &'a Surroundings,
+    vault: Vault,
+}
+
+impl Setup<'_> {
+    /// Everything that has what it needs.
+    fn everything(&self) -> Result<Providers> {
+        let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
+        let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
+        for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
+            if let Some(credential) = self.vault.find(it.name, it.key_variable, self.around)? {
+                known.insert(it.name.to_owned(), self.preset(it, Some(credential))?);
+            }
+        }
+        for (name, server) in &self.config.providers {
+            known.insert(name.clone(), self.configured(name, server)?);
+        }
+        Ok(Providers {
+            known,
+            provider: "demo".into(),
+            model: demo::MODEL.into(),
+            why: "no key and no local server was found".into(),
+        })
+    }
+
+    fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
+        let elsewhere = it.base_url_variable.and_then(|name| self.around.variable(name));
+        let address = Address {
+            provider: it.name,
+            base_url: elsewhere.unwrap_or(it.base_url),
+            headers: it.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            insecure: false,
+            key_variable: it.key_variable,
+        };
+        let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
+        Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
+    }
+
+    /// A section of the configuration: what it says, else what its preset says.
+    fn configured(&self, name: &str, it: &ProviderConfig) -> Result<Definition> {
+        let like = it.preset.as_deref().or(Some(name)).and_then(preset);
+        let invalid = |what: &str, fix: &str| {
+            Error::new(Code::ConfigInvalid, format!("[providers.{name}] {what}"), fix).with("input", name)
+        };
+        if let (Some(wrong), None) = (&it.preset, like) {
+            let names = PRESETS.iter().map(|it| it.name);
+            let fix = match nearest(wrong, names.clone()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => names.collect::<Vec<_>>().join(", "),
+            };
+            return Err(invalid(&format!("names the preset `{wrong}`, which there is not"), &fix));
+        }
+        let dialect = match (&it.dialect, like) {
+            (Some(dialect), _) => Dialect::parse(dialect)?,
+            (None, Some(like)) => like.dialect,
+            (None, None) => {
+                return Err(invalid("does not say its dialect", "dialect = \"chat\", \"responses\" or \"anthropic\""));
+            }
+        };
+        let elsewhere = like.and_then(|like| self.around.variable(like.base_url_variable?));
+        let base_url = it.base_url.as_deref().or(elsewhere).or(like.map(|like| like.base_url));
+        let base_url = base_url.ok_or_else(|| invalid("does not say where it is", "base_url = \"https://host/v1\""))?;
+        let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in like.map_or(&[][..], |like| like.headers) {
+            headers.insert((*name).to_owned(), (*value).to_owned());
+        }
+        headers.extend(it.headers.clone());
+        let address = Address { provider: name, base_url, headers, insecure: it.insecure, key_variable };
+        let credential = self.vault.find(name, key_variable, self.around)?;
+        let endpoint = Endpoint::new(&address, dialect, credential, self.config.requests.patience())?;
+        Ok(Definition::server(
+            endpoint,
+            like.map_or(PLAIN, |like| like.quirks),
+            self.said(name),
+            like.and_then(|like| like.model),
+        ))
+    }
+
+    /// What the person said of a Provider's models, by their names there.
+    fn said(&self, provider: &str) -> Vec<(String, ModelConfig)> {
+        let of = |(name, said): (&String, &ModelConfig)| {
+            let (of, model) = name.split_once('/')?;
+            (of == provider).then(|| (model.to_owned(), said.clone()))
+        };
+        self.config.models.iter().filter_map(of).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::script::{Script, Scripted};
-use super::{Answer, Chunk, Failure, Provider, Request};
+use super::{Answer, Chunk, Failure, Provider, Request, Said};
 use crate::event::Usage;
 use crate::history::Piece;
 use crate::tools::BoxFuture;
@@ -64,7 +64,7 @@ impl Provider for Unconnected {
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));
-            Ok(Answer { text, usage: Some(Usage::default()), ..Answer::default() })
+            Ok(Answer { said: vec![Said::Text(text)], usage: Some(Usage::default()), ..Answer::default() })
         })
     }
 }

@@ -1,56 +1,25 @@
-//! The Responses dialect: stateless, with encrypted reasoning kept and replayed to the same model.
+//! The Responses dialect: stateless, with encrypted reasoning kept and given back to the same model.
 
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::http::{Endpoint, Events, closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Failure, Provider, Request, invalid};
-use crate::error::Error;
-use crate::event::Usage;
+use super::dialect::{Heard, Reader, pieces, plain};
+use super::models::Facts;
+use super::refusal::{closed, told_in_stream};
+use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
+use crate::error::Result;
+use crate::event::{Attachment, Usage};
 use crate::history::Piece;
-use crate::tools::BoxFuture;
 
-/// A server that speaks Responses.
-#[derive(Debug)]
-pub struct Responses {
-    endpoint: Endpoint,
-}
-
-impl Responses {
-    /// The dialect at this server.
-    pub fn new(endpoint: Endpoint) -> Responses {
-        Responses { endpoint }
-    }
-}
-
-impl Provider for Responses {
-    fn body(&self, request: &Request) -> Value {
-        body(request)
-    }
-
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
-    ) -> BoxFuture<'a, Result<Answer, Failure>> {
-        Box::pin(async move {
-            let mut events = self.endpoint.post("/responses", &body(request)).await?;
-            let mut shown = false;
-            let outcome = listen(&mut events, &mut |chunk| {
-                shown = true;
-                on_chunk(chunk);
-            })
-            .await;
-            outcome.map_err(|error| Failure { error, after_content: shown, retry_after: None })
-        })
-    }
-}
-
-pub(crate) fn body(request: &Request) -> Value {
+pub(super) fn body(request: &Request, facts: &Facts) -> Value {
     let mut input = Vec::with_capacity(request.items.len() + 1);
     if !request.context.is_empty() {
         input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));
     }
-    input.extend(request.items.iter().filter_map(|item| item_json(item.piece(), request)));
+    input.extend(pieces(request).filter_map(|piece| item(piece, request)));
     let tools: Vec<Value> = request
         .tools
         .iter()
@@ -67,13 +36,13 @@ pub(crate) fn body(request: &Request) -> Value {
         "include": ["reasoning.encrypted_content"],
         "prompt_cache_key": request.cache_key,
     });
-    if let Some(effort) = &request.effort {
+    if let Some(effort) = facts.effort(request.effort.as_deref()) {
         body["reasoning"] = json!({ "effort": effort, "summary": "auto" });
     }
     body
 }
 
-fn item_json(piece: Piece<'_>, request: &Request) -> Option<Value> {
+fn item(piece: Piece<'_>, request: &Request) -> Option<Value> {
     Some(match piece {
         Piece::User(text) => {
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
@@ -81,94 +50,192 @@ fn item_json(piece: Piece<'_>, request: &Request) -> Option<Value> {
         Piece::Assistant(text) => {
             json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
         }
-        Piece::Reasoning { model: thinker, item } if thinker == *request.model && item["type"] == "reasoning" => {
-            item.into_owned()
-        }
+        Piece::Reasoning { item, .. } if item["type"] == "reasoning" => item.into_owned(),
+        // Of the same model, when it was spoken to in another dialect.
         Piece::Reasoning { .. } => return None,
         Piece::Call { id, name, args } => {
-            json!({ "type": "function_call", "call_id": id, "name": name, "arguments": args })
-        }
-        Piece::Result { id, output, images } if images.is_empty() => {
-            json!({ "type": "function_call_output", "call_id": id, "output": output })
+            json!({ "type": "function_call", "call_id": plain(id), "name": plain(name), "arguments": args })
         }
         Piece::Result { id, output, images } => {
-            let mut parts = vec![json!({ "type": "input_text", "text": output })];
-            parts.extend(images.iter().map(|image| match request.image(image) {
-                Ok(url) => json!({ "type": "input_image", "image_url": url }),
-                Err(said) => json!({ "type": "input_text", "text": said }),
-            }));
-            json!({ "type": "function_call_output", "call_id": id, "output": parts })
+            let output = if images.is_empty() { json!(output) } else { parts(&output, &images, request) };
+            json!({ "type": "function_call_output", "call_id": plain(id), "output": output })
         }
     })
 }
 
-async fn listen(events: &mut Events, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Error> {
-    let mut answer = Answer::default();
-    let mut summary_shown = false;
-    while let Some(event) = events.next().await? {
-        let delta = || event["delta"].as_str().unwrap_or_default().to_owned();
+fn parts(output: &str, images: &[Attachment], request: &Request) -> Value {
+    let mut parts = vec![json!({ "type": "input_text", "text": output })];
+    parts.extend(images.iter().map(|image| match request.image(image) {
+        Ok(bytes) => {
+            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
+            json!({ "type": "input_image", "image_url": url })
+        }
+        Err(said) => json!({ "type": "input_text", "text": said }),
+    }));
+    Value::Array(parts)
+}
+
+/// Reads an answer. Items may be interleaved, and closed in any order; each keeps its place.
+#[derive(Default)]
+pub(super) struct Listener {
+    items: BTreeMap<usize, Part>,
+    /// Places by the item's id, for events that leave the place out.
+    places: BTreeMap<String, usize>,
+    summary_shown: bool,
+    usage: Option<Usage>,
+    ended: Option<Ended>,
+}
+
+/// An output item, as far as it has come.
+#[derive(Default)]
+struct Part {
+    text: String,
+    /// The tool, and how many calls opened before it.
+    call: Option<(String, usize)>,
+    done: Option<Value>,
+}
+
+impl Listener {
+    /// The place of the item that an event is about. Some servers leave `output_index` out.
+    fn place(&mut self, event: &Value) -> usize {
+        let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
+        if let Some(index) = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok()) {
+            return index;
+        }
+        let next = self.items.keys().next_back().map_or(0, |last| last + 1);
+        match id {
+            Some(id) => *self.places.entry(id.to_owned()).or_insert(next),
+            // Without either: an item that opens is a new one, and everything else is about the last, if it can be.
+            None if event["type"] == "response.output_item.added" => next,
+            None => {
+                let other = event["item"]["type"].as_str().is_some_and(|kind| kind != "message");
+                let fits = |part: &Part| part.done.is_none() && (!other || part.text.is_empty());
+                self.items.iter().next_back().filter(|(_, part)| fits(part)).map_or(next, |(last, _)| *last)
+            }
+        }
+    }
+
+    fn part(&mut self, event: &Value) -> (usize, &mut Part) {
+        let place = self.place(event);
+        (place, self.items.entry(place).or_default())
+    }
+
+    fn close(&mut self, event: &Value) -> Result<()> {
+        let item = &event["item"];
+        let (place, part) = self.part(event);
+        match &part.done {
+            Some(before) if before != item => {
+                Err(invalid(format!("item {place} of the answer came twice, and differs")))
+            }
+            Some(_) => Ok(()),
+            None => {
+                part.done = Some(item.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn end(&mut self, response: &Value, ended: Ended) -> Result<()> {
+        self.usage = usage(&response["usage"]);
+        self.ended = Some(ended);
+        // A server that sends no item on its own.
+        if self.items.is_empty() {
+            for (place, item) in response["output"].as_array().into_iter().flatten().enumerate() {
+                self.items.insert(place, Part { done: Some(item.clone()), ..Part::default() });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Listener {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+        let delta = || event["delta"].as_str().ok_or_else(|| invalid("a delta of the answer has no text"));
         match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.added" => {
+                let before = self.items.values().filter(|part| part.call.is_some()).count();
+                let name = event["item"]["name"].as_str();
+                self.part(event).1.call = name.map(|name| (name.to_owned(), before));
+            }
             "response.output_text.delta" | "response.refusal.delta" => {
-                let text = delta();
-                answer.text.push_str(&text);
-                on_chunk(Chunk::Text(text));
+                let text = delta()?;
+                self.part(event).1.text.push_str(text);
+                say(Chunk::Text(text.to_owned()));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                summary_shown = true;
-                on_chunk(Chunk::Reasoning(delta()));
+                self.summary_shown = true;
+                say(Chunk::Reasoning(delta()?.to_owned()));
             }
-            "response.reasoning_summary_part.added" if summary_shown => on_chunk(Chunk::Reasoning("\n\n".into())),
-            "response.output_item.done" => take_item(&mut answer, &event["item"])?,
+            "response.reasoning_summary_part.added" if self.summary_shown => say(Chunk::Reasoning("\n\n".into())),
+            "response.function_call_arguments.delta" => {
+                let args = delta()?.to_owned();
+                let (name, index) = self.part(event).1.call.clone().unwrap_or_default();
+                say(Chunk::Call { index, name, args });
+            }
+            "response.output_item.done" => self.close(event)?,
             "response.completed" => {
-                answer.usage = usage(&event["response"]["usage"]);
-                return Ok(answer);
+                self.end(&event["response"], Ended::Whole)?;
+                return Ok(Heard::All);
             }
             "response.incomplete" => {
-                answer.usage = usage(&event["response"]["usage"]);
                 let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
-                answer.cut_short = Some(reason.to_owned());
-                // What the model did not finish asking for is not done.
-                answer.calls.clear();
-                return Ok(answer);
+                self.end(&event["response"], Ended::CutShort(reason.to_owned()))?;
+                return Ok(Heard::All);
             }
             "response.failed" => return Err(told_in_stream(&event["response"]["error"])),
-            "error" => return Err(told_in_stream(if event["error"].is_object() { &event["error"] } else { &event })),
-            _ if event["type"].is_null() && event["error"].is_object() => return Err(told_in_stream(&event["error"])),
+            "error" => return Err(told_in_stream(if event["error"].is_object() { &event["error"] } else { event })),
+            _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
             // Everything else is about parts that `output_item.done` holds whole.
             _ => {}
         }
+        Ok(Heard::Part)
     }
-    Err(closed("no response.completed event"))
+
+    fn finish(self: Box<Self>) -> Result<Answer> {
+        let ended = self.ended.ok_or_else(|| closed("no response.completed event"))?;
+        let mut answer = Answer { usage: self.usage, ended, ..Answer::default() };
+        for part in self.items.into_values() {
+            match part.done {
+                Some(item) => take_item(&mut answer, &item, part.text)?,
+                None if !part.text.is_empty() => answer.said.push(Said::Text(part.text)),
+                None => {}
+            }
+        }
+        if answer.ended != Ended::Whole {
+            // What the model did not finish asking for is not done.
+            answer.calls.clear();
+        }
+        Ok(answer)
+    }
 }
 
-fn take_item(answer: &mut Answer, item: &Value) -> Result<(), Error> {
+fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> {
+    let texts = |key: &str, join: &str| {
+        let parts = item[key].as_array().into_iter().flatten();
+        let texts = parts.filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str()));
+        texts.collect::<Vec<_>>().join(join)
+    };
     match item["type"].as_str().unwrap_or_default() {
         "function_call" => {
-            let field = |key: &str| item[key].as_str().map(str::to_owned);
-            let (Some(id), Some(name)) = (field("call_id"), field("name")) else {
+            let field = |key: &str| item[key].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+            let (Some(id), Some(name)) = (field("call_id").or_else(|| field("id")), field("name")) else {
                 return Err(invalid("a function call has no call_id or no name"));
             };
             answer.calls.push(CallRequest { id, name, args: field("arguments").unwrap_or_default() });
         }
         "reasoning" => {
-            let texts = |key: &str| {
-                item[key]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|part| part["text"].as_str())
-                    .collect::<Vec<_>>()
-                    .join("\n\n")
-            };
-            let shown = Some(texts("summary")).filter(|t| !t.is_empty()).unwrap_or_else(|| texts("content"));
-            // Without its encrypted part the item cannot be replayed to a server that stores nothing.
-            let replay = item["encrypted_content"].is_string().then(|| item.clone());
-            answer.reasoning.push((shown, replay));
+            let text =
+                Some(texts("summary", "\n\n")).filter(|t| !t.is_empty()).unwrap_or_else(|| texts("content", "\n\n"));
+            // Without its encrypted part the item cannot be given back to a server that stores nothing.
+            let item = item["encrypted_content"].is_string().then(|| item.clone());
+            answer.said.push(Said::Reasoning { text, item });
         }
-        "message" if answer.text.is_empty() => {
+        "message" => {
             // A server that sends no deltas.
-            let parts = item["content"].as_array().into_iter().flatten();
-            answer.text = parts.filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str())).collect();
+            let text = if streamed.is_empty() { texts("content", "") } else { streamed };
+            if !text.is_empty() {
+                answer.said.push(Said::Text(text));
+            }
         }
         _ => {}
     }
@@ -176,10 +243,11 @@ fn take_item(answer: &mut Answer, item: &Value) -> Result<(), Error> {
 }
 
 fn usage(it: &Value) -> Option<Usage> {
-    it.is_object().then(|| Usage {
-        input: it["input_tokens"].as_u64().unwrap_or(0),
-        cached: it["input_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0),
-        output: it["output_tokens"].as_u64().unwrap_or(0),
-        reasoning: it["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0),
+    Some(Usage {
+        input: count(&it["input_tokens"])?,
+        cached: count(&it["input_tokens_details"]["cached_tokens"]).unwrap_or(0),
+        cache_written: 0,
+        output: count(&it["output_tokens"])?,
+        reasoning: count(&it["output_tokens_details"]["reasoning_tokens"]).unwrap_or(0),
     })
 }

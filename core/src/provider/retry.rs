@@ -1,31 +1,66 @@
-//! When to try a failed request again, and after how long.
+//! When to give up waiting, and when to try a failed request again.
 
 use std::time::Duration;
 
 use super::Failure;
 use crate::error::Code;
 
-/// Tries in all.
-pub const ATTEMPTS: u32 = 4;
-/// The longest that a Provider's wish to wait is honoured.
-const MAX_WAIT: Duration = Duration::from_secs(120);
+/// How long is waited for what, and how often something is tried. A person's `[requests]` changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Tries in all.
+    pub attempts: u32,
+    /// Before the second try; each further wait is twice as long.
+    pub first_wait: Duration,
+    /// The longest that a server's wish to wait is honoured.
+    pub longest_wait: Duration,
+    /// From the request to the head of the answer. A server of one's own may have to load its model first.
+    pub head: Duration,
+    /// See `head`; for servers on loopback.
+    pub local_head: Duration,
+    /// Without a byte for so long, the stream is given up.
+    pub idle: Duration,
+    /// With nothing but signs of life for so long, the stream is given up.
+    pub progress: Duration,
+}
 
-/// How long to wait before attempt `next` (from 2), or `None` when trying again would be wrong or useless.
-///
-/// Only what was not shown yet is asked for again. The wait doubles from half a second, with up to a quarter of jitter.
-pub fn wait_before(next: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
-    let transient = matches!(
-        failure.error.code,
-        Code::Network | Code::StreamClosed | Code::RateLimited | Code::ProviderUnavailable
-    );
-    if !transient || failure.after_content || next > ATTEMPTS {
-        return None;
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            attempts: 4,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(120),
+            head: Duration::from_secs(60),
+            local_head: Duration::from_secs(600),
+            idle: Duration::from_secs(180),
+            progress: Duration::from_secs(30 * 60),
+        }
     }
-    if let Some(asked) = failure.retry_after {
-        return (asked <= MAX_WAIT).then_some(asked);
+}
+
+impl Patience {
+    /// How long to wait before attempt `next` (from 2), or `None` when trying again would be wrong or useless.
+    ///
+    /// Only what was not shown yet is asked for again. The wait doubles each time, with up to a quarter of jitter; what the
+    /// server asks for is waited for exactly, unless that is too long.
+    pub fn wait_before(&self, next: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
+        let transient = matches!(
+            failure.error.code,
+            Code::Network
+                | Code::StreamClosed
+                | Code::RateLimited
+                | Code::ProviderUnavailable
+                | Code::StreamIdleTimeout
+        );
+        if !transient || failure.after_content || next > self.attempts {
+            return None;
+        }
+        if let Some(asked) = failure.retry_after {
+            return (asked <= self.longest_wait).then_some(asked);
+        }
+        let doubled = self.first_wait * 2_u32.saturating_pow(next.saturating_sub(2)).min(1 << 10);
+        Some(doubled.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0).min(self.longest_wait))
     }
-    let base = Duration::from_millis(500) * 2_u32.pow(next.saturating_sub(2));
-    Some(base.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0))
 }
 
 #[cfg(test)]
@@ -39,13 +74,19 @@ mod tests {
 
     #[test]
     fn only_what_may_pass_and_was_not_shown_is_tried_again() {
-        assert_eq!(wait_before(2, &failure(Code::Network), 0.0), Some(Duration::from_millis(500)));
-        assert_eq!(wait_before(4, &failure(Code::RateLimited), 1.0), Some(Duration::from_millis(2_500)));
-        assert_eq!(wait_before(5, &failure(Code::Network), 0.0), None);
-        assert_eq!(wait_before(2, &failure(Code::AuthRequired), 0.0), None);
-        assert_eq!(wait_before(2, &Failure { after_content: true, ..failure(Code::Network) }, 0.0), None);
+        let patience = Patience::default();
+        let wait = |next, failure: &Failure, jitter| patience.wait_before(next, failure, jitter);
+        assert_eq!(wait(2, &failure(Code::Network), 0.0), Some(Duration::from_millis(500)));
+        assert_eq!(wait(4, &failure(Code::RateLimited), 1.0), Some(Duration::from_millis(2_500)));
+        assert_eq!(wait(5, &failure(Code::Network), 0.0), None);
+        for code in
+            [Code::AuthRequired, Code::TlsFailed, Code::UsageLimitReached, Code::ContextOverflow, Code::InvalidResponse]
+        {
+            assert_eq!(wait(2, &failure(code), 0.0), None, "{}", code.name());
+        }
+        assert_eq!(wait(2, &Failure { after_content: true, ..failure(Code::Network) }, 0.0), None);
         let told = |s| Failure { retry_after: Some(Duration::from_secs(s)), ..failure(Code::RateLimited) };
-        assert_eq!(wait_before(2, &told(30), 0.0), Some(Duration::from_secs(30)));
-        assert_eq!(wait_before(2, &told(3_600), 0.0), None);
+        assert_eq!(wait(2, &told(30), 1.0), Some(Duration::from_secs(30)));
+        assert_eq!(wait(2, &told(3_600), 0.0), None);
     }
 }

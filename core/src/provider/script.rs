@@ -9,21 +9,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Answer, CallRequest, Chunk, Failure, Provider, Request};
-use crate::error::{Code, Error, Result};
+use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said};
+use crate::error::{Code, Error, Result, nearest};
 use crate::event::Usage;
 use crate::history::Piece;
 use crate::tools::BoxFuture;
+use tokio::time::Instant;
 
 /// What to say, answer by answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// Milliseconds between two words of an answer; 0 sends it at once.
     #[serde(default)]
     pub pace_ms: u64,
+    /// How much faster than it was recorded a recorded step is said; 0 says it at once.
+    #[serde(default = "as_recorded")]
+    pub speed: f64,
     /// One for each request, in order.
     pub steps: Vec<Step>,
+}
+
+impl Default for Script {
+    fn default() -> Script {
+        Script { pace_ms: 0, speed: as_recorded(), steps: Vec::new() }
+    }
+}
+
+fn as_recorded() -> f64 {
+    1.0
 }
 
 /// One answer. In `text`, `reasoning` and `args`, `{{name}}` stands for what an earlier step captured.
@@ -63,6 +77,61 @@ pub struct Step {
     /// Report the answer as cut short for this reason.
     #[serde(default)]
     pub cut_short: Option<String>,
+    /// What a Provider really said; everything else of the step is left out then. `--record` writes it.
+    #[serde(default)]
+    pub recorded: Option<Recorded>,
+}
+
+/// What a Provider said once, and when.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The request: what was not already in the one before. For reading; a replay does not compare it.
+    #[serde(default)]
+    pub sent: Value,
+    /// The pieces, as they came.
+    #[serde(default)]
+    pub chunks: Vec<RecordedChunk>,
+    /// Milliseconds until it was over.
+    #[serde(default)]
+    pub took_ms: u64,
+    /// The whole answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
+}
+
+/// A piece of an answer, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedChunk {
+    /// Milliseconds after the request.
+    pub at_ms: u64,
+    /// The piece.
+    #[serde(flatten)]
+    pub chunk: Chunk,
+}
+
+/// Why there was no whole answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedFailure {
+    /// A code that `pixir schema` lists.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// What to do instead.
+    pub remediation: String,
+    /// Facts for a program.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+    /// Something of the answer was already shown.
+    #[serde(default)]
+    pub after_content: bool,
+    /// Milliseconds that the Provider asked to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 /// The text between two marks.
@@ -133,15 +202,23 @@ impl Scripted {
                 "the form that `pixir schema --script` prints",
             )
         })?;
-        for step in &script.steps {
-            if let Some(error) = &step.error
-                && Code::from_name(&error.code).is_none()
-            {
-                return Err(Error::new(
-                    Code::ScriptInvalid,
-                    format!("the script names an unknown code `{}`", error.code),
-                    "a code that `pixir schema` lists",
-                ));
+        for (i, step) in script.steps.iter().enumerate() {
+            let failure = step.recorded.as_ref().and_then(|it| it.failure.as_ref()).map(|it| &it.code);
+            let named = step.error.as_ref().map(|it| &it.code).or(failure);
+            if let Some(name) = named.filter(|name| Code::from_name(name).is_none()) {
+                let message = format!("step {} of the script names an unknown code `{name}`", i + 1);
+                let fix = match nearest(name, Code::ALL.iter().map(|code| code.name())) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "a code that `pixir schema` lists".into(),
+                };
+                return Err(Error::new(Code::ScriptInvalid, message, fix));
+            }
+            if step.recorded.as_ref().is_some_and(|it| it.answer.is_some() == it.failure.is_some()) {
+                let message = format!(
+                    "step {} of the script was recorded with neither an answer nor a failure, or with both",
+                    i + 1
+                );
+                return Err(Error::new(Code::ScriptInvalid, message, "one of `answer` and `failure`"));
             }
         }
         Ok(script)
@@ -228,6 +305,9 @@ impl Provider for Scripted {
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
             let (at, step) = self.take_step(request)?;
+            if let Some(recorded) = step.recorded {
+                return replay(recorded, self.script.speed, on_chunk).await;
+            }
             pause(step.delay_ms).await;
             for word in step.reasoning.split_inclusive(' ') {
                 on_chunk(Chunk::Reasoning(word.to_owned()));
@@ -250,14 +330,46 @@ impl Provider for Scripted {
                 name: call.name,
                 args: call.args.to_string(),
             });
+            let reasoning = Some(step.reasoning).filter(|it| !it.is_empty());
+            let text = Some(step.text).filter(|it| !it.is_empty());
+            let reasoning = reasoning.map(|text| Said::Reasoning { text, item: None });
             Ok(Answer {
-                reasoning: if step.reasoning.is_empty() { Vec::new() } else { vec![(step.reasoning, None)] },
-                text: step.text,
+                said: reasoning.into_iter().chain(text.map(Said::Text)).collect(),
                 calls: calls.collect(),
                 usage: step.usage,
-                cut_short: step.cut_short,
+                usd: None,
+                ended: step.cut_short.map_or(Ended::Whole, Ended::CutShort),
             })
         })
+    }
+}
+
+/// Says again what was said once, as it was said.
+async fn replay(
+    recorded: Recorded,
+    speed: f64,
+    on_chunk: &mut (dyn FnMut(Chunk) + Send),
+) -> std::result::Result<Answer, Failure> {
+    let began = Instant::now();
+    let until = |ms: u64| async move {
+        if speed > 0.0 {
+            tokio::time::sleep_until(began + Duration::from_millis(ms).div_f64(speed)).await;
+        }
+    };
+    for RecordedChunk { at_ms, chunk } in recorded.chunks {
+        until(at_ms).await;
+        on_chunk(chunk);
+    }
+    until(recorded.took_ms).await;
+    match (recorded.answer, recorded.failure) {
+        (Some(answer), _) => Ok(answer),
+        (None, Some(it)) => {
+            let code = Code::from_name(&it.code).expect("checked when the script was read");
+            let error = Error { details: it.details, ..Error::new(code, it.message, it.remediation) };
+            let retry_after = it.retry_after_ms.map(Duration::from_millis);
+            Err(Failure { error, after_content: it.after_content, retry_after })
+        }
+        (None, None) => unreachable!("checked when the script was read"),
     }
 }
 

@@ -11,8 +11,8 @@ use super::{Job, Session, Work};
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, RestorePlan,
-    RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
+    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,
+    RestorePlan, RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::history::Settings;
 use crate::input::{Choice, Summarize, Wish};
@@ -21,7 +21,7 @@ use crate::present::outputs_named;
 use crate::prompt;
 use crate::provider::Failure;
 use crate::restore::{self, Aim};
-use crate::turn::Report;
+use crate::turn::{Report, Summarized};
 
 /// A move of the head that waits for its summary.
 pub(super) struct Move {
@@ -91,6 +91,7 @@ impl Session {
     fn ask_for_summary(&mut self, pending: Move) -> Result<()> {
         let settings = &self.history.settings;
         let provider = self.surface.providers.connect(&settings.provider)?;
+        let facts = provider.facts(&settings.model);
         let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, pending.to_seq).0;
         let surface = &self.surface;
         let id = self.id.as_str();
@@ -98,12 +99,20 @@ impl Session {
         let (report, reports) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             let answer = provider.answer(&request, &mut |_| {}).await;
-            let text = answer.map_err(|Failure { error, .. }| error).and_then(|answer| {
-                let text = answer.text.trim().to_owned();
-                let empty = || Error::new(Code::InvalidResponse, "the model gave no summary", "try again");
-                if text.is_empty() { Err(empty()) } else { Ok((text, request.model.clone())) }
+            let summary = answer.map_err(|Failure { error, .. }| error).and_then(|answer| {
+                let text = answer.text().trim().to_owned();
+                if text.is_empty() {
+                    return Err(Error::new(Code::InvalidResponse, "the model gave no summary", "try again"));
+                }
+                let usage = answer.usage.map(|usage| ProviderUsage {
+                    provider: request.provider.clone(),
+                    model: request.model.clone(),
+                    usage,
+                    cost: facts.cost(&usage, answer.usd),
+                });
+                Ok(Summarized { text, model: request.model.clone(), usage })
             });
-            let _ = report.send(Report::Summarized(text));
+            let _ = report.send(Report::Summarized(Box::new(summary)));
         });
         self.work = Some(Work::new(Job::Move(Box::new(pending)), self.history.turns, task, reports));
         self.set_status(Status::Thinking);
@@ -111,12 +120,15 @@ impl Session {
     }
 
     /// The model has summed up, or could not; the move is made either way.
-    pub(super) async fn summarized(&mut self, text: Result<(String, String)>) {
+    pub(super) async fn summarized(&mut self, summarized: Result<Summarized>) {
         let Some(Work { job: Job::Move(pending), .. }) = self.work.take() else { return };
         let Move { to_seq, files, mut summary } = *pending;
-        match text {
-            Ok((text, model)) => {
-                summary = BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..summary }
+        match summarized {
+            Ok(Summarized { text, model, usage }) => {
+                summary = BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..summary };
+                if let Some(Err(error)) = usage.map(|usage| self.record(None, usage.into())) {
+                    self.publish(Event::Live(Live::Refused(error.body())));
+                }
             }
             Err(error) => self.notice(
                 Severity::Warning,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write_whole;
-use crate::event::{Delivery, Entry, Fact, SessionId, Usage};
+use crate::event::{Cost, Delivery, Entry, Fact, SessionId, Usage};
 use crate::log::{self, Position};
 
 const FILE: &str = "index.jsonl";
@@ -42,8 +42,8 @@ pub struct Summary {
     pub tool_calls: u64,
     /// What all its requests cost, in tokens.
     pub usage: Usage,
-    /// What they cost in money, where prices are known.
-    pub cost: Option<f64>,
+    /// What they cost.
+    pub cost: Cost,
     /// The last entry of the conversation as it stands.
     pub head: Option<u64>,
     /// The size of its Log, bytes.
@@ -98,7 +98,10 @@ impl Summary {
                 }
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
-            Fact::ProviderUsage(it) => self.usage += it.usage,
+            Fact::ProviderUsage(it) => {
+                self.usage += it.usage;
+                self.cost += it.cost;
+            }
             Fact::SessionFork(it) => {
                 self.forked_from = Some(it.parent_session_id.clone());
                 self.forked_at = Some(it.forked_to_seq);

@@ -130,12 +130,17 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     match live {
         Live::TextDelta { text } => state.transcript.stream_text(&text),
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
+        Live::ToolCallDelta { name, bytes, .. } => match &mut state.writing {
+            Some((of, all)) if *of == name => *all += bytes,
+            writing => *writing = Some((name, bytes)),
+        },
         Live::ToolOutputDelta { call_id, text } => state.transcript.stream_output(&call_id, &text),
         Live::Status { status } => {
             if !state.is_busy() && status != Status::Idle {
                 state.busy_since = Some(Instant::now());
             }
             state.status = status;
+            state.writing = None;
             if status == Status::Idle {
                 state.transcript.restart_draft();
             }
@@ -156,6 +161,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
             state.transcript.restart_draft();
+            state.writing = None;
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
         }

@@ -1,0 +1,340 @@
+//! Keys and tokens: where they are found, kept and renewed. None of them can be printed.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Map, Value, json};
+
+use crate::config::Surroundings;
+use crate::error::{Code, Error, Result};
+
+pub mod device; // sign in on another device, and renew what came of it
+#[cfg(feature = "keyring")]
+mod keyring; // the system's own store
+
+/// A token this near its end is renewed before it is used, seconds.
+const SKEW: i64 = 60;
+
+/// Where a credential was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A variable of the environment.
+    Environment(String),
+    /// The system's keyring.
+    Keyring,
+    /// `auth.json`.
+    File,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Environment(name) => f.write_str(name),
+            Source::Keyring => f.write_str("keyring"),
+            Source::File => f.write_str("auth.json"),
+        }
+    }
+}
+
+/// What is kept for a Provider.
+#[derive(Debug, Clone)]
+pub enum Secret {
+    /// A key, as it is.
+    Key(SecretString),
+    /// A token that ends, and what renews it.
+    Token(Token),
+}
+
+/// A token that ends.
+#[derive(Debug, Clone)]
+pub struct Token {
+    /// What is sent.
+    pub access: SecretString,
+    /// What gets a new one.
+    pub refresh: Option<SecretString>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Where a new one is had.
+    pub endpoint: String,
+    /// Who we are there.
+    pub client_id: String,
+}
+
+impl Secret {
+    /// What is sent.
+    fn reveal(&self) -> &SecretString {
+        match self {
+            Secret::Key(key) => key,
+            Secret::Token(token) => &token.access,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Secret::Key(key) => json!({ "type": "key", "key": key.expose_secret() }),
+            Secret::Token(token) => json!({
+                "type": "token",
+                "access": token.access.expose_secret(),
+                "refresh": token.refresh.as_ref().map(|it| it.expose_secret()),
+                "expires": token.expires,
+                "endpoint": token.endpoint,
+                "client_id": token.client_id,
+            }),
+        }
+    }
+
+    fn from_json(value: &Value) -> Option<Secret> {
+        let field = |name: &str| value[name].as_str().filter(|it| !it.is_empty());
+        let secret = |name: &str| field(name).map(SecretString::from);
+        match field("type")? {
+            "key" => Some(Secret::Key(secret("key")?)),
+            "token" => Some(Secret::Token(Token {
+                access: secret("access")?,
+                refresh: secret("refresh"),
+                expires: field("expires").and_then(|it| it.parse().ok()),
+                endpoint: field("endpoint")?.to_owned(),
+                client_id: field("client_id")?.to_owned(),
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// What requests to one Provider are signed with. Clones share what is renewed.
+#[derive(Clone)]
+pub struct Credential {
+    provider: String,
+    source: Source,
+    secret: Arc<Mutex<Secret>>,
+    vault: Vault,
+    /// Only one renews at a time.
+    renewing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credential").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Credential {
+    /// Where it was found.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// When it ends, if it does.
+    pub fn expires(&self) -> Option<Timestamp> {
+        match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
+            Secret::Key(_) => None,
+            Secret::Token(token) => token.expires,
+        }
+    }
+
+    /// What tells it from others and gives nothing away: its last four characters, if it is long.
+    pub fn hint(&self) -> String {
+        let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        let text: Vec<char> = secret.reveal().expose_secret().chars().collect();
+        if text.len() < 20 {
+            "…".to_owned()
+        } else {
+            format!("…{}", text[text.len() - 4..].iter().collect::<String>())
+        }
+    }
+
+    /// What is sent with a request now; renewed before, when it is about to end.
+    ///
+    /// # Errors
+    /// `AUTH_REQUIRED` when it cannot be renewed any more, `NETWORK`.
+    pub(crate) async fn current(&self) -> Result<SecretString> {
+        let now = Timestamp::now().as_second();
+        if self.expires().is_some_and(|end| end.as_second() - now < SKEW) {
+            self.renew(None).await?;
+        }
+        Ok(self.secret.lock().unwrap_or_else(PoisonError::into_inner).reveal().clone())
+    }
+
+    /// Gets a new token after `refused` was not accepted. `false` when this is nothing that can be renewed.
+    ///
+    /// # Errors
+    /// As [`Credential::current`].
+    pub(crate) async fn renew(&self, refused: Option<&SecretString>) -> Result<bool> {
+        let _turn = self.renewing.lock().await;
+        let now = self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Secret::Token(token) = now else { return Ok(false) };
+        let still_good = match refused {
+            Some(refused) => token.access.expose_secret() != refused.expose_secret(),
+            None => token.expires.is_some_and(|end| end.as_second() - Timestamp::now().as_second() >= SKEW),
+        };
+        if still_good {
+            // Somebody else was quicker.
+            return Ok(true);
+        }
+        if token.refresh.is_none() {
+            return Ok(false);
+        }
+        let renewed = Secret::Token(device::refresh(&token, &self.provider).await?);
+        // Kept before it is used: the old one may be worth nothing from now on.
+        self.vault.save(&self.provider, &renewed)?;
+        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        Ok(true)
+    }
+
+    /// The text without the secret.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = text.replace(secret.reveal().expose_secret(), "[redacted]");
+        if let Secret::Token(Token { refresh: Some(refresh), .. }) = &*secret {
+            text = text.replace(refresh.expose_secret(), "[redacted]");
+        }
+        text
+    }
+}
+
+/// Where credentials are kept.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    path: PathBuf,
+    /// The system's keyring is asked too.
+    #[cfg_attr(not(feature = "keyring"), expect(dead_code, reason = "this build has no keyring"))]
+    keyring: bool,
+}
+
+impl Vault {
+    /// Of this home. `PIXIR_KEYRING=off` leaves the system's keyring alone.
+    pub fn new(around: &Surroundings) -> Vault {
+        Vault { path: around.home.join("auth.json"), keyring: around.variable("PIXIR_KEYRING") != Some("off") }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A Provider's credential: from the environment, else the keyring, else the file.
+    ///
+    /// # Errors
+    /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file is there and cannot be used.
+    pub fn find(&self, provider: &str, variable: Option<&str>, around: &Surroundings) -> Result<Option<Credential>> {
+        let found = |source, secret| Credential {
+            provider: provider.to_owned(),
+            source,
+            secret: Arc::new(Mutex::new(secret)),
+            vault: self.clone(),
+            renewing: Arc::default(),
+        };
+        if let Some((name, key)) = variable.and_then(|name| Some((name, around.variable(name)?))) {
+            let key = Secret::Key(SecretString::from(key.trim()));
+            return Ok(Some(found(Source::Environment(name.to_owned()), key)));
+        }
+        #[cfg(feature = "keyring")]
+        if self.keyring
+            && let Some(secret) = keyring::find(provider)
+        {
+            return Ok(Some(found(Source::Keyring, secret)));
+        }
+        let mut kept = self.read()?;
+        match kept.remove(provider) {
+            None => Ok(None),
+            Some(value) => match Secret::from_json(&value) {
+                Some(secret) => Ok(Some(found(Source::File, secret))),
+                None => Err(self.corrupt(&format!("what it holds for {provider} is incomplete"))),
+            },
+        }
+    }
+
+    /// Names of the Providers that the file holds something for.
+    ///
+    /// # Errors
+    /// As [`Vault::find`].
+    pub fn names(&self) -> Result<Vec<String>> {
+        Ok(self.read()?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Keeps a credential, instead of what was there; in the keyring where there is one, else in the file.
+    ///
+    /// # Errors
+    /// `AUTH_WRITE_FAILED`.
+    pub fn save(&self, provider: &str, secret: &Secret) -> Result<Source> {
+        #[cfg(feature = "keyring")]
+        if self.keyring && keyring::save(provider, secret) {
+            // What the file held is older.
+            self.change(|kept| kept.remove(provider).is_some())?;
+            return Ok(Source::Keyring);
+        }
+        self.change(|kept| {
+            kept.insert(provider.to_owned(), secret.to_json());
+            true
+        })?;
+        Ok(Source::File)
+    }
+
+    /// Forgets a credential. Whether there was one.
+    ///
+    /// # Errors
+    /// `AUTH_WRITE_FAILED`.
+    pub fn remove(&self, provider: &str) -> Result<bool> {
+        #[cfg(feature = "keyring")]
+        let was_in_keyring = self.keyring && keyring::remove(provider);
+        #[cfg(not(feature = "keyring"))]
+        let was_in_keyring = false;
+        let was_in_file = self.change(|kept| kept.remove(provider).is_some())?;
+        Ok(was_in_keyring || was_in_file)
+    }
+
+    /// Others can read the file.
+    pub fn is_open_to_others(&self) -> bool {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(&self.path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
+    }
+
+    fn read(&self) -> Result<Map<String, Value>> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+            Err(e) => {
+                let message = format!("read {}: {e}", self.path.display());
+                return Err(Error::new(Code::AuthReadFailed, message, "make it readable for you alone: chmod 600"));
+            }
+        };
+        // What is wrong with it is not told with its text: that is a secret.
+        let document: Value =
+            serde_json::from_slice(&bytes).map_err(|e| self.corrupt(&format!("line {} is not JSON", e.line())))?;
+        match &document["providers"] {
+            Value::Object(kept) => Ok(kept.clone()),
+            _ => Err(self.corrupt("it has no `providers`")),
+        }
+    }
+
+    fn corrupt(&self, why: &str) -> Error {
+        let fix = format!("move {} away and run pixir auth login again", self.path.display());
+        Error::new(Code::CorruptAuth, format!("{} cannot be used: {why}", self.path.display()), fix)
+    }
+
+    /// Reads, changes and replaces the file as one step; a file that is there is never half of two.
+    fn change(&self, make: impl FnOnce(&mut Map<String, Value>) -> bool) -> Result<bool> {
+        let failed = |e: std::io::Error| {
+            let message = format!("write {}: {e}", self.path.display());
+            Error::new(Code::AuthWriteFailed, message, "make the folder writable, or set PIXIR_HOME")
+        };
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = fs::File::create(self.path.with_extension("json.lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut kept = self.read()?;
+        if !make(&mut kept) {
+            return Ok(false);
+        }
+        let document = json!({ "version": 1, "providers": kept });
+        // Its mode is 0600 from the start.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        file.write_all(format!("{document:#}\n").as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(&self.path).map_err(|e| failed(e.error))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,209 @@
+//! Signing in on another device (RFC 8628), and renewing what came of it (RFC 6749 §6).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::Token;
+use crate::error::{Code, Error, Result};
+use crate::provider::endpoint::{check_address, client, said, unreachable};
+
+/// How long somebody may take to sign in, unless the issuer says less.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long an issuer may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Between two questions whether somebody has signed in, unless the issuer says more.
+const INTERVAL: u64 = 5;
+
+/// Who is asked to let us in, and as whom.
+#[derive(Debug, Clone)]
+pub struct Issuer {
+    /// Its address; its endpoints are found below it.
+    pub url: String,
+    /// Who we are there.
+    pub client_id: String,
+    /// What is asked for.
+    pub scope: Option<String>,
+}
+
+/// What a person has to do.
+#[derive(Debug, Clone)]
+pub struct Invitation {
+    /// Where to go.
+    pub url: String,
+    /// The same with the code in it, if the issuer has one.
+    pub complete_url: Option<String>,
+    /// What to type there.
+    pub code: String,
+    device_code: SecretString,
+    interval: Duration,
+    until: Instant,
+    token_endpoint: String,
+    client_id: String,
+}
+
+impl Issuer {
+    /// Asks for a code.
+    ///
+    /// # Errors
+    /// `DEVICE_CODE_UNSUPPORTED` when the issuer has no such way in, `DEVICE_AUTH_FAILED`, `NETWORK`, `CONFIG_INVALID`.
+    pub async fn invite(&self) -> Result<Invitation> {
+        let base = self.url.trim_end_matches('/');
+        check_address(base, false)?;
+        let endpoints = self.discover(base).await?;
+        let endpoint = |name: &str| endpoints[name].as_str().map(str::to_owned);
+        let (Some(device), Some(token_endpoint)) =
+            (endpoint("device_authorization_endpoint"), endpoint("token_endpoint"))
+        else {
+            return Err(self.unsupported());
+        };
+        for address in [&device, &token_endpoint] {
+            check_address(address, false)?;
+        }
+        let mut form = vec![("client_id", self.client_id.as_str())];
+        if let Some(scope) = &self.scope {
+            form.push(("scope", scope));
+        }
+        let (status, answer) = post(&device, &form).await?;
+        if matches!(status, 404 | 405 | 501) || answer["error"] == "unsupported_grant_type" {
+            return Err(self.unsupported());
+        }
+        let field = |name: &str| answer[name].as_str().filter(|it| !it.is_empty());
+        // Some issuers still use the name of an early draft.
+        let url = field("verification_uri").or_else(|| field("verification_url"));
+        let (200, Some(device_code), Some(code), Some(url)) = (status, field("device_code"), field("user_code"), url)
+        else {
+            return Err(failed(&format!("the issuer gave no code ({status}): {}", told(&answer))));
+        };
+        let within = answer["expires_in"].as_u64().map_or(PATIENCE, |s| Duration::from_secs(s).min(PATIENCE));
+        Ok(Invitation {
+            url: said(url),
+            complete_url: field("verification_uri_complete").map(said),
+            code: said(code),
+            device_code: SecretString::from(device_code),
+            interval: Duration::from_secs(answer["interval"].as_u64().unwrap_or(INTERVAL)),
+            until: Instant::now() + within,
+            token_endpoint,
+            client_id: self.client_id.clone(),
+        })
+    }
+
+    /// The issuer's own description of itself, in either of the two usual places.
+    async fn discover(&self, base: &str) -> Result<Value> {
+        for place in ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] {
+            let address = format!("{base}{place}");
+            let response =
+                client()?.get(&address).timeout(ANSWER).send().await.map_err(|e| unreachable(&address, &e))?;
+            if response.status().is_success()
+                && let Ok(endpoints) = response.json::<Value>().await
+            {
+                return Ok(endpoints);
+            }
+        }
+        Err(self.unsupported())
+    }
+
+    fn unsupported(&self) -> Error {
+        Error::new(
+            Code::DeviceCodeUnsupported,
+            format!("{} has no way to sign in with a code", said(&self.url)),
+            "a key instead: pixir auth login PROVIDER",
+        )
+    }
+}
+
+impl Invitation {
+    /// Waits until somebody has signed in.
+    ///
+    /// # Errors
+    /// `DEVICE_AUTH_FAILED` when it was refused or took too long, `NETWORK`.
+    pub async fn wait(&self) -> Result<Token> {
+        let mut interval = self.interval;
+        loop {
+            if Instant::now() + interval > self.until {
+                return Err(failed("nobody signed in in time"));
+            }
+            tokio::time::sleep(interval).await;
+            let form = [
+                ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
+                ("device_code", self.device_code.expose_secret()),
+                ("client_id", &self.client_id),
+            ];
+            let (status, answer) = post(&self.token_endpoint, &form).await?;
+            match (status, answer["error"].as_str()) {
+                (200, _) => return token(&answer, &self.token_endpoint, &self.client_id, None),
+                (_, Some("authorization_pending")) => {}
+                (_, Some("slow_down")) => interval += Duration::from_secs(INTERVAL),
+                (_, Some("access_denied")) => return Err(failed("it was refused there")),
+                (_, Some("expired_token")) => return Err(failed("the code has expired")),
+                (500.., _) => {}
+                _ => return Err(failed(&format!("the issuer answered {status}: {}", told(&answer)))),
+            }
+        }
+    }
+}
+
+/// Gets a new token for an old one.
+///
+/// # Errors
+/// `AUTH_REQUIRED` when the issuer does not want to, `NETWORK`, `TOKEN_REQUEST_FAILED`.
+pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
+    let refresh = old.refresh.as_ref().expect("only a token that has one is renewed");
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh.expose_secret()),
+        ("client_id", old.client_id.as_str()),
+    ];
+    let (status, answer) = post(&old.endpoint, &form).await?;
+    match status {
+        200 => token(&answer, &old.endpoint, &old.client_id, Some(refresh)),
+        400..500 => Err(Error::new(
+            Code::AuthRequired,
+            format!("the sign-in to {provider} has ended: {}", told(&answer)),
+            format!("pixir auth login {provider}"),
+        )),
+        _ => Err(Error::new(
+            Code::TokenRequestFailed,
+            format!("the token for {provider} could not be renewed ({status})"),
+            "try again in a little while",
+        )),
+    }
+}
+
+fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&SecretString>) -> Result<Token> {
+    let secret = |name: &str| answer[name].as_str().filter(|it| !it.is_empty()).map(SecretString::from);
+    let access = secret("access_token").ok_or_else(|| failed("the issuer's answer holds no token"))?;
+    let lasts = answer["expires_in"].as_i64();
+    Ok(Token {
+        access,
+        refresh: secret("refresh_token").or_else(|| before.cloned()),
+        expires: lasts.and_then(|s| Timestamp::from_second(Timestamp::now().as_second().saturating_add(s)).ok()),
+        endpoint: endpoint.to_owned(),
+        client_id: client_id.to_owned(),
+    })
+}
+
+async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
+    let request = client()?.post(address).header("accept", "application/json").form(form).timeout(ANSWER);
+    let response = request.send().await.map_err(|e| unreachable(address, &e))?;
+    let status = response.status().as_u16();
+    // Whatever is no JSON says as little as nothing.
+    Ok((status, response.json().await.unwrap_or_default()))
+}
+
+/// What an issuer says of a failure; never more, because the rest of its answer may be a secret.
+fn told(answer: &Value) -> String {
+    let words = ["error_description", "error"].iter().find_map(|key| answer[*key].as_str());
+    words.map_or_else(|| "(no explanation)".to_owned(), said)
+}
+
+fn failed(why: &str) -> Error {
+    Error::new(
+        Code::DeviceAuthFailed,
+        format!("signing in did not work: {why}"),
+        "pixir auth login again, or use a key",
+    )
+}

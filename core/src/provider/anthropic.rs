@@ -1,0 +1,318 @@
+//! The Messages dialect: thinking is given back signed as it came, and the cached prefix is marked.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::dialect::{Heard, Reader, pieces, plain};
+use super::models::{Effort, Facts, Thinking};
+use super::refusal::{closed, told_in_stream};
+use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
+use crate::error::Result;
+use crate::event::{Attachment, Usage};
+use crate::history::Piece;
+
+/// Tokens of an answer, where the model's own limit is not known.
+const MAX_TOKENS: u64 = 32_000;
+/// Tokens of thinking at the most, for models that take a budget.
+const MAX_BUDGET: u64 = 32_000;
+
+pub(super) fn body(request: &Request, facts: &Facts) -> Value {
+    let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS);
+    let mut messages = messages(request);
+    mark(&mut messages);
+    // Instructions are the same everywhere, the context is the same for a Session: each is worth a cache of its own.
+    let system = [request.instructions, &request.context].into_iter().filter(|text| !text.trim().is_empty());
+    let system: Vec<Value> = system.map(|text| cached(json!({ "type": "text", "text": text }))).collect();
+    let tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|t| json!({ "name": t.name, "description": t.description, "input_schema": t.parameters }))
+        .collect();
+    let mut body = json!({
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "system": system,
+        "messages": messages,
+        "stream": true,
+    });
+    if !tools.is_empty() {
+        body["tools"] = Value::Array(tools);
+    }
+    let effort = facts.effort(request.effort.as_deref());
+    match (effort, facts.thinking) {
+        (None, _) | (_, Thinking::Never) => {}
+        (Some(effort), Thinking::Adaptive) if effort != Effort::None.name() => {
+            body["thinking"] = json!({ "type": "adaptive", "display": "summarized" });
+            body["output_config"] = json!({ "effort": effort });
+        }
+        (Some(effort), Thinking::Budget) => {
+            if let Some(budget) = budget(effort, max_tokens) {
+                body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
+            }
+        }
+        (Some(_), Thinking::Adaptive) => {}
+    }
+    body
+}
+
+/// Tokens of thinking for an effort, less than the whole answer may have; none when it is not to think.
+fn budget(effort: &str, max_tokens: u64) -> Option<u64> {
+    let wished = match effort {
+        "none" => return None,
+        "minimal" | "low" => 4_096,
+        "medium" => 12_000,
+        "high" => 24_000,
+        _ => MAX_BUDGET,
+    };
+    Some(wished.min(max_tokens / 4 * 3)).filter(|budget| *budget >= 1_024)
+}
+
+fn cached(mut block: Value) -> Value {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+    block
+}
+
+/// Marks the end of what was sent, and the end of what had been sent with the request before: a cache is found by its mark,
+/// and one answer may bring more blocks than a server looks back over.
+fn mark(messages: &mut [Value]) {
+    let users: Vec<usize> = (0..messages.len()).filter(|i| messages[*i]["role"] == "user").collect();
+    for at in users.into_iter().rev().take(2) {
+        if let Some(block) = messages[at]["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
+            *block = cached(block.take());
+        }
+    }
+}
+
+/// Roles take turns: pieces of one side become one message. Results come first in theirs, right after their calls.
+fn messages(request: &Request) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    for piece in pieces(request) {
+        let (role, block) = match piece {
+            Piece::User(text) => ("user", json!({ "type": "text", "text": text })),
+            Piece::Assistant(text) => ("assistant", json!({ "type": "text", "text": text })),
+            Piece::Reasoning { item, .. } if is_thinking(&item) => ("assistant", item.into_owned()),
+            // Of the same model, when it was spoken to in another dialect.
+            Piece::Reasoning { .. } => continue,
+            Piece::Call { id, name, args } => (
+                "assistant",
+                json!({ "type": "tool_use", "id": plain(id), "name": plain(name), "input": args_object(&args) }),
+            ),
+            Piece::Result { id, output, images } => {
+                let content = if images.is_empty() { json!(output) } else { parts(&output, &images, request) };
+                ("user", json!({ "type": "tool_result", "tool_use_id": plain(id), "content": content }))
+            }
+        };
+        match messages.last_mut().filter(|m| m["role"] == role).and_then(|m| m["content"].as_array_mut()) {
+            Some(blocks) => blocks.push(block),
+            None => messages.push(json!({ "role": role, "content": [block] })),
+        }
+    }
+    messages
+}
+
+fn is_thinking(item: &Value) -> bool {
+    item["type"] == "thinking" || item["type"] == "redacted_thinking"
+}
+
+fn parts(output: &str, images: &[Attachment], request: &Request) -> Value {
+    let mut parts = Vec::new();
+    if !output.trim().is_empty() {
+        parts.push(json!({ "type": "text", "text": output }));
+    }
+    parts.extend(images.iter().map(|image| match request.image(image) {
+        Ok(bytes) => {
+            let source = json!({ "type": "base64", "media_type": image.media_type, "data": STANDARD.encode(bytes) });
+            json!({ "type": "image", "source": source })
+        }
+        Err(said) => json!({ "type": "text", "text": said }),
+    }));
+    Value::Array(parts)
+}
+
+/// Reads an answer, block by block.
+#[derive(Default)]
+pub(super) struct Listener {
+    blocks: BTreeMap<u64, Block>,
+    input: Counts,
+    ended: Option<Ended>,
+}
+
+/// A content block as it opened, and what was added to it.
+struct Block {
+    opened: Value,
+    text: String,
+    signature: String,
+    /// How many calls came before it.
+    call: usize,
+}
+
+/// Tokens as they were last told; a later event tells only what changed.
+#[derive(Default)]
+struct Counts {
+    fresh: Option<u64>,
+    read: Option<u64>,
+    written: Option<u64>,
+    output: Option<u64>,
+    thinking: Option<u64>,
+}
+
+impl Counts {
+    fn take(&mut self, usage: &Value) {
+        let newer = |slot: &mut Option<u64>, value: &Value| *slot = count(value).or(*slot);
+        newer(&mut self.fresh, &usage["input_tokens"]);
+        newer(&mut self.read, &usage["cache_read_input_tokens"]);
+        newer(&mut self.written, &usage["cache_creation_input_tokens"]);
+        newer(&mut self.output, &usage["output_tokens"]);
+        newer(&mut self.thinking, &usage["output_tokens_details"]["thinking_tokens"]);
+    }
+
+    /// Here input is only what was not cached; everywhere else it is all.
+    fn usage(&self) -> Option<Usage> {
+        let (read, written) = (self.read.unwrap_or(0), self.written.unwrap_or(0));
+        Some(Usage {
+            input: self.fresh?.saturating_add(read).saturating_add(written),
+            cached: read,
+            cache_written: written,
+            output: self.output?,
+            reasoning: self.thinking.unwrap_or(0),
+        })
+    }
+}
+
+impl Listener {
+    fn open(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<()> {
+        let (index, block) = (index(event)?, &event["content_block"]);
+        let call = self.blocks.values().filter(|b| b.opened["type"] == "tool_use").count();
+        // A text block may open with its first words.
+        let text = block["text"].as_str().or_else(|| block["thinking"].as_str()).unwrap_or_default().to_owned();
+        let signature = block["signature"].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str() {
+            Some("text") if !text.is_empty() => say(Chunk::Text(text.clone())),
+            Some("thinking") if !text.is_empty() => say(Chunk::Reasoning(text.clone())),
+            Some(_) => {}
+            None => return Err(invalid("a block of the answer has no type")),
+        }
+        match self.blocks.get(&index) {
+            Some(before) if before.opened != *block => {
+                Err(invalid(format!("block {index} of the answer came twice, and differs")))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.blocks.insert(index, Block { opened: block.clone(), text, signature, call });
+                Ok(())
+            }
+        }
+    }
+
+    fn add(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<()> {
+        let (index, delta) = (index(event)?, &event["delta"]);
+        let Some(block) = self.blocks.get_mut(&index) else {
+            return Err(invalid(format!("block {index} of the answer goes on, but never began")));
+        };
+        let piece =
+            |key: &str| delta[key].as_str().ok_or_else(|| invalid(format!("a delta of the answer has no {key}")));
+        match delta["type"].as_str().unwrap_or_default() {
+            "text_delta" => {
+                let text = piece("text")?;
+                block.text.push_str(text);
+                say(Chunk::Text(text.to_owned()));
+            }
+            "thinking_delta" => {
+                let text = piece("thinking")?;
+                block.text.push_str(text);
+                say(Chunk::Reasoning(text.to_owned()));
+            }
+            "signature_delta" => block.signature.push_str(piece("signature")?),
+            "input_json_delta" => {
+                let args = piece("partial_json")?;
+                block.text.push_str(args);
+                let name = block.opened["name"].as_str().unwrap_or_default().to_owned();
+                say(Chunk::Call { index: block.call, name, args: args.to_owned() });
+            }
+            // Citations, and what comes later.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn index(event: &Value) -> Result<u64> {
+    event["index"].as_u64().ok_or_else(|| invalid("an event of the answer does not say which block it is about"))
+}
+
+impl Reader for Listener {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => self.input.take(&event["message"]["usage"]),
+            "content_block_start" => self.open(event, say)?,
+            "content_block_delta" => self.add(event, say)?,
+            "message_delta" => {
+                self.input.take(&event["usage"]);
+                if let Some(reason) = event["delta"]["stop_reason"].as_str() {
+                    self.ended = Some(match reason {
+                        "max_tokens" | "length" => Ended::CutShort("max_output_tokens".into()),
+                        "refusal" | "model_context_window_exceeded" => Ended::CutShort(reason.to_owned()),
+                        "pause_turn" => Ended::Paused,
+                        // end_turn, tool_use, stop_sequence, and whatever else a server calls its end.
+                        _ => Ended::Whole,
+                    });
+                    return Ok(Heard::Usable);
+                }
+            }
+            "message_stop" => return Ok(Heard::All),
+            "error" => return Err(told_in_stream(&event["error"])),
+            _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
+            // Pings, ends of blocks, and what comes later.
+            _ => {}
+        }
+        Ok(Heard::Part)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer> {
+        let ended = self.ended.ok_or_else(|| closed("no stop_reason"))?;
+        let mut answer = Answer { usage: self.input.usage(), ended, ..Answer::default() };
+        for (index, block) in self.blocks {
+            take_block(&mut answer, index, block)?;
+        }
+        if matches!(answer.ended, Ended::CutShort(_)) {
+            // What the model did not finish asking for is not done.
+            answer.calls.clear();
+        }
+        Ok(answer)
+    }
+}
+
+fn take_block(answer: &mut Answer, index: u64, block: Block) -> Result<()> {
+    let Block { opened, text, signature, .. } = block;
+    match opened["type"].as_str().unwrap_or_default() {
+        "text" if !text.is_empty() => answer.said.push(Said::Text(text)),
+        "thinking" => {
+            // Unsigned thinking is refused when it is given back.
+            let item = (!signature.is_empty())
+                .then(|| json!({ "type": "thinking", "thinking": text, "signature": signature }));
+            if item.is_some() || !text.is_empty() {
+                answer.said.push(Said::Reasoning { text, item });
+            }
+        }
+        "redacted_thinking" => answer.said.push(Said::Reasoning { text: String::new(), item: Some(opened) }),
+        "tool_use" => {
+            let name = opened["name"].as_str().unwrap_or_default().to_owned();
+            if name.is_empty() {
+                return Err(invalid("a tool call has no name"));
+            }
+            let id = opened["id"]
+                .as_str()
+                .filter(|id| !id.is_empty())
+                .map_or_else(|| format!("call_{index}"), str::to_owned);
+            // A server that sends no deltas opens the block with everything.
+            let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
+            let args = whole.map_or(text, |_| opened["input"].to_string());
+            answer.calls.push(CallRequest { id, name, args });
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! What the three dialects have in common: a request is written as JSON, an answer is read event by event.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::models::Facts;
+use super::preset::Quirks;
+use super::{Answer, Chunk, Request, anthropic, chat, responses};
+use crate::error::{Code, Error, Result};
+use crate::history::{Item, Piece};
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// The Responses API.
+    Responses,
+    /// Chat Completions.
+    Chat,
+    /// The Messages API.
+    Anthropic,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Dialect; 3] = [Dialect::Responses, Dialect::Chat, Dialect::Anthropic];
+
+    /// The dialect with this name.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID`, with the names that exist.
+    pub fn parse(name: &str) -> Result<Dialect> {
+        Dialect::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let message = format!("there is no dialect `{}`", name.escape_debug());
+            Error::new(Code::ConfigInvalid, message, "responses, chat or anthropic").with("input", name)
+        })
+    }
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dialect::Responses => "responses",
+            Dialect::Chat => "chat",
+            Dialect::Anthropic => "anthropic",
+        }
+    }
+
+    /// Where requests are posted, below the base URL.
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Dialect::Responses => "/responses",
+            Dialect::Chat => "/chat/completions",
+            Dialect::Anthropic => "/messages",
+        }
+    }
+
+    /// The request as the server takes it.
+    pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
+        match self {
+            Dialect::Responses => responses::body(request, facts),
+            Dialect::Chat => chat::body(request, facts, quirks),
+            Dialect::Anthropic => anthropic::body(request, facts),
+        }
+    }
+
+    /// Somebody who reads one answer.
+    pub fn reader(self) -> Box<dyn Reader> {
+        match self {
+            Dialect::Responses => Box::<responses::Listener>::default(),
+            Dialect::Chat => Box::<chat::Listener>::default(),
+            Dialect::Anthropic => Box::<anthropic::Listener>::default(),
+        }
+    }
+}
+
+/// Reads one answer, event by event; knows nothing of bytes, sockets and time.
+pub trait Reader: Send {
+    /// Takes in the next event.
+    ///
+    /// # Errors
+    /// What the server reports; `INVALID_RESPONSE` when the event contradicts itself or those before it.
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard>;
+
+    /// What was read, as an answer.
+    ///
+    /// # Errors
+    /// `STREAM_CLOSED` when no event has said how it ended.
+    fn finish(self: Box<Self>) -> Result<Answer>;
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// More has to come.
+    Part,
+    /// It can be used; what may still come is only numbers.
+    Usable,
+    /// Nothing more comes.
+    All,
+}
+
+/// The pieces that a server takes: thinking only where it may be given back to who thought it, and never without
+/// what it led to.
+pub(super) fn pieces(request: &Request) -> impl Iterator<Item = Piece<'_>> {
+    let items = &request.items;
+    items.iter().enumerate().filter_map(move |(i, item)| match item.piece() {
+        Piece::Reasoning { provider, model, .. }
+            if *provider != *request.provider || *model != *request.model || !leads_somewhere(&items[i + 1..]) =>
+        {
+            None
+        }
+        Piece::User(text) | Piece::Assistant(text) if text.trim().is_empty() => None,
+        piece => Some(piece),
+    })
+}
+
+fn leads_somewhere(rest: &[Item]) -> bool {
+    rest.iter()
+        .map(Item::piece)
+        .find(|piece| !matches!(piece, Piece::Reasoning { .. }))
+        .is_some_and(|piece| matches!(piece, Piece::Assistant(_) | Piece::Call { .. }))
+}
+
+/// The most characters of a name or an id on the wire.
+const MAX_NAME: usize = 64;
+
+/// A tool's name or a call's id as every server takes it. What is already so stays; anything else, which only a confused
+/// model or another server made, becomes something that is, and always the same.
+pub(super) fn plain(name: Cow<'_, str>) -> Cow<'_, str> {
+    let takes = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(takes) {
+        return name;
+    }
+    let digest = blake3::hash(name.as_bytes()).to_hex();
+    let start: String = name.chars().map(|c| if takes(c) { c } else { '_' }).take(MAX_NAME - 9).collect();
+    Cow::Owned(format!("{start}_{}", &digest[..8]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_every_server_takes_stay_and_others_become_such_each_its_own() {
+        assert_eq!(plain("call_1-A".into()), "call_1-A");
+        let odd = ["", "functions.read:0", "functions_read:0", "\u{1b}[31mx", &"n".repeat(10_000)]
+            .map(|n| plain(n.into()).into_owned());
+        for name in &odd {
+            assert!(
+                name.len() <= MAX_NAME && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)),
+                "{name}"
+            );
+        }
+        assert_ne!(odd[1], odd[2]);
+    }
+}

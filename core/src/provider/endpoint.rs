@@ -1,0 +1,372 @@
+//! Where requests go, and with which key.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::dialect::Dialect;
+use super::refusal::{no_stream, retry_after, shown, told_with_status, unreached};
+use super::retry::Patience;
+use super::{Failure, invalid};
+use crate::credentials::Credential;
+use crate::error::{Code, Error, Result};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long the rest of a refusal may take, and how much of it is read, bytes.
+const REFUSAL: Duration = Duration::from_secs(10);
+const MAX_REFUSAL: usize = 16 << 10;
+/// Headers that say who asks; their place is not a configuration file.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "cookie", "proxy-authorization"];
+
+/// A server, and who asks it.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    provider: String,
+    dialect: Dialect,
+    base_url: String,
+    host: String,
+    is_local: bool,
+    headers: HeaderMap,
+    credential: Option<Credential>,
+    /// The variable that its key could be in.
+    key_variable: Option<String>,
+    patience: Patience,
+    client: Arc<OnceLock<Client>>,
+}
+
+/// What an [`Endpoint`] is made of.
+#[derive(Debug, Default)]
+pub struct Address<'a> {
+    /// What the Provider is called.
+    pub provider: &'a str,
+    /// Where it is.
+    pub base_url: &'a str,
+    /// Sent with every request.
+    pub headers: BTreeMap<String, String>,
+    /// Plain http to anywhere.
+    pub insecure: bool,
+    /// The variable that its key could be in.
+    pub key_variable: Option<&'a str>,
+}
+
+impl Endpoint {
+    /// A server; plain http is for loopback only, unless the person said otherwise.
+    ///
+    /// # Errors
+    /// `CONFIG_INVALID` when the address is none, would send everything in the clear, or has a secret in it.
+    pub fn new(
+        address: &Address<'_>,
+        dialect: Dialect,
+        credential: Option<Credential>,
+        patience: Patience,
+    ) -> Result<Endpoint> {
+        let url = check_address(address.base_url, address.insecure)?;
+        let mut base_url = address.base_url.trim_end_matches('/').to_owned();
+        // The address of this dialect is customarily given without the version.
+        if dialect == Dialect::Anthropic && !base_url.ends_with("/v1") {
+            base_url.push_str("/v1");
+        }
+        let mut headers = HeaderMap::new();
+        if dialect == Dialect::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        }
+        for (name, value) in &address.headers {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        Ok(Endpoint {
+            provider: address.provider.to_owned(),
+            dialect,
+            base_url,
+            is_local: is_loopback(&host),
+            host,
+            headers,
+            credential,
+            key_variable: address.key_variable.map(str::to_owned),
+            patience,
+            client: Arc::default(),
+        })
+    }
+
+    /// Where it is.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The host alone.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// How it is spoken to.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What requests are signed with.
+    pub fn credential(&self) -> Option<&Credential> {
+        self.credential.as_ref()
+    }
+
+    /// The variable that its key could be in.
+    pub(super) fn key_variable(&self) -> Option<&str> {
+        self.key_variable.as_deref()
+    }
+
+    pub(super) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    fn client(&self) -> Result<&Client> {
+        match self.client.get() {
+            Some(client) => Ok(client),
+            None => {
+                let client = client()?;
+                Ok(self.client.get_or_init(|| client))
+            }
+        }
+    }
+
+    fn signed(&self, request: RequestBuilder, key: Option<&SecretString>) -> RequestBuilder {
+        let request = request.headers(self.headers.clone());
+        match (key, self.dialect) {
+            (None, _) => request,
+            // A renewed token is a bearer token everywhere.
+            (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| it.expires().is_none()) => {
+                let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
+                value.set_sensitive(true);
+                request.header("x-api-key", value)
+            }
+            (Some(key), _) => request.bearer_auth(key.expose_secret()),
+        }
+    }
+
+    /// Posts a body; the answer is a stream of events.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> std::result::Result<Response, Failure> {
+        let mut renewed = false;
+        loop {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current().await?),
+                None => None,
+            };
+            let request = self.signed(self.client()?.post(format!("{}{path}", self.base_url)).json(body), key.as_ref());
+            let within = if self.is_local { self.patience.local_head } else { self.patience.head };
+            let sent = timeout(within, request.send()).await.map_err(|_| self.no_head(within))?;
+            let response = sent.map_err(|e| unreached(&self.host, &e))?;
+            if response.status().is_success() {
+                return self.streaming(response).await;
+            }
+            // A token may have been taken back before its time; a key is what it is.
+            if response.status() == 401
+                && !renewed
+                && let Some(credential) = &self.credential
+                && credential.renew(key.as_ref()).await?
+            {
+                renewed = true;
+                continue;
+            }
+            return Err(self.refused(response).await);
+        }
+    }
+
+    async fn streaming(&self, response: Response) -> std::result::Result<Response, Failure> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
+        if kind.is_empty() || kind.starts_with("text/event-stream") {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let body = start_of(response).await;
+        Err(no_stream(&self.host, &kind, &headers, &body).into())
+    }
+
+    async fn refused(&self, response: Response) -> Failure {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = start_of(response).await;
+        let mut error = told_with_status(&self.host, status, &headers, &body);
+        if error.code == Code::AuthRequired {
+            error.remediation = self.key_fix();
+        }
+        Failure { error, after_content: false, retry_after: retry_after(&headers, jiff::Timestamp::now()) }
+    }
+
+    /// What to do where a key is missing or not taken.
+    fn key_fix(&self) -> String {
+        let login = format!("pixir auth login {}", self.provider);
+        match (&self.credential, &self.key_variable) {
+            (Some(credential), _) => {
+                format!("the key from {} was not accepted: set another, or {login}", credential.source())
+            }
+            (None, Some(name)) => format!("export {name}=…, or {login}"),
+            (None, None) => login,
+        }
+    }
+
+    fn no_head(&self, within: Duration) -> Error {
+        let message = format!("{} did not begin to answer within {} s", self.host, within.as_secs());
+        Error::new(Code::Network, message, "try again; a slow server gets more time with [requests] in config.toml")
+    }
+
+    /// An error without the key, which some servers repeat.
+    pub(super) fn redact(&self, mut error: Error) -> Error {
+        if let Some(credential) = &self.credential {
+            error.message = credential.redact(&error.message);
+            error.remediation = credential.redact(&error.remediation);
+            for value in error.details.values_mut() {
+                if let Value::String(text) = value {
+                    *text = credential.redact(text);
+                }
+            }
+        }
+        error
+    }
+
+    /// Asks the server for its models.
+    ///
+    /// # Errors
+    /// `NETWORK` when it does not answer in time, `AUTH_REQUIRED`, `INVALID_RESPONSE` when the answer is no list of models.
+    pub async fn models(&self, within: Duration) -> Result<Vec<Listed>> {
+        let listing = async {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current().await?),
+                None => None,
+            };
+            // As many as it gives at once.
+            let many = if self.dialect == Dialect::Anthropic { "?limit=1000" } else { "" };
+            let request = self.signed(self.client()?.get(format!("{}/models{many}", self.base_url)), key.as_ref());
+            let response = request.send().await.map_err(|e| unreached(&self.host, &e))?;
+            if !response.status().is_success() {
+                return Err(self.refused(response).await.error);
+            }
+            let body: Value =
+                response.json().await.map_err(|e| invalid(format!("{} did not list its models: {e}", self.host)))?;
+            let models = body["data"].as_array().or_else(|| body["models"].as_array());
+            let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.host)))?;
+            Ok(models.iter().filter_map(Listed::read).collect())
+        };
+        let listed = timeout(within, listing).await.unwrap_or_else(|_| Err(self.no_head(within)));
+        listed.map_err(|e| self.redact(e))
+    }
+}
+
+/// A model, as a server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name there.
+    pub name: String,
+    /// Tokens of its window, where the server says: a server of one's own may have been started with less than the
+    /// model can.
+    pub window: Option<u64>,
+}
+
+impl Listed {
+    fn read(model: &Value) -> Option<Listed> {
+        let name = ["id", "name"].iter().find_map(|key| model[*key].as_str())?;
+        let places = ["/max_model_len", "/context_length", "/context_window", "/max_input_tokens", "/meta/n_ctx"];
+        let window = places.iter().find_map(|place| model.pointer(place)?.as_u64());
+        Some(Listed { name: name.to_owned(), window })
+    }
+}
+
+async fn start_of(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    let reading = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            bytes.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - bytes.len())]);
+            if bytes.len() == MAX_REFUSAL {
+                break;
+            }
+        }
+    };
+    // What came in time is what there is to show.
+    let _ = timeout(REFUSAL, reading).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The one way in which this process speaks to servers.
+pub(crate) fn client() -> Result<Client> {
+    // Err: another part of the process installed one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .connect_timeout(CONNECT)
+            // A key goes where it was meant to go, and nowhere else.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION")))
+    };
+    // A slim container has no CA bundle; then the Mozilla roots that are built in serve.
+    let client = builder().build().or_else(|_| {
+        let roots =
+            webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| reqwest::Certificate::from_der(der).ok());
+        builder().tls_certs_only(roots).build()
+    });
+    client.map_err(|e| {
+        Error::new(Code::Network, format!("start the HTTP client: {e}"), "check SSL_CERT_FILE and the proxy settings")
+    })
+}
+
+/// An address that may be spoken to.
+///
+/// # Errors
+/// `CONFIG_INVALID`.
+pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Url> {
+    let bad = |shown: &str, why: &str, fix: &str| {
+        Error::new(Code::ConfigInvalid, format!("the address {} {why}", shown.escape_debug()), fix).with("input", shown)
+    };
+    let url = reqwest::Url::parse(address)
+        .map_err(|e| bad(address, &format!("is not valid: {e}"), "one like https://host/v1"))?;
+    let host = url.host_str().unwrap_or_default();
+    if !url.username().is_empty() || url.password().is_some() {
+        // The address itself is not shown.
+        return Err(bad(
+            host,
+            "has a name or a password in it",
+            "the address alone, and the key in a variable or with pixir auth login",
+        ));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if insecure || is_loopback(host) => Ok(url),
+        "http" => Err(bad(
+            address,
+            "would send everything unencrypted",
+            "https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
+        )),
+        _ => Err(bad(address, "is neither http nor https", "one like https://host/v1")),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let bad = |why: &str, fix: &str| {
+        Error::new(Code::ConfigInvalid, format!("the header {} {why}", name.escape_debug()), fix).with("input", name)
+    };
+    if SECRET_HEADERS.contains(&name.to_lowercase().as_str()) {
+        return Err(bad("is a secret", "api_key_env with the variable that holds it, or pixir auth login"));
+    }
+    let name = HeaderName::try_from(name).map_err(|_| bad("is not a header's name", "one like X-Team"))?;
+    let value = HeaderValue::try_from(value)
+        .map_err(|_| bad("has a value that no header can hold", "one line of plain text"))?;
+    Ok((name, value))
+}
+
+/// A request outside a Provider did not get through.
+pub(crate) fn unreachable(address: &str, e: &reqwest::Error) -> Error {
+    let host = reqwest::Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
+    unreached(host.as_deref().unwrap_or(address), e)
+}
+
+/// A text from outside, on one line and safe to print.
+pub(crate) fn said(text: &str) -> String {
+    shown(text)
+}

@@ -1,0 +1,151 @@
+//! What a Provider said, written down as a script: bodies, pieces and times, without secrets.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::models::Facts;
+use super::retry::Patience;
+use super::script::{Recorded, RecordedChunk, RecordedFailure};
+use super::{Answer, Chunk, Failure, Provider, Request};
+use crate::credentials::Credential;
+use crate::error::{Code, Error, Result};
+use crate::tools::BoxFuture;
+
+/// What comes after the last step, so that the file is a whole script at every moment.
+const END: &str = "\n]}\n";
+
+/// A script that is being written.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    state: Mutex<State>,
+    /// What must not stand in it.
+    secrets: Vec<Credential>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    is_empty: bool,
+    /// The conversation that was last sent.
+    before: Vec<Value>,
+}
+
+impl Recorder {
+    /// Begins a file, for the person alone.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`; a file that is there is not replaced.
+    pub fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
+        let failed = |e: std::io::Error| {
+            let message = format!("record into {}: {e}", path.display());
+            Error::new(Code::WriteFailed, message, "the name of a file that is not there yet, in a folder that is")
+        };
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+        write!(file, "{{\"steps\": [{END}").map_err(failed)?;
+        let state = State { file, is_empty: true, before: Vec::new() };
+        Ok(Recorder { path: path.to_owned(), state: Mutex::new(state), secrets })
+    }
+
+    fn write(&self, body: Value, mut recorded: Recorded) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.sent = news(body, &mut state.before);
+        let step = json!({ "recorded": recorded }).to_string();
+        let step = self.secrets.iter().fold(step, |step, secret| secret.redact(&step));
+        let comma = if state.is_empty { "\n" } else { ",\n" };
+        let end = i64::try_from(END.len()).unwrap_or(0);
+        let written = state
+            .file
+            .seek(SeekFrom::End(-end))
+            .and_then(|_| state.file.write_all(format!("{comma}{step}{END}").as_bytes()));
+        match written {
+            Ok(()) => state.is_empty = false,
+            Err(e) => tracing::error!("record into {}: {e}", self.path.display()),
+        }
+    }
+}
+
+/// The request without the part of the conversation that was sent before.
+fn news(mut body: Value, before: &mut Vec<Value>) -> Value {
+    let Some(key) = ["input", "messages"].into_iter().find(|key| body[*key].is_array()) else { return body };
+    let Value::Array(now) = body[key].take() else { return body };
+    let same = now.iter().zip(before.iter()).take_while(|(a, b)| a == b).count();
+    body[key] = Value::Array(now[same..].to_vec());
+    body["unchanged"] = json!(same);
+    *before = now;
+    body
+}
+
+/// A Provider whose every answer is written down.
+pub(super) struct Recording {
+    provider: Arc<dyn Provider>,
+    recorder: Arc<Recorder>,
+}
+
+impl Recording {
+    pub(super) fn new(provider: Arc<dyn Provider>, recorder: Arc<Recorder>) -> Recording {
+        Recording { provider, recorder }
+    }
+}
+
+impl Provider for Recording {
+    fn facts(&self, model: &str) -> Facts {
+        self.provider.facts(model)
+    }
+
+    fn patience(&self) -> Patience {
+        self.provider.patience()
+    }
+
+    fn body(&self, request: &Request) -> Value {
+        self.provider.body(request)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request,
+        on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
+    ) -> BoxFuture<'a, std::result::Result<Answer, Failure>> {
+        Box::pin(async move {
+            let began = Instant::now();
+            let mut chunks = Vec::new();
+            let outcome = self
+                .provider
+                .answer(request, &mut |chunk: Chunk| {
+                    chunks.push(RecordedChunk { at_ms: millis(began.elapsed()), chunk: chunk.clone() });
+                    on_chunk(chunk);
+                })
+                .await;
+            let (answer, failure) = match &outcome {
+                Ok(answer) => (Some(answer.clone()), None),
+                Err(failure) => (None, Some(recorded_failure(failure))),
+            };
+            let took_ms = millis(began.elapsed());
+            self.recorder
+                .write(self.provider.body(request), Recorded { sent: Value::Null, chunks, took_ms, answer, failure });
+            outcome
+        })
+    }
+}
+
+fn recorded_failure(failure: &Failure) -> RecordedFailure {
+    RecordedFailure {
+        code: failure.error.code.name().to_owned(),
+        message: failure.error.message.clone(),
+        remediation: failure.error.remediation.clone(),
+        details: failure.error.details.clone(),
+        after_content: failure.after_content,
+        retry_after_ms: failure.retry_after.map(millis),
+    }
+}
+
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}

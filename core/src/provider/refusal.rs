@@ -1,0 +1,385 @@
+//! What a server's no means: statuses, errors inside a stream, waits that it asks for.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::invalid;
+use crate::error::{Code, Error};
+
+/// The most of a text from outside that is shown, characters.
+const MAX_SHOWN: usize = 200;
+
+/// A failure that the server told inside a stream.
+pub(super) fn told_in_stream(error: &Value) -> Error {
+    let said = error["message"].as_str().or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
+    let named = |value: &Value| match value {
+        Value::String(name) => Some(name.to_lowercase()),
+        Value::Number(status) => Some(status.to_string()),
+        _ => None,
+    };
+    let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
+    let status = names.iter().find_map(|name| name.parse().ok());
+    let (code, fix) = meaning(status, &names.join(" "), &said);
+    Error::new(code, format!("the model's server reported: {}", shown(&said)), fix)
+}
+
+/// A failure that the server told with a status.
+pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, body: &str) -> Error {
+    let error = error_in(body);
+    let said = message_in(&error, body);
+    let names = format!("{} {}", error["code"], error["type"]).to_lowercase();
+    let (code, fix) = meaning(Some(status), &names, body);
+    let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let (code, fix) = match status {
+        300..400 => {
+            (Code::ProviderHttpError, format!("--base-url with the address that it points to: {}", shown(location)))
+        }
+        407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".to_owned()),
+        _ => (code, fix.to_owned()),
+    };
+    let mut told = Error::new(code, format!("{host} answered {status}: {said}"), fix).with("status", status);
+    if let Some(id) = request_id(headers) {
+        told = told.with("request_id", id);
+    }
+    told
+}
+
+/// The id that a provider's support asks for.
+pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name))?;
+    Some(shown(id.to_str().ok()?))
+}
+
+/// What a failure is, from its status, the names that it was given, and what was said.
+fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str) {
+    const OVERFLOW: [&str; 8] = [
+        "context_length_exceeded",
+        "context_window_exceeded",
+        "exceed_context_size",
+        "maximum context length",
+        "prompt is too long",
+        "input is too long",
+        "exceeds the context",
+        "exceeds the available context",
+    ];
+    const QUOTA: [&str; 6] =
+        ["insufficient_quota", "usage_limit", "billing", "credit balance", "usage_not_included", "quota_exceeded"];
+    const BUSY: [&str; 7] = [
+        "overloaded",
+        "server_error",
+        "api_error",
+        "unavailable",
+        "internal_error",
+        "timeout_error",
+        "server_is_overloaded",
+    ];
+    let (names, said) = (names.to_lowercase(), said.to_lowercase());
+    let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
+    let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| said.contains(sign));
+    let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
+    // Being told to slow down is not being told that it is too much.
+    if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
+        return (Code::ContextOverflow, "/compact, or a model with a larger window");
+    }
+    if matches!(status, Some(402)) || (matches!(status, None | Some(400 | 403 | 429)) && anywhere(&QUOTA)) {
+        return (Code::UsageLimitReached, "check the plan and billing of this account, or use another model (--model)");
+    }
+    if is_limit {
+        return (Code::RateLimited, "wait a little, then try again");
+    }
+    let no_model = any(&["model_not_found", "not_found_error"])
+        || (said.contains("model")
+            && ["not found", "does not exist", "not supported"].iter().any(|sign| said.contains(sign)));
+    match status {
+        Some(401 | 403) => (Code::AuthRequired, "pixir auth login"),
+        Some(404) => (Code::ModelNotSupported, "another model (pixir models list), or check --base-url"),
+        Some(400) if no_model => (Code::ModelNotSupported, "another model (pixir models list)"),
+        Some(408 | 409 | 425 | 500..) => (Code::ProviderUnavailable, "try again in a little while"),
+        Some(413) => (Code::ContextOverflow, "/compact, or smaller files and images"),
+        None if any(&["authentication", "invalid_api_key", "permission_error"]) => {
+            (Code::AuthRequired, "pixir auth login")
+        }
+        None if no_model => (Code::ModelNotSupported, "another model (pixir models list)"),
+        _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a little while"),
+        _ => (Code::ProviderHttpError, "try again, or check --model, --dialect and --base-url"),
+    }
+}
+
+/// The error object of a body, in whichever of the usual forms, also inside an event.
+fn error_in(body: &str) -> Value {
+    let text = body.trim_start();
+    let text = text.strip_prefix("data:").map_or(text, |data| data.lines().next().unwrap_or_default());
+    let json: Value = serde_json::from_str(text).unwrap_or_default();
+    // A list of one is how some gateways wrap it.
+    let json = if json.is_array() { json[0].clone() } else { json };
+    if json["error"].is_null() { json } else { json["error"].clone() }
+}
+
+fn message_in(error: &Value, body: &str) -> String {
+    let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
+    match said.or_else(|| error.as_str()) {
+        Some(said) => shown(said),
+        None if body.trim().is_empty() => "(no explanation)".into(),
+        None => shown(body),
+    }
+}
+
+/// How long the server asks to wait, from the headers that are usual for it.
+pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
+    if let Some(wait) = value("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
+        return Some(wait);
+    }
+    let said = value("retry-after")?;
+    seconds(said, 1.0).or_else(|| until(said, now))
+}
+
+/// A number of seconds that makes sense; `2s` and `1500ms` too.
+fn seconds(said: &str, unit: f64) -> Option<Duration> {
+    let (number, unit) = match said.strip_suffix("ms") {
+        Some(number) => (number, 0.001),
+        None => match said.strip_suffix('s') {
+            Some(number) => (number, 1.0),
+            None => (said, unit),
+        },
+    };
+    // Only what looks like a number: `inf` and `nan` are words.
+    if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    Duration::try_from_secs_f64(number.trim().parse::<f64>().ok()? * unit).ok()
+}
+
+/// The time until a date, in any of the three forms that HTTP knows, or as RFC 3339; one that is past is now.
+fn until(date: &str, now: Timestamp) -> Option<Duration> {
+    let http = |form: &str| {
+        let plain = date.strip_suffix("GMT")?.trim_end();
+        jiff::civil::DateTime::strptime(form, plain)
+            .ok()?
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .ok()
+            .map(|it| it.timestamp())
+    };
+    let at = jiff::fmt::rfc2822::parse(date)
+        .ok()
+        .map(|it| it.timestamp())
+        .or_else(|| http("%A, %d-%b-%y %H:%M:%S"))
+        .or_else(|| {
+            Some(
+                jiff::civil::DateTime::strptime("%a %b %e %H:%M:%S %Y", date)
+                    .ok()?
+                    .to_zoned(jiff::tz::TimeZone::UTC)
+                    .ok()?
+                    .timestamp(),
+            )
+        })
+        .or_else(|| date.parse().ok())?;
+    Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO))
+}
+
+/// The stream ended before the answer did.
+pub(super) fn closed(why: &str) -> Error {
+    Error::new(
+        Code::StreamClosed,
+        format!("the connection ended before the answer was whole: {}", shown(why)),
+        "send it again; what came is kept",
+    )
+}
+
+/// Something that is no stream of events was answered with success.
+pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str) -> Error {
+    let error = error_in(body);
+    if error["message"].is_string() && !error["code"].is_null() {
+        return told_in_stream(&error);
+    }
+    let kind = if kind.is_empty() { "something" } else { kind };
+    let error = invalid(format!("{host} answered {} instead of a stream: {}", shown(kind), shown(body)));
+    match request_id(headers) {
+        Some(id) => error.with("request_id", id),
+        None => error,
+    }
+}
+
+/// A request did not get through.
+pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
+    let mut causes: Vec<String> = Vec::new();
+    let mut cause: &dyn std::error::Error = e;
+    let mut tls = false;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        let inside = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        tls |= cause.is::<rustls::Error>() || inside.is_some_and(|it| it.is::<rustls::Error>());
+        causes.push(cause.to_string());
+    }
+    let why = causes.pop().unwrap_or_else(|| e.to_string());
+    if tls {
+        let fix = "if its certificate is from an authority of your own: SSL_CERT_FILE=/path/to/ca.pem; never switch checking off";
+        return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
+    }
+    let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
+    let fix = if by_proxy || why.contains("tunnel") {
+        "check the proxy that HTTPS_PROXY names, or NO_PROXY for this host"
+    } else if e.is_connect() {
+        "check that the server runs and the address is right (--base-url)"
+    } else {
+        "check the connection, then try again"
+    };
+    Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
+}
+
+/// The start of a text from outside, on one line and safe to print.
+pub(super) fn shown(text: &str) -> String {
+    let text = text.trim();
+    let mut start: String = text.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        start.push('…');
+    }
+    start.replace("\\\"", "\"").replace("\\'", "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let value = reqwest::header::HeaderValue::from_str(value).expect("a header can hold it");
+        HeaderMap::from_iter([(reqwest::header::HeaderName::from_static(name), value)])
+    }
+
+    #[test]
+    fn forty_ways_to_say_when_to_try_again_are_understood_or_not_believed() {
+        let now: Timestamp = "2026-11-22T10:00:00Z".parse().expect("a time");
+        let s = Duration::from_secs_f64;
+        let rows: [(&'static str, &str, Option<Duration>); 42] = [
+            ("retry-after", "0", Some(s(0.0))),
+            ("retry-after", "1", Some(s(1.0))),
+            ("retry-after", "30", Some(s(30.0))),
+            ("retry-after", "120", Some(s(120.0))),
+            ("retry-after", "3600", Some(s(3600.0))),
+            ("retry-after", " 7 ", Some(s(7.0))),
+            ("retry-after", "007", Some(s(7.0))),
+            ("retry-after", "1.5", Some(s(1.5))),
+            ("retry-after", "0.25", Some(s(0.25))),
+            ("retry-after", ".5", Some(s(0.5))),
+            ("retry-after", "1e1", Some(s(10.0))),
+            ("retry-after", "2s", Some(s(2.0))),
+            ("retry-after", "1500ms", Some(s(1.5))),
+            ("retry-after", "0.5s", Some(s(0.5))),
+            ("retry-after", "99999999999", Some(s(99_999_999_999.0))),
+            ("retry-after", "-1", None),
+            ("retry-after", "-0", None),
+            ("retry-after", "+5", None),
+            ("retry-after", "inf", None),
+            ("retry-after", "NaN", None),
+            ("retry-after", "1e400", None),
+            ("retry-after", "", None),
+            ("retry-after", "soon", None),
+            ("retry-after", "12 seconds", None),
+            ("retry-after", "1,5", None),
+            ("retry-after", "0x10", None),
+            ("retry-after", "5, 10", None),
+            ("retry-after-ms", "0", Some(s(0.0))),
+            ("retry-after-ms", "250", Some(s(0.25))),
+            ("retry-after-ms", "1500.5", Some(s(1.5005))),
+            ("retry-after-ms", "-3", None),
+            ("retry-after-ms", "x", None),
+            ("retry-after", "Sun, 22 Nov 2026 10:00:30 GMT", Some(s(30.0))),
+            ("retry-after", "Sun, 22 Nov 2026 10:02:00 +0000", Some(s(120.0))),
+            ("retry-after", "Sun, 22 Nov 2026 11:00:45 +0100", Some(s(45.0))),
+            ("retry-after", "Sun, 22 Nov 2026 09:59:00 GMT", Some(s(0.0))),
+            ("retry-after", "Sunday, 22-Nov-26 10:00:20 GMT", Some(s(20.0))),
+            ("retry-after", "Sun Nov 22 10:00:10 2026", Some(s(10.0))),
+            ("retry-after", "2026-11-22T10:00:05Z", Some(s(5.0))),
+            ("retry-after", "Fri, 22 Nov 2126 10:00:00 GMT", Some(s(3_155_673_600.0))),
+            ("retry-after", "Mon, 31 Feb 2026 10:00:00 GMT", None),
+            ("retry-after", "22 Nov", None),
+        ];
+        for (name, value, wanted) in rows {
+            let got = retry_after(&headers(name, value), now);
+            match (got, wanted) {
+                (Some(got), Some(wanted)) => assert!(got.abs_diff(wanted) <= wanted / 20, "{name}: {value} is {got:?}"),
+                (got, wanted) => assert_eq!(got, wanted, "{name}: {value}"),
+            }
+        }
+        let mut both = headers("retry-after", "60");
+        both.extend(headers("retry-after-ms", "200"));
+        assert_eq!(retry_after(&both, now), Some(s(0.2)), "the finer one counts");
+    }
+
+    #[test]
+    fn one_failure_has_many_spellings_and_one_meaning() {
+        let rows = [
+            (400, json!({"error": {"code": "context_length_exceeded", "message": "x"}}), Code::ContextOverflow),
+            (
+                400,
+                json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "the request exceeds", "n_ctx": 8192}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                500,
+                json!({"error": {"message": "upstream: This model's maximum context length is 8192 tokens"}}),
+                Code::ContextOverflow,
+            ),
+            (413, json!({"error": {"type": "request_too_large", "message": "x"}}), Code::ContextOverflow),
+            (429, json!({"error": {"message": "rate limit: prompt is too long for your tier"}}), Code::RateLimited),
+            (429, json!({"error": {"code": "insufficient_quota", "message": "x"}}), Code::UsageLimitReached),
+            (429, json!({"error": {"type": "rate_limit_error", "message": "x"}}), Code::RateLimited),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}),
+                Code::UsageLimitReached,
+            ),
+            (402, json!({"error": "pay"}), Code::UsageLimitReached),
+            (401, json!({"error": {"message": "bad key"}}), Code::AuthRequired),
+            (403, json!({"detail": "no"}), Code::AuthRequired),
+            (404, json!({"error": {"message": "model `x` not found"}}), Code::ModelNotSupported),
+            (400, json!({"error": {"message": "The model `x` does not exist"}}), Code::ModelNotSupported),
+            (422, json!({"detail": "temperature"}), Code::ProviderHttpError),
+            (408, json!({}), Code::ProviderUnavailable),
+            (503, json!([{"error": {"message": "busy"}}]), Code::ProviderUnavailable),
+            (
+                529,
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+                Code::ProviderUnavailable,
+            ),
+        ];
+        for (status, body, code) in rows {
+            let told = told_with_status("h", status, &HeaderMap::new(), &body.to_string());
+            assert_eq!(told.code, code, "{status} {body}: {}", told.message);
+        }
+        let inside = [
+            (json!({"code": "429", "message": "x"}), Code::RateLimited),
+            (json!({"code": 500, "message": "x"}), Code::ProviderUnavailable),
+            (json!({"code": "rate_limit_exceeded", "message": "x"}), Code::RateLimited),
+            (json!({"type": "overloaded_error", "message": "x"}), Code::ProviderUnavailable),
+            (json!({"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}), Code::ContextOverflow),
+            (json!({"code": 400, "message": "x", "type": "exceed_context_size_error"}), Code::ContextOverflow),
+            (json!({"type": "authentication_error", "message": "x"}), Code::AuthRequired),
+            (json!("it broke"), Code::ProviderHttpError),
+            (
+                json!({"message": "The model produced output that does not match the expected peg-native format"}),
+                Code::ProviderHttpError,
+            ),
+        ];
+        for (error, code) in inside {
+            assert_eq!(told_in_stream(&error).code, code, "{error}");
+        }
+        let event = told_with_status(
+            "h",
+            500,
+            &HeaderMap::new(),
+            "data: {\"error\":{\"message\":\"boom\"}}\n\ndata: [DONE]\n\n",
+        );
+        assert_eq!(event.message, "h answered 500: boom");
+    }
+}

@@ -1,0 +1,257 @@
+//! Bytes → events → an answer. Bytes may be cut anywhere; an event, the silence between two and the wait for something
+//! new are bounded.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use serde_json::Value;
+use sse_stream::{Sse, SseByteStream};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::dialect::{Dialect, Heard};
+use super::refusal::{closed, shown};
+use super::retry::Patience;
+use super::{Answer, Chunk, Failure, invalid};
+use crate::error::{Code, Error};
+
+/// The largest event that is taken, bytes.
+pub const MAX_EVENT: usize = 16 << 20;
+/// How long numbers may come after the answer can be used.
+const GRACE: Duration = Duration::from_secs(2);
+/// Bytes of what is no stream that are kept, to be shown.
+const KEPT: usize = 400;
+
+/// Reads one answer from the body of a response.
+///
+/// # Errors
+/// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when it breaks off, `INVALID_RESPONSE` when it is malformed, and what the
+/// server reports in it; [`Failure::after_content`] says whether something was heard before.
+pub async fn hear<S, E>(
+    dialect: Dialect,
+    bytes: S,
+    patience: &Patience,
+    say: &mut (dyn FnMut(Chunk) + Send),
+) -> Result<Answer, Failure>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: fmt::Display + Send + 'static,
+{
+    let mut heard_any = false;
+    let mut reader = dialect.reader();
+    let mut events = Events::new(bytes, patience.idle);
+    let mut usable = false;
+    let mut last_news = Instant::now();
+    let outcome = loop {
+        let event = if usable {
+            // Whatever goes wrong now, the answer is there.
+            timeout(GRACE, events.next()).await.ok().and_then(Result::ok).flatten()
+        } else {
+            match timeout_at(last_news + patience.progress, events.next()).await {
+                Err(_) => break Err(no_progress(patience.progress)),
+                Ok(Err(e)) => break Err(e),
+                Ok(Ok(event)) => event,
+            }
+        };
+        let Some(event) = event else { break Ok(()) };
+        let heard = reader.take(&event, &mut |chunk| {
+            if !chunk.is_empty() {
+                heard_any = true;
+                last_news = Instant::now();
+                say(chunk);
+            }
+        });
+        match heard {
+            Err(e) => break Err(e),
+            Ok(Heard::All) => break Ok(()),
+            Ok(Heard::Usable) => usable = true,
+            Ok(Heard::Part) => {}
+        }
+    };
+    let answer = outcome.and_then(|()| reader.finish());
+    answer.map_err(|error| Failure { error, after_content: heard_any, retry_after: None })
+}
+
+impl Chunk {
+    fn is_empty(&self) -> bool {
+        match self {
+            Chunk::Text(text) | Chunk::Reasoning(text) => text.is_empty(),
+            // That a call begins is news.
+            Chunk::Call { name, args, .. } => args.is_empty() && name.is_empty(),
+        }
+    }
+}
+
+/// Why no more bytes come.
+#[derive(Debug)]
+enum Broken {
+    Idle,
+    TooLarge,
+    Connection(String),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Idle => f.write_str("nothing came"),
+            Broken::TooLarge => f.write_str("an event is too large"),
+            Broken::Connection(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// The events of a response's body, as JSON.
+struct Events<'a> {
+    inner: std::pin::Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send + 'a>>,
+    idle: Duration,
+    /// Events so far.
+    count: u64,
+    start: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+}
+
+impl<'a> Events<'a> {
+    fn new<S, E>(bytes: S, idle: Duration) -> Events<'a>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'a,
+        E: fmt::Display + Send + 'static,
+    {
+        let start = std::sync::Arc::<std::sync::Mutex<Vec<u8>>>::default();
+        let first = std::sync::Arc::clone(&start);
+        let state = (Box::pin(bytes), Extent::default(), 0_usize);
+        let bounded = futures_util::stream::unfold(Some(state), move |state| {
+            let first = std::sync::Arc::clone(&first);
+            async move {
+                let (mut bytes, mut extent, mut seen) = state?;
+                let piece = match timeout(idle, bytes.next()).await {
+                    Err(_) => return Some((Err(Broken::Idle), None)),
+                    Ok(None) => return None,
+                    Ok(Some(Err(e))) => return Some((Err(Broken::Connection(e.to_string())), None)),
+                    Ok(Some(Ok(piece))) => piece,
+                };
+                if seen < KEPT {
+                    let kept = &piece[..piece.len().min(KEPT - seen)];
+                    first.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend_from_slice(kept);
+                    seen += kept.len();
+                }
+                // The decoder has no bound of its own.
+                if extent.grows_beyond(&piece, MAX_EVENT) {
+                    return Some((Err(Broken::TooLarge), None));
+                }
+                Some((Ok(piece), Some((bytes, extent, seen))))
+            }
+        });
+        Events { inner: Box::pin(SseByteStream::new(Box::pin(bounded))), idle, count: 0, start }
+    }
+
+    /// The next event's data. `None` at the end of the stream, and at `[DONE]`.
+    async fn next(&mut self) -> Result<Option<Value>, Error> {
+        loop {
+            let data = match self.inner.next().await {
+                None => return self.end(),
+                Some(Err(e)) => return Err(self.broken(e)),
+                Some(Ok(event)) => event.data.unwrap_or_default(),
+            };
+            self.count += 1;
+            match data.trim() {
+                "" => {}
+                text if text.starts_with("[DONE]") => return Ok(None),
+                text => {
+                    return serde_json::from_str(text).map(Some).map_err(|e| {
+                        invalid(format!("event {} of the answer is not JSON: {e}", self.count))
+                            .with("event", self.count)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Something that holds no event at all was no stream.
+    fn end(&self) -> Result<Option<Value>, Error> {
+        let start = self.start.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&start);
+        let is_stream = self.count > 0
+            || ["data:", "event:", ":", "id:", "retry:"]
+                .iter()
+                .any(|field| text.trim_start_matches(['\u{feff}', '\n', '\r']).starts_with(field));
+        if is_stream || text.trim().is_empty() {
+            return Ok(None);
+        }
+        Err(invalid(format!("the server answered something that is no stream: {}", shown(&text))))
+    }
+
+    fn broken(&self, e: sse_stream::Error) -> Error {
+        let broken = match e {
+            sse_stream::Error::Body(cause) => {
+                cause.downcast::<Broken>().map_or_else(|e| Broken::Connection(e.to_string()), |it| *it)
+            }
+            sse_stream::Error::Utf8Parse(_) => {
+                let at = self.count + 1;
+                return invalid(format!("event {at} of the answer is not UTF-8 text")).with("event", at);
+            }
+            other => Broken::Connection(other.to_string()),
+        };
+        match broken {
+            Broken::Idle => Error::new(
+                Code::StreamIdleTimeout,
+                format!("nothing came for {} s", self.idle.as_secs()),
+                "send it again; what came is kept",
+            ),
+            Broken::TooLarge => {
+                let at = self.count + 1;
+                invalid(format!("event {at} of the answer is larger than {} MB", MAX_EVENT >> 20)).with("event", at)
+            }
+            Broken::Connection(why) => closed(&why),
+        }
+    }
+}
+
+/// How large the event is that is being read; it ends with an empty line.
+#[derive(Default)]
+struct Extent {
+    bytes: usize,
+    line_is_empty: bool,
+    after_cr: bool,
+}
+
+impl Extent {
+    fn grows_beyond(&mut self, piece: &[u8], most: usize) -> bool {
+        let mut rest = piece;
+        loop {
+            let Some(at) = memchr::memchr2(b'\n', b'\r', rest) else {
+                self.bytes += rest.len();
+                self.line_is_empty &= rest.is_empty();
+                self.after_cr &= rest.is_empty();
+                return self.bytes > most;
+            };
+            if at > 0 {
+                (self.line_is_empty, self.after_cr) = (false, false);
+            }
+            self.bytes += at + 1;
+            if self.bytes > most {
+                return true;
+            }
+            // A line feed right after a carriage return is the same end of line.
+            if rest[at] == b'\n' && self.after_cr {
+                self.after_cr = false;
+            } else {
+                if self.line_is_empty {
+                    self.bytes = 0;
+                }
+                self.line_is_empty = true;
+                self.after_cr = rest[at] == b'\r';
+            }
+            rest = &rest[at + 1..];
+        }
+    }
+}
+
+fn no_progress(within: Duration) -> Error {
+    Error::new(
+        Code::StreamIdleTimeout,
+        format!("only signs of life came for {} s, nothing of the answer", within.as_secs()),
+        "send it again; what came is kept",
+    )
+}

@@ -1,0 +1,143 @@
+//! Pieces of an answer on their way to whoever watches: at most once a frame, however fast a model is.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::Report;
+use crate::event::Live;
+use crate::provider::Chunk;
+
+/// No screen shows more often than this.
+const FRAME: Duration = Duration::from_millis(16);
+
+/// Joins what comes within a frame.
+pub(super) struct Relay<'a> {
+    reports: &'a mpsc::UnboundedSender<Report>,
+    waiting: Mutex<Vec<Live>>,
+}
+
+impl<'a> Relay<'a> {
+    pub(super) fn new(reports: &'a mpsc::UnboundedSender<Report>) -> Relay<'a> {
+        Relay { reports, waiting: Mutex::default() }
+    }
+
+    pub(super) fn take(&self, chunk: Chunk) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match (waiting.last_mut(), chunk) {
+            (Some(Live::TextDelta { text }), Chunk::Text(more))
+            | (Some(Live::ReasoningDelta { text }), Chunk::Reasoning(more)) => text.push_str(&more),
+            (_, Chunk::Text(text)) => waiting.push(Live::TextDelta { text }),
+            (_, Chunk::Reasoning(text)) => waiting.push(Live::ReasoningDelta { text }),
+            (_, Chunk::Call { index, name, args }) => {
+                let more = args.len() as u64;
+                let same = waiting.iter_mut().find_map(|live| match live {
+                    Live::ToolCallDelta { index: of, bytes, .. } if *of == index => Some(bytes),
+                    _ => None,
+                });
+                match same {
+                    Some(bytes) => *bytes += more,
+                    None => waiting.push(Live::ToolCallDelta { index, name, bytes: more }),
+                }
+            }
+        }
+    }
+
+    /// Sends on what waits. Whoever listened may have gone.
+    fn send(&self) {
+        for live in std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let _ = self.reports.send(Report::Live(live));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Runs `work`, and sends on what it takes in. What comes after a silence is sent at once; a timer only runs while
+    /// something waits.
+    pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut last = Instant::now() - FRAME;
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        let outcome = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+            if self.is_empty() {
+                return Poll::Pending;
+            }
+            let due = last + FRAME;
+            if Instant::now() < due {
+                let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+                timer.as_mut().reset(due);
+                if timer.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+            self.send();
+            last = Instant::now();
+            Poll::Pending
+        })
+        .await;
+        self.send();
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_model_is_heard_once_a_frame_and_nothing_is_lost() {
+        let (reports, mut heard) = mpsc::unbounded_channel();
+        let relay = Relay::new(&reports);
+        let said = relay
+            .during(async {
+                for n in 0..1_000 {
+                    relay.take(Chunk::Text(format!("{n} ")));
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                (0..1_000).map(|n| format!("{n} ")).collect::<String>()
+            })
+            .await;
+        let (mut text, mut pieces) = (String::new(), 0);
+        while let Ok(Report::Live(Live::TextDelta { text: piece })) = heard.try_recv() {
+            text.push_str(&piece);
+            pieces += 1;
+        }
+        assert_eq!(text, said);
+        assert!((40..=70).contains(&pieces), "{pieces} pieces in a second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_after_a_silence_does_not_wait_and_order_is_kept() {
+        let (reports, mut heard) = mpsc::unbounded_channel();
+        let relay = Relay::new(&reports);
+        let began = Instant::now();
+        relay
+            .during(async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                relay.take(Chunk::Reasoning("hm".into()));
+                relay.take(Chunk::Text("a".into()));
+                relay.take(Chunk::Call { index: 0, name: "edit".into(), args: "{\"p".into() });
+                relay.take(Chunk::Call { index: 0, name: "edit".into(), args: "\":1}".into() });
+                tokio::task::yield_now().await;
+                assert_eq!(heard.len(), 3, "sent before anything else is waited for");
+            })
+            .await;
+        assert_eq!(began.elapsed(), Duration::from_secs(1));
+        let mut kinds = Vec::new();
+        while let Ok(Report::Live(live)) = heard.try_recv() {
+            kinds.push(live);
+        }
+        assert!(matches!(&kinds[2], Live::ToolCallDelta { index: 0, bytes: 7, .. }), "{kinds:?}");
+        assert!(matches!(&kinds[..2], [Live::ReasoningDelta { .. }, Live::TextDelta { .. }]));
+    }
+}

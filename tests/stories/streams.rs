@@ -1,0 +1,272 @@
+//! Answers in the forms in which servers really send them, cut anywhere.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use pixir_core::provider::retry::Patience;
+use pixir_core::provider::stream::{MAX_EVENT, hear};
+use pixir_core::provider::{Chunk, Dialect};
+use proptest::prelude::Rng as _;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use serde_json::{Value, json};
+
+/// Reads a stream that comes in these pieces; what was heard, and what came of it.
+fn heard(runtime: &tokio::runtime::Runtime, dialect: Dialect, pieces: Vec<Bytes>) -> (Vec<Chunk>, Value) {
+    let mut chunks = Vec::new();
+    let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
+    let outcome = runtime.block_on(hear(dialect, bytes, &Patience::default(), &mut |chunk| chunks.push(chunk)));
+    let outcome = match outcome {
+        Ok(answer) => json!({ "answer": answer }),
+        Err(failure) => json!({
+            "code": failure.error.code.name(), "message": failure.error.message, "after_content": failure.after_content,
+        }),
+    };
+    (chunks, outcome)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
+/// Every stream of `tests/streams`, by name.
+fn streams() -> Vec<(String, Dialect, Bytes)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams");
+    let mut all: Vec<_> = fs::read_dir(folder)
+        .expect("the streams")
+        .flatten()
+        .map(|file| {
+            let name = file.path().file_stem().expect("a name").to_string_lossy().into_owned();
+            let dialect = Dialect::parse(name.split('-').next().expect("a dialect")).expect("a dialect");
+            (name, dialect, Bytes::from(fs::read(file.path()).expect("a stream")))
+        })
+        .collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+/// Pieces that are joined again where they were only cut: words, and what was written of which call.
+fn joined(chunks: &[Chunk]) -> Vec<Chunk> {
+    let mut all: Vec<Chunk> = Vec::new();
+    for chunk in chunks {
+        match (all.last_mut(), chunk) {
+            (Some(Chunk::Text(text)), Chunk::Text(more)) | (Some(Chunk::Reasoning(text)), Chunk::Reasoning(more)) => {
+                text.push_str(more);
+            }
+            (Some(Chunk::Call { index, args, .. }), Chunk::Call { index: of, args: more, .. }) if index == of => {
+                args.push_str(more);
+            }
+            _ => all.push(chunk.clone()),
+        }
+    }
+    all
+}
+
+#[test]
+fn every_form_of_an_answer_is_understood() {
+    let runtime = runtime();
+    for (name, dialect, bytes) in streams() {
+        let (chunks, outcome) = heard(&runtime, dialect, vec![bytes]);
+        let said = json!({ "heard": joined(&chunks), "outcome": outcome });
+        insta::assert_snapshot!(name, serde_json::to_string_pretty(&said).expect("JSON"));
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is for whoever runs it")]
+fn wherever_a_stream_is_cut_the_same_is_heard() {
+    let runtime = runtime();
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runs = 0;
+    let all = streams();
+    assert!(all.len() >= 12, "only {} streams", all.len());
+    for (name, dialect, bytes) in all {
+        let whole = heard(&runtime, dialect, vec![bytes.clone()]);
+        let mut check = |pieces: Vec<Bytes>, how: &dyn Fn() -> String| {
+            runs += 1;
+            let cut = heard(&runtime, dialect, pieces);
+            assert!(cut == whole, "{name}, cut {}:\n{cut:?}\ninstead of\n{whole:?}", how());
+        };
+        for at in 0..=bytes.len() {
+            check(vec![bytes.slice(..at), bytes.slice(at..)], &|| format!("at {at}"));
+        }
+        check(bytes.iter().map(|b| Bytes::copy_from_slice(&[*b])).collect(), &|| "everywhere".into());
+        for n in 0..1_000 {
+            check(pieces(&bytes, &mut random), &|| format!("at random, try {n}"));
+        }
+    }
+    println!("QP1: {runs} ways to cut, all heard the same");
+}
+
+fn pieces(bytes: &Bytes, random: &mut TestRng) -> Vec<Bytes> {
+    let longest = 1 + random.next_u32() as usize % 400;
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let end = bytes.len().min(at + 1 + random.next_u32() as usize % longest);
+        pieces.push(bytes.slice(at..end));
+        at = end;
+    }
+    pieces
+}
+
+/// One answer with a text and an argument of so many bytes each, as a server would send it.
+pub(crate) fn long(dialect: Dialect, size: usize) -> Bytes {
+    let words: Vec<String> = (0..size / 8).map(|n| format!("w{n:06} ")).collect();
+    let mut out = String::new();
+    let mut event = |value: Value| {
+        let name = value["type"].as_str().map_or(String::new(), |name| format!("event: {name}\n"));
+        out.push_str(&format!("{name}data: {value}\n\n"));
+    };
+    let args = json!({ "path": "x", "content": words.concat() }).to_string();
+    match dialect {
+        Dialect::Responses => {
+            for word in &words {
+                event(
+                    json!({ "type": "response.output_text.delta", "item_id": "m", "output_index": 0, "delta": word }),
+                );
+            }
+            for piece in args.as_bytes().chunks(8) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                event(
+                    json!({ "type": "response.function_call_arguments.delta", "item_id": "f", "output_index": 1, "delta": delta }),
+                );
+            }
+            let item =
+                json!({ "id": "f", "type": "function_call", "call_id": "c", "name": "write", "arguments": args });
+            event(json!({ "type": "response.output_item.done", "output_index": 1, "item": item }));
+            event(
+                json!({ "type": "response.completed", "response": { "usage": { "input_tokens": 1, "output_tokens": 2 } } }),
+            );
+        }
+        Dialect::Chat => {
+            for word in &words {
+                event(json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }));
+            }
+            for piece in args.as_bytes().chunks(8) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                let call = json!({ "index": 0, "id": "c", "function": { "name": "write", "arguments": delta } });
+                event(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
+            }
+            event(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
+            out.push_str("data: [DONE]\n\n");
+        }
+        Dialect::Anthropic => {
+            event(
+                json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+            );
+            for word in &words {
+                event(
+                    json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": word } }),
+                );
+            }
+            let block = json!({ "type": "tool_use", "id": "c", "name": "write", "input": {} });
+            event(json!({ "type": "content_block_start", "index": 1, "content_block": block }));
+            for piece in args.as_bytes().chunks(8) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                event(
+                    json!({ "type": "content_block_delta", "index": 1, "delta": { "type": "input_json_delta", "partial_json": delta } }),
+                );
+            }
+            event(
+                json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" }, "usage": { "output_tokens": 2 } }),
+            );
+            event(json!({ "type": "message_stop" }));
+        }
+    }
+    Bytes::from(out)
+}
+
+#[test]
+fn a_text_and_an_argument_of_a_megabyte_come_whole_however_they_are_cut() {
+    let runtime = runtime();
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
+    for dialect in Dialect::ALL {
+        let bytes = long(dialect, 1 << 20);
+        let whole = heard(&runtime, dialect, vec![bytes.clone()]);
+        let text = whole.1["answer"]["said"][0]["text"].as_str().expect("a text");
+        let args = whole.1["answer"]["calls"][0]["args"].as_str().expect("a call");
+        assert_eq!(text.len(), 1 << 20, "{dialect:?}");
+        assert_eq!(serde_json::from_str::<Value>(args).expect("JSON")["content"], text);
+        assert!(heard(&runtime, dialect, pieces(&bytes, &mut random)) == whole, "{dialect:?}");
+    }
+}
+
+#[test]
+fn an_endless_line_an_endless_event_and_what_is_not_text_are_refused_in_bounded_memory() {
+    let runtime = runtime();
+    let piece = Bytes::from(vec![b'x'; 64 << 10]);
+    let line = Bytes::from([b"data: ".as_slice(), &[b'y'; 1_000], b"\n"].concat());
+    let rows: [(&str, Vec<Bytes>, &str); 5] = [
+        ("a line without end", [vec![Bytes::from_static(b"data: ")], vec![piece; 300]].concat(), "larger than 16 MB"),
+        ("an event without end", vec![line; MAX_EVENT / 1_000 + 10], "larger than 16 MB"),
+        (
+            "bytes that are no text",
+            vec![Bytes::from_static(b"data: \"\xff\xfe\"\n\n")],
+            "event 1 of the answer is not UTF-8",
+        ),
+        (
+            "what is no JSON",
+            vec![Bytes::from_static(b"data: {}\n\ndata: {nope\n\n")],
+            "event 2 of the answer is not JSON",
+        ),
+        ("a page", vec![Bytes::from_static(b"<html>\x1b[31mlogin</html>")], "no stream: <html>\\u{1b}[31mlogin</html>"),
+    ];
+    for (what, pieces, said) in rows {
+        for dialect in Dialect::ALL {
+            let (chunks, outcome) = heard(&runtime, dialect, pieces.clone());
+            assert_eq!(outcome["code"], "INVALID_RESPONSE", "{what}: {outcome}");
+            assert!(outcome["message"].as_str().expect("a message").contains(said), "{what}: {outcome}");
+            assert!(chunks.is_empty());
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is for whoever runs it")]
+fn whatever_comes_nothing_panics_and_nothing_hangs() {
+    // Random bytes, and streams with random bytes of them changed, dropped or doubled.
+    let runtime = runtime();
+    let asked: Option<usize> = std::env::var("PIXIR_FUZZ_BYTES").ok().and_then(|n| n.parse().ok());
+    let wanted = asked.unwrap_or(2_000_000);
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[3; 32]);
+    let streams = streams();
+    let (mut fed, before) = (0, resident());
+    let mut most = before;
+    while fed < wanted {
+        let (_, dialect, bytes) = &streams[random.next_u32() as usize % streams.len()];
+        let mut bytes = bytes.to_vec();
+        for _ in 0..1 + random.next_u32() % 8 {
+            let at = random.next_u32() as usize % bytes.len();
+            match random.next_u32() % 4 {
+                0 => bytes[at] = random.next_u32() as u8,
+                1 => drop(bytes.drain(at..bytes.len().min(at + 1 + random.next_u32() as usize % 40))),
+                2 => {
+                    let end = bytes.len().min(at + 200);
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+                _ => drop(bytes.splice(at..at, *b"\n\ndata: {\"type\":null,\"choices\":[{}],\"delta\":[]}\n\n")),
+            }
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        fed += bytes.len();
+        let cut = pieces(&Bytes::from(bytes), &mut random);
+        heard(&runtime, *dialect, cut);
+        if fed % 64 == 0 {
+            most = most.max(resident());
+        }
+    }
+    println!("QP4: {fed} bytes, memory {before} KB before, {most} KB at most");
+    // In the quick run other stories share this memory.
+    assert!(asked.is_none() || most.saturating_sub(before) < 17 << 10, "{before} KB grew to {most} KB");
+}
+
+/// KB of memory that this process has; other stories run in it too.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}
