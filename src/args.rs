@@ -46,15 +46,18 @@ pub(crate) struct RunOptions {
     /// Provider that is set up, or script:FILE for a scripted model
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) provider: Option<String>,
-    /// Language of the server at --base-url: responses or chat
+    /// Language of the server at --base-url: responses, chat or anthropic
     #[arg(long, global = true, value_name = "D")]
     pub(crate) dialect: Option<String>,
     /// Server to use, like http://127.0.0.1:8080/v1; its key comes from PIXIR_API_KEY
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// How hard the model should think: low, medium, high
+    /// How hard the model should think: none, minimal, low, medium, high, xhigh or max
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(crate) effort: Option<String>,
+    /// Write what the model says into a new FILE; --provider script:FILE says it again
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// What may run without asking: read-only, ask or auto
     #[arg(long, global = true, value_name = "MODE")]
     pub(crate) mode: Option<String>,
@@ -268,6 +271,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ToolsCommand,
     },
+    /// Which models can be asked for here, and what is known of them
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Models {
+        #[command(subcommand)]
+        command: ModelsCommand,
+    },
+    /// Keep, show and forget the keys of providers
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Auth {
+        #[command(subcommand)]
+        command: AuthCommand,
+    },
     /// Print the machine-readable contract: commands, flags, exit codes, error kinds, events
     #[command(after_help = "Examples:\n  pixir schema | jq '.exit_codes'\n  pixir schema --events")]
     Schema {
@@ -428,4 +443,58 @@ pub(crate) enum ToolsCommand {
         #[arg(default_value = "{}")]
         args: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Models of every provider that is set up: windows, prices, efforts
+    #[command(after_help = "Examples:\n  pixir models list\n  pixir models list --online --json")]
+    List {
+        /// Ask the servers what they have
+        #[arg(long)]
+        online: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Keep a key: typed unseen, from stdin, or by signing in on another device
+    #[command(
+        after_help = "Examples:\n  pixir auth login anthropic\n  pass show openai | pixir auth login openai\n  pixir auth login work --device --issuer https://login.example.com --client-id pixir"
+    )]
+    Login {
+        /// The provider
+        provider: Option<String>,
+        #[command(flatten)]
+        options: LoginOptions,
+    },
+    /// Which keys there are and where they come from; they are not shown. Ends with 4 when none can be used
+    #[command(after_help = "Examples:\n  pixir auth status\n  pixir auth status anthropic --json")]
+    Status {
+        /// The provider; without, every one
+        provider: Option<String>,
+    },
+    /// Forget a key
+    #[command(after_help = "Examples:\n  pixir auth logout openai\n  pixir auth logout openai --dry-run")]
+    Logout {
+        /// The provider
+        provider: Option<String>,
+    },
+}
+
+/// How somebody signs in.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct LoginOptions {
+    /// Keep the key without asking the provider whether it is good
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Sign in on another device with a code
+    #[arg(long)]
+    pub(crate) device: bool,
+    /// Where to sign in
+    #[arg(long, value_name = "URL", requires = "device")]
+    pub(crate) issuer: Option<String>,
+    /// As whom
+    #[arg(long, value_name = "ID", requires = "device")]
+    pub(crate) client_id: Option<String>,
 }

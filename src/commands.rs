@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub(crate) mod auth; // keep, show and forget keys
 pub(crate) mod doctor; // check this machine
 pub(crate) mod look; // inspect, replay, diagnose, clean up
+pub(crate) mod models; // which models there are
 pub(crate) mod run; // a line of commands
 pub(crate) mod schema; // the machine-readable contract
 pub(crate) mod sessions; // Sessions at rest

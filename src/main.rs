@@ -22,7 +22,7 @@ mod output; // the one writer to stdout
 mod screen; // the terminal Presenter, launched
 mod setup; // arguments and environment → Harness
 
-use args::{Cli, Command, Format, OutputOptions, ToolsCommand};
+use args::{AuthCommand, Cli, Command, Format, ModelsCommand, OutputOptions, ToolsCommand};
 use headless::{Job, Story};
 use output::Output;
 use setup::Asker;
@@ -83,6 +83,23 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             };
             Ok(commands::doctor::run(&around, providers, online, output).await)
         }),
+        Some(Command::Models { command: ModelsCommand::List { online } }) => block_on(async {
+            let providers = Providers::find(&setup::wishes(&run), &setup::config(&around)?, &around).await?;
+            commands::models::list(&providers, online, output).await.map(|()| 0)
+        }),
+        Some(Command::Auth { command }) => {
+            let config = setup::config(&around)?;
+            match command {
+                AuthCommand::Login { provider, options } => {
+                    block_on(commands::auth::login(provider, options, &config, &around, run.dry_run, output))
+                        .map(|()| 0)
+                }
+                AuthCommand::Status { provider } => commands::auth::status(provider, &config, &around, output),
+                AuthCommand::Logout { provider } => {
+                    commands::auth::logout(provider, &config, &around, run.dry_run, output).map(|()| 0)
+                }
+            }
+        }
         Some(Command::Sessions { command }) => {
             commands::sessions::run(command, &setup::offline(&run, &around)?, run.dry_run, output)
         }

@@ -9,6 +9,7 @@ use pixir_core::event::{Mode, SessionId, SettingsChanged, Toolset};
 use pixir_core::harness::{Beginning, Harness};
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::provider::demo;
+use pixir_core::provider::models::Effort;
 use pixir_core::session::{Limits, Options};
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
@@ -77,7 +78,10 @@ pub(crate) async fn harness(
     asker: Asker,
 ) -> Result<Harness> {
     let config = config(around)?;
-    let providers = Providers::find(&wishes(run), &config, around).await?;
+    let mut providers = Providers::find(&wishes(run), &config, around).await?;
+    if let Some(path) = &run.record {
+        providers.record(path)?;
+    }
     assemble(run, around, workspace, asker, &config, Arc::new(providers))
 }
 
@@ -146,7 +150,7 @@ pub(crate) fn assemble(
     let beginning = Beginning {
         mode: mode(run, config, asker)?,
         toolset: toolset(run, config)?.unwrap_or_default(),
-        effort: run.effort.clone().or_else(|| config.effort.clone()),
+        effort: effort(run)?.or_else(|| config.effort.clone()),
         resumed: resumed(run, config, asker, &providers)?,
     };
     Harness::new(workspace, around, providers, options, beginning)
@@ -162,6 +166,11 @@ fn mode(run: &RunOptions, config: &Config, asker: Asker) -> Result<Mode> {
     }
 }
 
+fn effort(run: &RunOptions) -> Result<Option<String>> {
+    let effort = run.effort.as_deref().map(Effort::parse).transpose()?;
+    Ok(effort.map(|it| it.name().to_owned()))
+}
+
 fn toolset(run: &RunOptions, config: &Config) -> Result<Option<Toolset>> {
     run.toolset.as_deref().or(config.toolset.as_deref()).map(Toolset::parse).transpose()
 }
@@ -173,7 +182,7 @@ fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Provider
     Ok(SettingsChanged {
         provider: says_who.then(|| providers.provider.clone()),
         model: says_who.then(|| providers.model.clone()),
-        effort: run.effort.clone(),
+        effort: effort(run)?,
         mode: if says_mode { Some(mode(run, config, asker)?) } else { None },
         toolset: toolset(run, &Config::default())?,
         name: None,

@@ -2,6 +2,7 @@
 
 mod architecture; // who may know whom
 mod driver; // a whole pixir: a scripted model, keys, a screen
+mod issuer; // a small server whose answers a story decides
 mod pty; // the real binary in a real terminal
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
@@ -13,6 +14,7 @@ mod stories {
     mod demo; // the first thing that anyone runs
     mod faults; // every way in which a server fails, at every moment
     mod files; // files as tools read, search and change them
+    mod keys; // keys and tokens, never to be seen
     mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
     mod run; // one line is a whole workflow

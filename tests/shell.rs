@@ -9,6 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// How every key of every story begins. It must not be found in anything that a run leaves or says.
+pub(crate) const SECRET: &str = "sk-canary";
+
 /// A home and a workspace that belong to one story.
 pub(crate) struct Shell {
     folder: TempDir,
@@ -37,10 +40,37 @@ impl Ran {
             .collect()
     }
 
+    /// The error on stderr, after what was said to people before it.
+    pub(crate) fn error_after_chatter(&self) -> Value {
+        let at = self.stderr.find("{\n").expect("a document");
+        serde_json::from_str(&self.stderr[at..]).unwrap_or_else(|e| panic!("not one document ({e}):\n{}", self.stderr))
+    }
+
     /// The error on stderr.
     pub(crate) fn error(&self) -> Value {
         serde_json::from_str(&self.stderr)
             .unwrap_or_else(|e| panic!("stderr is not one document ({e}):\n{}", self.stderr))
+    }
+}
+
+impl Drop for Shell {
+    /// Whatever a story was about: no key is in any file that it left, but for the one that keys are kept in.
+    fn drop(&mut self) {
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file()
+                    && path.file_name() != Some(OsStr::new("auth.json"))
+                    && !std::thread::panicking()
+                {
+                    let found = fs::read(&path).is_ok_and(|b| b.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
+                    assert!(!found, "a key is in {}", path.display());
+                }
+            }
+        }
     }
 }
 
@@ -118,11 +148,18 @@ impl Shell {
 }
 
 pub(crate) fn ran(output: Output) -> Ran {
-    Ran {
+    let ran = Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
-    }
+    };
+    assert!(
+        !ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
+        "a key is said:\n{}\n{}",
+        ran.stdout,
+        ran.stderr
+    );
+    ran
 }
 
 /// What begins, and ends, as a picture does.

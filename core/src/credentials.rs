@@ -113,6 +113,8 @@ pub struct Credential {
     vault: Vault,
     /// Only one renews at a time.
     renewing: Arc<tokio::sync::Mutex<()>>,
+    /// It is in no store yet, and does not go there by itself.
+    held: bool,
 }
 
 impl std::fmt::Debug for Credential {
@@ -125,6 +127,24 @@ impl Credential {
     /// Where it was found.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// What it is now.
+    pub fn secret(&self) -> Secret {
+        self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// It is a token that ends, and not a key.
+    pub fn is_token(&self) -> bool {
+        matches!(&*self.secret.lock().unwrap_or_else(PoisonError::into_inner), Secret::Token(_))
+    }
+
+    /// A new one can be had when it ends.
+    pub fn can_renew(&self) -> bool {
+        match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
+            Secret::Key(_) => false,
+            Secret::Token(token) => token.refresh.is_some(),
+        }
     }
 
     /// When it ends, if it does.
@@ -179,7 +199,10 @@ impl Credential {
         }
         let renewed = Secret::Token(device::refresh(&token, &self.provider).await?);
         // Kept before it is used: the old one may be worth nothing from now on.
-        self.vault.save(&self.provider, &renewed)?;
+        if !self.held {
+            self.vault.save(&self.provider, &renewed)?;
+        }
+
         *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
         Ok(true)
     }
@@ -220,13 +243,7 @@ impl Vault {
     /// # Errors
     /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file is there and cannot be used.
     pub fn find(&self, provider: &str, variable: Option<&str>, around: &Surroundings) -> Result<Option<Credential>> {
-        let found = |source, secret| Credential {
-            provider: provider.to_owned(),
-            source,
-            secret: Arc::new(Mutex::new(secret)),
-            vault: self.clone(),
-            renewing: Arc::default(),
-        };
+        let found = |source, secret| self.credential(provider, source, secret);
         if let Some((name, key)) = variable.and_then(|name| Some((name, around.variable(name)?))) {
             let key = Secret::Key(SecretString::from(key.trim()));
             return Ok(Some(found(Source::Environment(name.to_owned()), key)));
@@ -244,6 +261,22 @@ impl Vault {
                 Some(secret) => Ok(Some(found(Source::File, secret))),
                 None => Err(self.corrupt(&format!("what it holds for {provider} is incomplete"))),
             },
+        }
+    }
+
+    /// A secret that is not kept yet, to be tried.
+    pub fn hold(&self, provider: &str, secret: Secret) -> Credential {
+        Credential { held: true, ..self.credential(provider, Source::File, secret) }
+    }
+
+    fn credential(&self, provider: &str, source: Source, secret: Secret) -> Credential {
+        Credential {
+            provider: provider.to_owned(),
+            source,
+            secret: Arc::new(Mutex::new(secret)),
+            vault: self.clone(),
+            renewing: Arc::default(),
+            held: false,
         }
     }
 

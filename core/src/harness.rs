@@ -71,12 +71,16 @@ impl Harness {
             user_folder: around.user_folder.clone(),
             session: None,
         };
+        // A variable that holds a key may be called anything.
+        let keys: Vec<&str> = providers.key_variables().collect();
+        let passed_on = around.environment.iter().filter(|(name, _)| !keys.contains(&name.as_str())).cloned();
+        let environment = process::environment(passed_on).into();
         let surface = Surface {
             workspace: Arc::new(workspace),
             providers,
             registry: Registry::all(),
             blobs: store.blobs(),
-            environment: process::environment(around.environment.iter().cloned()).into(),
+            environment,
             user_folder: around.user_folder.clone(),
             logs,
             options,

@@ -26,6 +26,7 @@ pub mod session; // one conversation: the single writer of its Log
 pub mod skills; // find, read and activate SKILL.md
 pub mod tree; // branches, read from a History
 mod turn; // ask the model, run its tools, repeat
+pub mod usage; // what requests took: per Turn, branch, Session and model
 pub mod watch; // everything so far, then every event
 
 // Who answers, and what it may do.

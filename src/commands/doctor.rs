@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pixir_core::config::Surroundings;
+use pixir_core::credentials::Vault;
 use pixir_core::error::Result;
 use pixir_core::provider::choose::Providers;
+use pixir_core::provider::preset::PRESETS;
 use serde_json::json;
 
 use crate::output::Output;
@@ -85,36 +87,36 @@ fn config(around: &Surroundings) -> Finding {
 }
 
 fn credentials(around: &Surroundings) -> Finding {
-    let known = ["OPENAI_API_KEY", "OPENROUTER_API_KEY", "PIXIR_API_KEY"];
-    let set: Vec<&str> = known.into_iter().filter(|name| around.variable(name).is_some()).collect();
-    let unused = if around.variable("ANTHROPIC_API_KEY").is_some() {
-        "; ANTHROPIC_API_KEY is set, but this build does not speak that dialect yet"
-    } else {
-        ""
-    };
-    if set.is_empty() {
-        warn(
-            "credentials",
-            format!("none of {} is set{unused}", known.join(", ")),
-            "export OPENAI_API_KEY=… (a local server needs none)",
-        )
-    } else {
-        pass("credentials", format!("{} set{unused}", set.join(", ")))
+    let vault = Vault::new(around);
+    let mut found = Vec::new();
+    for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
+        match vault.find(it.name, it.key_variable, around) {
+            Ok(Some(credential)) => found.push(format!("{} from {}", it.name, credential.source())),
+            Ok(None) => {}
+            Err(e) => return fail("credentials", e.message, &e.remediation),
+        }
     }
+    let path = vault.path().display();
+    if vault.is_open_to_others() {
+        return warn("credentials", format!("others can read {path}"), &format!("chmod 600 {path}"));
+    }
+    if found.is_empty() {
+        let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
+        let fix = "export OPENAI_API_KEY=…, or pixir auth login PROVIDER (a local server needs none)";
+        return warn("credentials", format!("no key is kept, and none of {} is set", names.join(", ")), fix);
+    }
+    pass("credentials", found.join(", "))
 }
 
 async fn reachable(providers: &Providers) -> Finding {
-    let prefix = format!("{}/", providers.provider);
-    let models: Vec<String> =
-        providers.models(Duration::from_secs(10)).await.into_iter().filter(|m| m.starts_with(&prefix)).collect();
-    if models.is_empty() {
-        return fail(
-            "online",
-            format!("{} lists no models", providers.provider),
-            "check the key, --base-url and the connection",
-        );
+    let name = &providers.provider;
+    let Some(endpoint) = providers.endpoint(name) else {
+        return pass("online", format!("{name} is built in"));
+    };
+    match endpoint.check(Duration::from_secs(10)).await {
+        Ok(models) => pass("online", format!("{name} lists {models} models")),
+        Err(e) => fail("online", e.message, &e.remediation),
     }
-    pass("online", format!("{} lists {} models", providers.provider, models.len()))
 }
 
 fn state_folder(home: &Path) -> Vec<Finding> {

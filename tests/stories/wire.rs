@@ -384,7 +384,10 @@ fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
     let by_key = Server::start(vec![text("by key"), text("by config"), text("by variable")]);
     let ask = |variables: &[(&str, &str)]| {
         let mut command = shell.command(["--headless", "--json", "x"]);
-        command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", &by_key.url).envs(variables.iter().copied());
+        command
+            .env("OPENAI_API_KEY", "sk-canary-test")
+            .env("OPENAI_BASE_URL", &by_key.url)
+            .envs(variables.iter().copied());
         ran(command.output().expect("it runs"))
     };
     assert_eq!(ask(&[]).document()["output"], "by key");
@@ -397,7 +400,7 @@ fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
     std::fs::write(folder.join("config.toml"), config).expect("write");
     assert_eq!(ask(&[("MY_KEY", "k2")]).document()["output"], "by config");
     assert_eq!(ask(&[("PIXIR_MODEL", "openai/large")]).document()["output"], "by variable");
-    assert_eq!(by_key.keys(), ["Bearer sk-test", "Bearer k2", "Bearer sk-test"]);
+    assert_eq!(by_key.keys(), ["Bearer sk-canary-test", "Bearer k2", "Bearer sk-canary-test"]);
     let models: Vec<_> = by_key.bodies().iter().map(|b| b["model"].as_str().expect("a model").to_owned()).collect();
     assert_eq!(models, ["gpt-6.2-sol", "small", "large"]);
     let clear = shell.run(["--base-url", "http://10.0.0.1/v1", "--model", "m", "--headless", "--json", "x"]);

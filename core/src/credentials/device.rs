@@ -162,7 +162,10 @@ pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
         200 => token(&answer, &old.endpoint, &old.client_id, Some(refresh)),
         400..500 => Err(Error::new(
             Code::AuthRequired,
-            format!("the sign-in to {provider} has ended: {}", told(&answer)),
+            format!(
+                "the sign-in to {provider} has ended: {}",
+                told(&answer).replace(refresh.expose_secret(), "[redacted]")
+            ),
             format!("pixir auth login {provider}"),
         )),
         _ => Err(Error::new(

@@ -43,16 +43,19 @@ struct Definition {
     endpoint: Option<Endpoint>,
     /// The model to begin with; without, the first that it lists.
     model: Option<String>,
+    /// Models that the person said something of.
+    said: Vec<String>,
 }
 
 impl Definition {
     fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
-        Definition { provider, endpoint: None, model: Some(model.to_owned()) }
+        Definition { provider, endpoint: None, model: Some(model.to_owned()), said: Vec::new() }
     }
 
     fn server(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>, model: Option<&str>) -> Definition {
+        let names = said.iter().map(|(name, _)| name.clone()).collect();
         let provider = Arc::new(Server::new(endpoint.clone(), quirks, said));
-        Definition { provider, endpoint: Some(endpoint), model: model.map(str::to_owned) }
+        Definition { provider, endpoint: Some(endpoint), model: model.map(str::to_owned), said: names }
     }
 }
 
@@ -94,6 +97,22 @@ impl Providers {
     /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
     pub fn configured(config: &Config, around: &Surroundings) -> Result<Providers> {
         Setup { config, around, vault: Vault::new(around) }.everything()
+    }
+
+    /// What is configured, where one Provider is asked with this credential and no other.
+    ///
+    /// # Errors
+    /// As [`Providers::configured`].
+    pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Surroundings) -> Result<Providers> {
+        let setup = Setup { config, around, vault: Vault::new(around) };
+        let mut it = setup.everything()?;
+        let definition = match (config.providers.get(name), preset(name)) {
+            (Some(server), _) => setup.configured(name, server, Some(secret))?,
+            (None, Some(preset)) => setup.preset(preset, Some(secret))?,
+            (None, None) => return it.definition(name).map(|_| unreachable!("neither configured nor usual")),
+        };
+        it.known.insert(name.to_owned(), definition);
+        Ok(it)
     }
 
     /// Finds what is configured and chooses. Only when nothing is, the usual local ports are tried.
@@ -271,6 +290,11 @@ impl Providers {
         self.known.keys().map(String::as_str)
     }
 
+    /// Models of a Provider that the person said something of.
+    pub fn configured_models<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.known.get(name).into_iter().flat_map(|it| it.said.iter().map(String::as_str))
+    }
+
     /// Where a Provider is, unless it is built in or not set up.
     pub fn endpoint(&self, name: &str) -> Option<&Endpoint> {
         self.known.get(name).and_then(|it| it.endpoint.as_ref())
@@ -361,7 +385,7 @@ impl Setup<'_> {
             }
         }
         for (name, server) in &self.config.providers {
-            known.insert(name.clone(), self.configured(name, server)?);
+            known.insert(name.clone(), self.configured(name, server, None)?);
         }
         Ok(Providers {
             known,
@@ -379,13 +403,14 @@ impl Setup<'_> {
             headers: it.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             insecure: false,
             key_variable: it.key_variable,
+            check_path: it.check_path,
         };
         let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
         Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
     }
 
     /// A section of the configuration: what it says, else what its preset says.
-    fn configured(&self, name: &str, it: &ProviderConfig) -> Result<Definition> {
+    fn configured(&self, name: &str, it: &ProviderConfig, secret: Option<Credential>) -> Result<Definition> {
         let like = it.preset.as_deref().or(Some(name)).and_then(preset);
         let invalid = |what: &str, fix: &str| {
             Error::new(Code::ConfigInvalid, format!("[providers.{name}] {what}"), fix).with("input", name)
@@ -414,8 +439,12 @@ impl Setup<'_> {
             headers.insert((*name).to_owned(), (*value).to_owned());
         }
         headers.extend(it.headers.clone());
-        let address = Address { provider: name, base_url, headers, insecure: it.insecure, key_variable };
-        let credential = self.vault.find(name, key_variable, self.around)?;
+        let check_path = like.and_then(|like| like.check_path);
+        let address = Address { provider: name, base_url, headers, insecure: it.insecure, key_variable, check_path };
+        let credential = match secret {
+            Some(secret) => Some(secret),
+            None => self.vault.find(name, key_variable, self.around)?,
+        };
         let endpoint = Endpoint::new(&address, dialect, credential, self.config.requests.patience())?;
         Ok(Definition::server(
             endpoint,

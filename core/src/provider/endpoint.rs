@@ -36,6 +36,7 @@ pub struct Endpoint {
     credential: Option<Credential>,
     /// The variable that its key could be in.
     key_variable: Option<String>,
+    check_path: Option<&'static str>,
     patience: Patience,
     client: Arc<OnceLock<Client>>,
 }
@@ -53,6 +54,8 @@ pub struct Address<'a> {
     pub insecure: bool,
     /// The variable that its key could be in.
     pub key_variable: Option<&'a str>,
+    /// What only a good key is answered, where the list of models is for everybody.
+    pub check_path: Option<&'static str>,
 }
 
 impl Endpoint {
@@ -90,6 +93,7 @@ impl Endpoint {
             headers,
             credential,
             key_variable: address.key_variable.map(str::to_owned),
+            check_path: address.check_path,
             patience,
             client: Arc::default(),
         })
@@ -213,6 +217,18 @@ impl Endpoint {
         Error::new(Code::Network, message, "try again; a slow server gets more time with [requests] in config.toml")
     }
 
+    /// Asks the server something that only a good key is answered; how many models it lists.
+    ///
+    /// # Errors
+    /// `AUTH_REQUIRED` when the key is not good, else as [`Endpoint::models`].
+    pub async fn check(&self, within: Duration) -> Result<usize> {
+        // Where everybody may see the models, something else has to be asked.
+        if let Some(path) = self.check_path {
+            self.get::<Value>(path, within).await?;
+        }
+        self.models(within).await.map(|models| models.len())
+    }
+
     /// An error without the key, which some servers repeat.
     pub(super) fn redact(&self, mut error: Error) -> Error {
         if let Some(credential) = &self.credential {
@@ -232,26 +248,29 @@ impl Endpoint {
     /// # Errors
     /// `NETWORK` when it does not answer in time, `AUTH_REQUIRED`, `INVALID_RESPONSE` when the answer is no list of models.
     pub async fn models(&self, within: Duration) -> Result<Vec<Listed>> {
-        let listing = async {
+        // As many as it gives at once.
+        let path = if self.dialect == Dialect::Anthropic { "/models?limit=1000" } else { "/models" };
+        let body: Value = self.get(path, within).await?;
+        let models = body["data"].as_array().or_else(|| body["models"].as_array());
+        let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.host)))?;
+        Ok(models.iter().filter_map(Listed::read).collect())
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
+        let asking = async {
             let key = match &self.credential {
                 Some(credential) => Some(credential.current().await?),
                 None => None,
             };
-            // As many as it gives at once.
-            let many = if self.dialect == Dialect::Anthropic { "?limit=1000" } else { "" };
-            let request = self.signed(self.client()?.get(format!("{}/models{many}", self.base_url)), key.as_ref());
+            let request = self.signed(self.client()?.get(format!("{}{path}", self.base_url)), key.as_ref());
             let response = request.send().await.map_err(|e| unreached(&self.host, &e))?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await.error);
             }
-            let body: Value =
-                response.json().await.map_err(|e| invalid(format!("{} did not list its models: {e}", self.host)))?;
-            let models = body["data"].as_array().or_else(|| body["models"].as_array());
-            let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.host)))?;
-            Ok(models.iter().filter_map(Listed::read).collect())
+            response.json().await.map_err(|e| invalid(format!("{} did not answer with JSON: {e}", self.host)))
         };
-        let listed = timeout(within, listing).await.unwrap_or_else(|_| Err(self.no_head(within)));
-        listed.map_err(|e| self.redact(e))
+        let answer = timeout(within, asking).await.unwrap_or_else(|_| Err(self.no_head(within)));
+        answer.map_err(|e| self.redact(e))
     }
 }
 

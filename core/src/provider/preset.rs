@@ -17,6 +17,8 @@ pub struct Preset {
     pub key_variable: Option<&'static str>,
     /// The model to begin with; without, the first that it lists.
     pub model: Option<&'static str>,
+    /// What only a good key is answered, where the list of models is for everybody.
+    pub check_path: Option<&'static str>,
     /// Sent with every request.
     pub headers: &'static [(&'static str, &'static str)],
     /// What is peculiar.
@@ -65,6 +67,7 @@ pub const PRESETS: &[Preset] = &[
         base_url_variable: Some("OPENAI_BASE_URL"),
         key_variable: Some("OPENAI_API_KEY"),
         model: Some("gpt-6.2-sol"),
+        check_path: None,
         headers: &[],
         quirks: Quirks { cache_key: true, ..PLAIN },
     },
@@ -75,6 +78,7 @@ pub const PRESETS: &[Preset] = &[
         base_url_variable: Some("ANTHROPIC_BASE_URL"),
         key_variable: Some("ANTHROPIC_API_KEY"),
         model: Some("claude-sonnet-5-5"),
+        check_path: None,
         // Models that take a budget think between calls only when asked to; the others do anyway.
         headers: &[("anthropic-beta", "interleaved-thinking-2025-05-14")],
         quirks: PLAIN,
@@ -86,6 +90,7 @@ pub const PRESETS: &[Preset] = &[
         base_url_variable: Some("OPENROUTER_BASE_URL"),
         key_variable: Some("OPENROUTER_API_KEY"),
         model: Some("openrouter/auto"),
+        check_path: Some("/key"),
         headers: &[("x-title", "pixir")],
         quirks: Quirks { effort: EffortField::Reasoning, cache_breakpoints: true, usage_with_cost: true, ..PLAIN },
     },
@@ -103,6 +108,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
         base_url_variable: None,
         key_variable: None,
         model: None,
+        check_path: None,
         headers: &[],
         quirks: PLAIN,
     }

@@ -1,0 +1,139 @@
+//! `pixir models list`: which models can be asked for here, what is known of them, and which servers answer.
+
+use std::time::Duration;
+
+use pixir_core::Result;
+use pixir_core::provider::choose::Providers;
+use pixir_core::provider::endpoint::Listed;
+use pixir_core::provider::models::{Effort, Facts, known_at};
+use serde_json::{Value, json};
+
+use crate::args::Format;
+use crate::output::{Output, safe};
+
+/// How long a server may take to list its models.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One model that can be asked for.
+struct Row {
+    name: String,
+    facts: Facts,
+}
+
+pub(crate) async fn list(providers: &Providers, online: bool, output: &Output) -> Result<()> {
+    let (mut rows, mut servers) = (Vec::new(), Vec::new());
+    for name in providers.names() {
+        let Some(endpoint) = providers.endpoint(name) else { continue };
+        let answer = if online { Some(endpoint.models(PATIENCE).await) } else { None };
+        let listed = match &answer {
+            Some(Ok(listed)) => listed.clone(),
+            Some(Err(_)) => Vec::new(),
+            None => offline(providers, name, endpoint.host()),
+        };
+        rows.extend(listed.into_iter().map(|it| {
+            let facts = providers.facts(name, &it.name);
+            // What a server says of itself is truer than what is known of the model.
+            let facts = Facts { window: it.window.or(facts.window), ..facts };
+            Row { name: format!("{name}/{}", it.name), facts }
+        }));
+        servers.push(json!({
+            "name": name,
+            "dialect": endpoint.dialect().name(),
+            "base_url": endpoint.base_url(),
+            "credential": endpoint.credential().map(|it| it.source().to_string()),
+            "reachable": answer.as_ref().map(|it| it.is_ok()),
+            "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| e.message.clone()),
+        }));
+    }
+    report(&rows, &servers, online, providers, output);
+    Ok(())
+}
+
+/// What can be named without asking: the maker's models at the maker's own server, and what the person configured.
+fn offline(providers: &Providers, provider: &str, host: &str) -> Vec<Listed> {
+    let known = known_at(host).map(str::to_owned);
+    let mut names: Vec<String> = providers.configured_models(provider).map(str::to_owned).chain(known).collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().map(|name| Listed { name, window: None }).collect()
+}
+
+fn report(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, output: &Output) {
+    match output.format {
+        Format::Json | Format::Jsonl => output.document(&json!({
+            "schemaVersion": 1,
+            "chosen": format!("{}/{}", providers.provider, providers.model),
+            "online": online,
+            "providers": servers,
+            "models": rows.iter().map(row_json).collect::<Vec<_>>(),
+        })),
+        Format::Tsv => {
+            for Row { name, facts } in rows {
+                let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+                let dollars = |n: Option<f64>| n.map_or(String::new(), |n| n.to_string());
+                let price = facts.price;
+                output.line(&safe(&format!(
+                    "{name}\t{}\t{}\t{}\t{}",
+                    number(facts.window),
+                    number(facts.max_output),
+                    dollars(price.map(|p| p.input)),
+                    dollars(price.map(|p| p.output))
+                )));
+            }
+        }
+        Format::Plain => plain(rows, servers, online, providers, output),
+    }
+}
+
+fn plain(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, output: &Output) {
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(5, 60);
+    if !rows.is_empty() {
+        output.line(&format!(
+            "{:<width$}  {:>7}  {:>6}  {:<6}  {:>14}  efforts",
+            "model", "window", "answer", "images", "$/M in · out"
+        ));
+    }
+    for Row { name, facts } in rows {
+        let tokens = |n: Option<u64>| n.map_or("?".to_owned(), short);
+        let price = facts.price.map_or("?".to_owned(), |p| format!("{} · {}", p.input, p.output));
+        let efforts = match &facts.efforts {
+            None => "?".to_owned(),
+            Some(all) if all.is_empty() => "–".to_owned(),
+            Some(all) => all.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
+        };
+        let images = if facts.sees_images { "yes" } else { "no" };
+        let (window, answer) = (tokens(facts.window), tokens(facts.max_output));
+        output.line(&safe(&format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}")));
+    }
+    for server in servers.iter().filter(|it| it["reachable"] == false) {
+        let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
+        output.line(&safe(&format!("{}  does not answer: {}", text("name"), text("why_not"))));
+    }
+    let said = match (servers.is_empty(), online) {
+        (true, _) => "no provider is set up: export a key, pixir auth login, or [providers] in config.toml".to_owned(),
+        (false, false) => format!("chosen: {}/{}; --online asks the servers", providers.provider, providers.model),
+        (false, true) => format!("chosen: {}/{}", providers.provider, providers.model),
+    };
+    output.aside(&said);
+}
+
+fn row_json(row: &Row) -> Value {
+    let Facts { window, max_output, sees_images, efforts, price, .. } = &row.facts;
+    json!({
+        "model": row.name,
+        "window": window,
+        "max_output": max_output,
+        "images": sees_images,
+        "efforts": efforts.as_ref().map(|all| all.iter().map(|it| Effort::name(*it)).collect::<Vec<_>>()),
+        "price": price.map(|p| json!({ "input": p.input, "cached": p.cached, "cache_written": p.cache_written, "output": p.output })),
+    })
+}
+
+/// `1.05M`, `200k`.
+fn short(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        _ => format!("{:.2}M", tokens as f64 / 1e6).replace(".00M", "M"),
+    }
+}
