@@ -17,6 +17,7 @@ mod stories {
     mod keys; // keys and tokens, never to be seen
     mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
+    mod providers; // what a model is sent and what is made of its answer
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest

@@ -50,6 +50,8 @@ struct Shared {
     replies: Vec<Reply>,
     bodies: Vec<Value>,
     heads: Vec<String>,
+    /// Connections that somebody is on.
+    open: usize,
 }
 
 /// A running server; it ends with the test.
@@ -80,10 +82,13 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, dress) = (Arc::clone(&for_thread), Arc::clone(&dress));
+                shared.0.lock().expect("the server lives").open += 1;
                 thread::spawn(move || {
                     if let Ok((reader, writer)) = dress(stream) {
                         let _ = serve(reader, writer, &shared);
                     }
+                    shared.0.lock().expect("the server lives").open -= 1;
+                    shared.1.notify_all();
                 });
             }
         });
@@ -118,6 +123,13 @@ impl Server {
             .wait_timeout_while(guard, Duration::from_secs(20), |it| it.bodies.len() < requests)
             .expect("the server lives");
         assert!(!waited.timed_out(), "only {} of {requests} requests came", guard.bodies.len());
+    }
+
+    /// Waits until nobody is connected any more.
+    pub(crate) fn wait_until_alone(&self) {
+        let guard = self.shared.0.lock().expect("the server lives");
+        let waited = self.shared.1.wait_timeout_while(guard, Duration::from_secs(20), |it| it.open > 0);
+        assert!(!waited.expect("the server lives").1.timed_out(), "somebody is still connected");
     }
 
     pub(crate) fn flags(&self, dialect: Dialect) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, begin, call, end, event, part};
-use crate::shell::{Shell, entries};
+use crate::shell::{Shell, entries, figures};
 
 /// Tries of one request.
 const ATTEMPTS: usize = 3;
@@ -313,12 +313,11 @@ fn suffer(cell: &Cell) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figure is for whoever runs it")]
 fn every_fault_at_every_moment_has_its_code_its_tries_and_its_log() {
     let cells = [in_stream(), before_stream()].into_iter().flatten().collect::<Vec<_>>();
     assert!(cells.len() >= 130, "only {} cells", cells.len());
     each(&cells, suffer);
-    println!("QP2: {} cells, none hung, no tool ran twice", cells.len());
+    figures(&format!("QP2: {} cells, none hung, no tool ran twice", cells.len()));
 }
 
 #[test]

@@ -12,6 +12,8 @@ use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
+use crate::shell::figures;
+
 /// Reads a stream that comes in these pieces; what was heard, and what came of it.
 fn heard(runtime: &tokio::runtime::Runtime, dialect: Dialect, pieces: Vec<Bytes>) -> (Vec<Chunk>, Value) {
     let mut chunks = Vec::new();
@@ -74,7 +76,6 @@ fn every_form_of_an_answer_is_understood() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figure is for whoever runs it")]
 fn wherever_a_stream_is_cut_the_same_is_heard() {
     let runtime = runtime();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
@@ -96,7 +97,7 @@ fn wherever_a_stream_is_cut_the_same_is_heard() {
             check(pieces(&bytes, &mut random), &|| format!("at random, try {n}"));
         }
     }
-    println!("QP1: {runs} ways to cut, all heard the same");
+    figures(&format!("QP1: {runs} ways to cut, all heard the same"));
 }
 
 fn pieces(bytes: &Bytes, random: &mut TestRng) -> Vec<Bytes> {
@@ -223,7 +224,6 @@ fn an_endless_line_an_endless_event_and_what_is_not_text_are_refused_in_bounded_
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figure is for whoever runs it")]
 fn whatever_comes_nothing_panics_and_nothing_hangs() {
     // Random bytes, and streams with random bytes of them changed, dropped or doubled.
     let runtime = runtime();
@@ -259,7 +259,7 @@ fn whatever_comes_nothing_panics_and_nothing_hangs() {
             most = most.max(resident());
         }
     }
-    println!("QP4: {fed} bytes, memory {before} KB before, {most} KB at most");
+    figures(&format!("QP4: {fed} bytes, memory {before} KB before, {most} KB at most"));
     // In the quick run other stories share this memory.
     assert!(asked.is_none() || most.saturating_sub(before) < 17 << 10, "{before} KB grew to {most} KB");
 }

@@ -195,7 +195,10 @@ impl Listener {
             whole => whole.to_string(),
         };
         call.args.push_str(&args);
-        say(Chunk::Call { index: usize::try_from(index).unwrap_or(usize::MAX), name: call.name.clone(), args });
+        let name = call.name.clone();
+        // Some servers number calls among everything that the model says.
+        let index = self.calls.range(..index).count();
+        say(Chunk::Call { index, name, args });
     }
 
     fn calls(calls: BTreeMap<u64, CallRequest>) -> Result<Vec<CallRequest>> {
