@@ -87,7 +87,7 @@ impl Pixir {
         self.screen.until_idle().await;
         self.screen.keys(keys).await;
         self.screen.until_idle().await;
-        self.screen.screen()
+        without_estimate(&self.screen.screen())
     }
 
     /// The lines of the only Session's Log, as JSON.
@@ -110,6 +110,16 @@ impl Pixir {
     pub(crate) fn kinds(&self) -> Vec<String> {
         self.log().iter().map(|entry| entry["type"].as_str().expect("a kind").to_owned()).collect()
     }
+}
+
+/// The screen, without the digits of an estimate: how long something took is part of what a model reads.
+fn without_estimate(screen: &str) -> String {
+    let Some((before, after)) = screen.rsplit_once('~') else { return screen.to_owned() };
+    let digits = after.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
+    if !after[digits..].trim_start_matches('k').starts_with(" tokens") {
+        return screen.to_owned();
+    }
+    format!("{before}~{}{}", "N".repeat(digits), &after[digits..])
 }
 
 fn launch(folder: &TempDir, script: Script) -> Launch {

@@ -25,5 +25,6 @@ mod stories {
     mod terminal; // what only a real terminal shows
     mod tools; // what every tool and command keeps to
     mod travel; // files follow the conversation
+    mod trust; // certificates
     mod wire; // turns over HTTP, in every dialect
 }

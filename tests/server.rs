@@ -421,3 +421,66 @@ pub(crate) fn end(dialect: Dialect, calls: bool) -> Vec<String> {
         }
     }
 }
+
+/// Bytes of one delta in a long answer.
+const DELTA: usize = 64;
+
+/// One answer with a text and an argument of so many bytes each, as a server would send it.
+pub(crate) fn long(dialect: Dialect, size: usize) -> String {
+    let words: Vec<String> = (0..size / DELTA).map(|n| format!("w{n:062} ")).collect();
+    let mut out = String::new();
+    let mut say = |value: Value| out.push_str(&event(&value));
+    let args = json!({ "path": "x", "content": words.concat() }).to_string();
+    match dialect {
+        Dialect::Responses => {
+            for word in &words {
+                say(json!({ "type": "response.output_text.delta", "item_id": "m", "output_index": 0, "delta": word }));
+            }
+            for piece in args.as_bytes().chunks(DELTA) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                say(
+                    json!({ "type": "response.function_call_arguments.delta", "item_id": "f", "output_index": 1, "delta": delta }),
+                );
+            }
+            let item =
+                json!({ "id": "f", "type": "function_call", "call_id": "c", "name": "write", "arguments": args });
+            say(json!({ "type": "response.output_item.done", "output_index": 1, "item": item }));
+            say(
+                json!({ "type": "response.completed", "response": { "usage": { "input_tokens": 1, "output_tokens": 2 } } }),
+            );
+        }
+        Dialect::Chat => {
+            for word in &words {
+                say(json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }));
+            }
+            for piece in args.as_bytes().chunks(DELTA) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                let call = json!({ "index": 0, "id": "c", "function": { "name": "write", "arguments": delta } });
+                say(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
+            }
+            say(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
+            out.push_str("data: [DONE]\n\n");
+        }
+        Dialect::Anthropic => {
+            say(json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }));
+            for word in &words {
+                say(
+                    json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": word } }),
+                );
+            }
+            let block = json!({ "type": "tool_use", "id": "c", "name": "write", "input": {} });
+            say(json!({ "type": "content_block_start", "index": 1, "content_block": block }));
+            for piece in args.as_bytes().chunks(DELTA) {
+                let delta = std::str::from_utf8(piece).expect("ASCII");
+                say(
+                    json!({ "type": "content_block_delta", "index": 1, "delta": { "type": "input_json_delta", "partial_json": delta } }),
+                );
+            }
+            say(
+                json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" }, "usage": { "output_tokens": 2 } }),
+            );
+            say(json!({ "type": "message_stop" }));
+        }
+    }
+    out
+}

@@ -66,6 +66,10 @@ impl Drop for Shell {
                     && path.file_name() != Some(OsStr::new("auth.json"))
                     && !std::thread::panicking()
                 {
+                    // Some stories leave gigabytes of nothing.
+                    if entry.metadata().is_ok_and(|it| it.len() > 16 << 20) {
+                        continue;
+                    }
                     let found = fs::read(&path).is_ok_and(|b| b.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()));
                     assert!(!found, "a key is in {}", path.display());
                 }

@@ -14,11 +14,12 @@ use crate::event::{
     Approval, AssistantMessage, Cost, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity, Status,
     ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
 };
-use crate::history::History;
+use crate::history::{History, Settings};
 use crate::input::{Decision, Input};
 use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
+use crate::provider::models::Effort;
 use crate::skills;
 use crate::store::Indexed;
 use crate::tools::Answers;
@@ -243,7 +244,23 @@ impl Session {
         if let Some(provider) = &change.provider {
             self.surface.providers.connect(provider)?;
         }
-        self.record(None, change.into())
+        let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
+        self.record(None, change.into())?;
+        if let Some(effort) = effort {
+            self.say_what_becomes_of(effort);
+        }
+        Ok(())
+    }
+
+    /// Models take different efforts; what is asked for in place of one is said.
+    fn say_what_becomes_of(&mut self, effort: Effort) {
+        let Settings { provider, model, .. } = &self.history.settings;
+        let said = match self.surface.providers.facts(provider, model).effort(Some(effort.name())) {
+            Some(asked) if asked == effort.name() => return,
+            Some(asked) => format!("{model} has no effort {}; it is asked for {asked}", effort.name()),
+            None => format!("{model} takes no effort; it thinks as it likes"),
+        };
+        self.notice(Severity::Info, "EFFORT_MAPPED", said);
     }
 
     fn mark(&mut self, mark: Label) -> Result<()> {

@@ -26,6 +26,25 @@ impl Total {
     }
 }
 
+impl std::fmt::Display for Total {
+    /// `1200 in (1024 cached), 96 out, 3 requests, ~$0.01`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in", self.usage.input)?;
+        if self.usage.cached > 0 {
+            write!(f, " ({} cached)", self.usage.cached)?;
+        }
+        write!(
+            f,
+            ", {} out, {} request{}",
+            self.usage.output,
+            self.requests,
+            if self.requests == 1 { "" } else { "s" }
+        )?;
+        let cost = self.cost.to_string();
+        if cost.is_empty() { Ok(()) } else { write!(f, ", {cost}") }
+    }
+}
+
 /// What one Turn took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnTotal {

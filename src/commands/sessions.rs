@@ -10,7 +10,6 @@ use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::present::human_size;
 use pixir_core::store::{Place, Summary};
-use pixir_core::usage::Total;
 use pixir_core::{Code, Error, Result, log};
 use serde_json::{Value, json};
 
@@ -208,12 +207,12 @@ fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
     say("turns", format!("{}{other}", summary.turns));
     say("tool calls", summary.tool_calls.to_string());
     let sums = pixir_core::usage::sums(&history);
-    say("tokens", took(&sums.session));
+    say("tokens", sums.session.to_string());
     if sums.branch != sums.session {
-        say("on this branch", took(&sums.branch));
+        say("on this branch", sums.branch.to_string());
     }
     if sums.models.len() > 1 {
-        sums.models.iter().for_each(|(model, total)| say("", format!("{model}: {}", took(total))));
+        sums.models.iter().for_each(|(model, total)| say("", format!("{model}: {total}")));
     }
     if let Some(parent) = &summary.forked_from {
         say("forked from", format!("{parent} at {}", summary.forked_at.unwrap_or_default()));
@@ -229,15 +228,6 @@ fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
         say("changed", format!("{}  +{} −{}", file.path, file.added, file.removed));
     }
     Ok(())
-}
-
-/// `1200 in (1024 cached), 96 out, 3 requests, ~$0.01`
-fn took(it: &Total) -> String {
-    let cached = if it.usage.cached > 0 { format!(" ({} cached)", it.usage.cached) } else { String::new() };
-    let cost =
-        Some(it.cost.to_string()).filter(|cost| !cost.is_empty()).map_or(String::new(), |cost| format!(", {cost}"));
-    let requests = count(usize::try_from(it.requests).unwrap_or(usize::MAX), "request");
-    format!("{} in{cached}, {} out, {requests}{cost}", it.usage.input, it.usage.output)
 }
 
 fn rename(harness: &Harness, place: &Place, name: &str, dry_run: bool, output: &Output) -> Result<()> {

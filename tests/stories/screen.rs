@@ -1,3 +1,4 @@
+use pixir_core::event::Usage;
 use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
@@ -385,4 +386,28 @@ async fn where_one_was_reading_is_found_again() {
     let mut again = pixir.again(vec![]).await;
     again.screen.until_idle().await;
     assert_eq!(again.screen.screen().lines().nth(8), Some(middle.as_str()), "{before}");
+}
+
+#[tokio::test]
+async fn an_effort_is_chosen_and_what_everything_took_is_said() {
+    let usage = Usage { input: 1_200, cached: 1_000, output: 30, ..Usage::default() };
+    let step = |text: &str| Step { usage: Some(usage), ..says(text) };
+    let mut pixir = Pixir::sized(vec![step("One."), step("Two.")], &[], 100, 30);
+    let screen = pixir.does("/usage<Enter>").await;
+    assert!(screen.contains("no request has said yet what it took"), "{screen}");
+    let screen = pixir.does("/effort<Enter>").await;
+    assert!(screen.contains("xhigh") && screen.contains("without restraint"), "{screen}");
+    pixir.does("<Esc>").await;
+    let screen = pixir.does("/effort hihg<Enter>").await;
+    assert!(screen.contains("there is no effort `hihg`"), "{screen}");
+    let screen = pixir.does("/effort high<Enter>").await;
+    assert!(screen.contains("effort: high") && screen.contains("test-model · high"), "{screen}");
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    let screen = pixir.does("/usage<Enter>").await;
+    for line in
+        ["session          2400 in (2000 cached), 60 out, 2 requests", "script/test-model", "turn 2           1200 in"]
+    {
+        assert!(screen.contains(line), "{line} is not on\n{screen}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pixir_core::provider::retry::Patience;
@@ -12,6 +13,7 @@ use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
+use crate::server::long;
 use crate::shell::figures;
 
 /// Reads a stream that comes in these pieces; what was heard, and what came of it.
@@ -111,79 +113,12 @@ fn pieces(bytes: &Bytes, random: &mut TestRng) -> Vec<Bytes> {
     pieces
 }
 
-/// One answer with a text and an argument of so many bytes each, as a server would send it.
-pub(crate) fn long(dialect: Dialect, size: usize) -> Bytes {
-    let words: Vec<String> = (0..size / 8).map(|n| format!("w{n:06} ")).collect();
-    let mut out = String::new();
-    let mut event = |value: Value| {
-        let name = value["type"].as_str().map_or(String::new(), |name| format!("event: {name}\n"));
-        out.push_str(&format!("{name}data: {value}\n\n"));
-    };
-    let args = json!({ "path": "x", "content": words.concat() }).to_string();
-    match dialect {
-        Dialect::Responses => {
-            for word in &words {
-                event(
-                    json!({ "type": "response.output_text.delta", "item_id": "m", "output_index": 0, "delta": word }),
-                );
-            }
-            for piece in args.as_bytes().chunks(8) {
-                let delta = std::str::from_utf8(piece).expect("ASCII");
-                event(
-                    json!({ "type": "response.function_call_arguments.delta", "item_id": "f", "output_index": 1, "delta": delta }),
-                );
-            }
-            let item =
-                json!({ "id": "f", "type": "function_call", "call_id": "c", "name": "write", "arguments": args });
-            event(json!({ "type": "response.output_item.done", "output_index": 1, "item": item }));
-            event(
-                json!({ "type": "response.completed", "response": { "usage": { "input_tokens": 1, "output_tokens": 2 } } }),
-            );
-        }
-        Dialect::Chat => {
-            for word in &words {
-                event(json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }));
-            }
-            for piece in args.as_bytes().chunks(8) {
-                let delta = std::str::from_utf8(piece).expect("ASCII");
-                let call = json!({ "index": 0, "id": "c", "function": { "name": "write", "arguments": delta } });
-                event(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
-            }
-            event(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
-            out.push_str("data: [DONE]\n\n");
-        }
-        Dialect::Anthropic => {
-            event(
-                json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
-            );
-            for word in &words {
-                event(
-                    json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": word } }),
-                );
-            }
-            let block = json!({ "type": "tool_use", "id": "c", "name": "write", "input": {} });
-            event(json!({ "type": "content_block_start", "index": 1, "content_block": block }));
-            for piece in args.as_bytes().chunks(8) {
-                let delta = std::str::from_utf8(piece).expect("ASCII");
-                event(
-                    json!({ "type": "content_block_delta", "index": 1, "delta": { "type": "input_json_delta", "partial_json": delta } }),
-                );
-            }
-            event(
-                json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" }, "usage": { "output_tokens": 2 } }),
-            );
-            event(json!({ "type": "message_stop" }));
-        }
-    }
-    Bytes::from(out)
-}
-
 #[test]
 fn a_text_and_an_argument_of_a_megabyte_come_whole_however_they_are_cut() {
     let runtime = runtime();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
     for dialect in Dialect::ALL {
-        let bytes = long(dialect, 1 << 20);
+        let bytes = Bytes::from(long(dialect, 1 << 20));
         let whole = heard(&runtime, dialect, vec![bytes.clone()]);
         let text = whole.1["answer"]["said"][0]["text"].as_str().expect("a text");
         let args = whole.1["answer"]["calls"][0]["args"].as_str().expect("a call");
@@ -252,9 +187,15 @@ fn whatever_comes_nothing_panics_and_nothing_hangs() {
                 break;
             }
         }
-        fed += bytes.len();
         let cut = pieces(&Bytes::from(bytes), &mut random);
-        heard(&runtime, *dialect, cut);
+        // What comes after something that cannot be read is not read any more.
+        let read = AtomicUsize::new(0);
+        let offered = cut.into_iter().inspect(|piece| {
+            read.fetch_add(piece.len(), Ordering::Relaxed);
+        });
+        let bytes = futures_util::stream::iter(offered.map(Ok::<_, Infallible>));
+        let _ = runtime.block_on(hear(*dialect, bytes, &Patience::default(), &mut |_| {}));
+        fed += read.into_inner();
         if fed % 64 == 0 {
             most = most.max(resident());
         }

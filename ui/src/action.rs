@@ -2,6 +2,7 @@
 
 use pixir_core::event::{Mode, RestorePlan, Toolset};
 use pixir_core::input::Wish;
+use pixir_core::provider::models::Effort;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::update::travel::Going;
@@ -63,6 +64,7 @@ pub(crate) enum Action {
     Jobs,
     StopJob(u32),
     Toolset(Toolset),
+    Effort(Effort),
     /// What was answered to a form; none when the person does not want to.
     Answer {
         call_id: String,

@@ -23,7 +23,7 @@ pub(crate) struct Slash {
     pub(crate) when: When,
 }
 
-pub(crate) const COMMANDS: [Slash; 18] = [
+pub(crate) const COMMANDS: [Slash; 20] = [
     Slash {
         name: "compact",
         args: "[keep in mind]",
@@ -36,6 +36,13 @@ pub(crate) const COMMANDS: [Slash; 18] = [
         args: "",
         about: "What this turn and this session changed",
         does: "opens the diff",
+        when: When::Always,
+    },
+    Slash {
+        name: "effort",
+        args: "[level]",
+        about: "How hard the model thinks, from the next request on",
+        does: "Set{effort}",
         when: When::Always,
     },
     Slash {
@@ -125,6 +132,13 @@ pub(crate) const COMMANDS: [Slash; 18] = [
         about: "Take back what a turn changed in files; shown before it is done",
         does: "Undo{dry_run}, then Undo{}",
         when: When::Idle,
+    },
+    Slash {
+        name: "usage",
+        args: "",
+        about: "Tokens and money: this branch, the session, each model and turn",
+        does: "says it",
+        when: When::Always,
     },
 ];
 

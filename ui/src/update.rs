@@ -1,6 +1,8 @@
 //! What the person did: the door by which keys, pastes and slash commands change the State.
 
-use pixir_core::event::{Mode, SettingsChanged, Toolset};
+use pixir_core::event::{Mode, SettingsChanged, Severity, Toolset};
+use pixir_core::provider::models::Effort;
+use pixir_core::usage::{Sums, Total, sums};
 use pixir_core::{Decision, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -239,6 +241,10 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Toolset(toolset) => {
             return vec![set(SettingsChanged { toolset: Some(toolset), ..SettingsChanged::default() })];
         }
+        Action::Effort(effort) => {
+            let effort = Some(effort.name().to_owned());
+            return vec![set(SettingsChanged { effort, ..SettingsChanged::default() })];
+        }
         Action::Answer { call_id, answers } => return vec![Effect::Send(Input::Answer { call_id, answers })],
         Action::ApplyCompaction => {
             return vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: false })];
@@ -475,6 +481,23 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        "effort" if rest.is_empty() => {
+            state.overlays.push(Overlay::Picker(Picker::efforts(state.history.settings.effort.as_deref())));
+            Vec::new()
+        }
+        "effort" => match Effort::parse(rest) {
+            Ok(effort) => on_action(state, Action::Effort(effort)),
+            Err(e) => {
+                state.say(format!("{}: {}", e.message, e.remediation));
+                Vec::new()
+            }
+        },
+        "usage" => {
+            let text = usage_text(&sums(&state.history));
+            state.transcript.push(Cell::Notice { severity: Severity::Info, text });
+            state.viewport.follow();
+            Vec::new()
+        }
         "rename" if rest.is_empty() => {
             state.say("give it a name: /rename <name>");
             Vec::new()
@@ -484,4 +507,26 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         "quit" => on_action(state, Action::Quit),
         other => unreachable!("/{other} is in the table and not here"),
     }
+}
+
+/// Turns that `/usage` names one by one.
+const SHOWN_TURNS: usize = 8;
+
+/// What a Session took, line by line.
+fn usage_text(sums: &Sums) -> String {
+    if sums.session.requests == 0 {
+        return "no request has said yet what it took".to_owned();
+    }
+    let line = |name: &str, it: &Total| format!("{name:<16} {it}");
+    let mut lines = vec![line("session", &sums.session)];
+    if sums.branch != sums.session {
+        lines.push(line("this branch", &sums.branch));
+    }
+    lines.extend(sums.models.iter().map(|(model, total)| line(model, total)));
+    let hidden = sums.turns.len().saturating_sub(SHOWN_TURNS);
+    if hidden > 0 {
+        lines.push(format!("… {hidden} turns before (pixir sessions show --json has them)"));
+    }
+    lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
+    lines.join("\n")
 }

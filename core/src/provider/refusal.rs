@@ -210,8 +210,8 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     let mut tls = false;
     while let Some(deeper) = cause.source() {
         cause = deeper;
-        let inside = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        tls |= cause.is::<rustls::Error>() || inside.is_some_and(|it| it.is::<rustls::Error>());
+        tls |= is_tls(cause);
+
         causes.push(cause.to_string());
     }
     let why = causes.pop().unwrap_or_else(|| e.to_string());
@@ -228,6 +228,12 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
         "check the connection, then try again"
     };
     Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
+}
+
+/// Whether encryption was what failed. An error of the system hides another one, which may hide another.
+fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
+    let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
+    e.is::<rustls::Error>() || inside().unwrap_or(false)
 }
 
 /// The start of a text from outside, on one line and safe to print.

@@ -3,6 +3,7 @@
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::event::{Mode, Toolset};
+use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 use ratatui::Frame;
@@ -33,6 +34,7 @@ pub(crate) enum Kind {
     Skills,
     Modes,
     Toolsets,
+    Efforts,
     Themes,
 }
 
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Skills => "Skills",
             Kind::Modes => "Mode",
             Kind::Toolsets => "Toolset",
+            Kind::Efforts => "Effort",
             Kind::Themes => "Theme",
         }
     }
@@ -102,6 +105,26 @@ impl Picker {
         });
         let chosen = Toolset::ALL.iter().position(|it| *it == current).unwrap_or(0);
         Picker::new(Kind::Toolsets, rows.to_vec(), chosen)
+    }
+
+    pub(crate) fn efforts(current: Option<&str>) -> Picker {
+        let about = |effort| match effort {
+            Effort::None => "not at all",
+            Effort::Minimal => "as good as not",
+            Effort::Low => "a little: quick and cheap",
+            Effort::Medium => "moderately",
+            Effort::High => "much",
+            Effort::XHigh => "very much, where a model can",
+            Effort::Max => "without restraint, where a model can",
+        };
+        let rows = Effort::ALL.map(|effort| Row {
+            label: effort.name().into(),
+            detail: about(effort).into(),
+            action: Action::Effort(effort),
+            preview: None,
+        });
+        let chosen = Effort::ALL.iter().position(|it| Some(it.name()) == current).unwrap_or(0);
+        Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {
