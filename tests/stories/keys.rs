@@ -354,3 +354,49 @@ fn whatever_happens_no_key_is_seen_anywhere() {
         // Dropping the shell looks at every file that was left.
     }
 }
+
+/// The system's own store, on a bus of its own.
+#[cfg(feature = "keyring")]
+#[test]
+fn where_the_system_has_a_store_keys_are_kept_there_and_not_in_a_file() {
+    let exists = |name: &str| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|it| it.join(name).is_file())
+    };
+    if !exists("dbus-run-session") || !exists("gnome-keyring-daemon") {
+        crate::shell::figures("SKIPPED: there is no gnome-keyring here");
+        return;
+    }
+    let shell = Shell::new(&[]);
+    let run = shell.home().parent().expect("a folder").join("run");
+    fs::create_dir(&run).expect("mkdir");
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).expect("chmod");
+    let script = format!(
+        "printf 'pw\\n' | gnome-keyring-daemon --unlock --components=secrets >/dev/null
+         printf %s {SECRET}-0123456789abcd | \"$PIXIR\" auth login openai --offline
+         \"$PIXIR\" auth status openai
+         PIXIR_KEYRING=off \"$PIXIR\" auth status openai
+         \"$PIXIR\" auth logout openai
+         \"$PIXIR\" auth status openai; echo \"exit $?\""
+    );
+    let output = std::process::Command::new("dbus-run-session")
+        .args(["--", "bash", "-c", &script])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", shell.home().parent().expect("a folder"))
+        .env("PIXIR_HOME", shell.home())
+        .env("XDG_RUNTIME_DIR", &run)
+        .env("PIXIR", env!("CARGO_BIN_EXE_pixir"))
+        .output()
+        .expect("it runs");
+    let told = ran(output);
+    let lines: Vec<&str> = told.stdout.lines().collect();
+    assert!(lines[0].contains("is kept in keyring"), "{}\n{}", told.stdout, told.stderr);
+    assert!(lines[1].contains("ready   …abcd from keyring"), "{}", told.stdout);
+    assert!(
+        lines[2].contains("no key") && lines[3].contains("is forgotten") && lines[4].contains("no key"),
+        "{}",
+        told.stdout
+    );
+    assert_eq!(lines[5], "exit 4");
+    assert!(!shell.home().join("auth.json").exists());
+}

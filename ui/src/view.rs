@@ -391,7 +391,7 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
         (Primed::Nothing, None, Status::Thinking) => {
             // A long call takes a while to write, and nothing else is seen of it.
             let doing = match &state.writing {
-                Some((name, bytes)) if *bytes >= 1_000 => format!("writing {} ({}B)", visible(name), short(*bytes)),
+                Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
                 Some(_) | None => "thinking".to_owned(),
             };
             Span::styled(format!(" {spinner} {doing}{clock} · Esc interrupts"), theme.fg(theme.accent))
