@@ -70,6 +70,8 @@ pub(crate) fn harness(
     folder: &std::path::Path,
     script: pixir_core::provider::script::Script,
 ) -> Result<Harness> {
-    let providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
+    let mut providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
+    setup::record(run, &mut providers)?;
+
     setup::assemble(run, around, folder, Asker::Nobody, &Config::default(), Arc::new(providers))
 }

@@ -79,10 +79,14 @@ pub(crate) async fn harness(
 ) -> Result<Harness> {
     let config = config(around)?;
     let mut providers = Providers::find(&wishes(run), &config, around).await?;
-    if let Some(path) = &run.record {
-        providers.record(path)?;
-    }
+    record(run, &mut providers)?;
+
     assemble(run, around, workspace, asker, &config, Arc::new(providers))
+}
+
+/// Lets what models say be written down, where that was asked for.
+pub(crate) fn record(run: &RunOptions, providers: &mut Providers) -> Result<()> {
+    run.record.as_ref().map_or(Ok(()), |path| providers.record(path))
 }
 
 /// What the command line says of Provider and model.

@@ -98,6 +98,8 @@ pub(crate) struct State {
     pub(crate) status: Status,
     /// The call that the model is writing, and bytes of it.
     pub(crate) writing: Option<(String, u64)>,
+    /// When the model was last heard.
+    pub(crate) heard: Instant,
     /// When the running Turn began.
     pub(crate) busy_since: Option<Instant>,
     /// A word to the person, and since when.
@@ -144,6 +146,7 @@ impl State {
             jobs: Vec::new(),
             writing: None,
             status: Status::Idle,
+            heard: Instant::now(),
             busy_since: None,
             toast: None,
             primed: Primed::Nothing,

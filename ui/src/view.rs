@@ -19,6 +19,8 @@ use crate::theme::Theme;
 
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
+/// After so long without a word from the model the person is told.
+const SILENCE: Duration = Duration::from_secs(20);
 /// How long a word to the person hides what is going on.
 const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
@@ -379,9 +381,7 @@ fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
 fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = &state.theme;
     let columns = usize::from(area.width);
-    let clock = state
-        .busy_since
-        .map_or(String::new(), |since| format!(" {}", human_duration(Duration::from_secs(since.elapsed().as_secs()))));
+    let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
     let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
     let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || since.elapsed() < TOAST);
     let left = match (state.primed, toast, state.status) {
@@ -393,6 +393,13 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
             let doing = match &state.writing {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
                 Some(_) | None => "thinking".to_owned(),
+            };
+            // A server that says nothing looks like a model that thinks; the difference is worth a word.
+            let silence = state.heard.elapsed();
+            let clock = if silence < SILENCE {
+                clock
+            } else {
+                format!("{clock} · nothing for {}", human_duration(whole(silence)))
             };
             Span::styled(format!(" {spinner} {doing}{clock} · Esc interrupts"), theme.fg(theme.accent))
         }
@@ -413,6 +420,11 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let left = Span::styled(fit(&left.content, left_width), left.style);
     let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);
     frame.render_widget(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
+}
+
+/// Without what is less than a second.
+fn whole(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs())
 }
 
 /// `1 job · 42% of 128k · 12.4k in · 1.2k out`

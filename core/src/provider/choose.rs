@@ -134,7 +134,11 @@ impl Providers {
                 Error::new(Code::ScriptInvalid, format!("read the script {path}: {e}"), "an existing file")
                     .with("input", path)
             })?;
-            let scripted = Arc::new(Scripted::new(Scripted::parse(&text)?));
+            let script = Scripted::parse(&text).map_err(|mut e| {
+                e.message = format!("{path}: {}", e.message);
+                e
+            })?;
+            let scripted = Arc::new(Scripted::new(script));
             self.known.insert("script".into(), Definition::given(scripted, "script"));
             return self.take("script", wishes.model.as_deref().unwrap_or("script"), "--provider");
         }

@@ -195,6 +195,10 @@ impl Scripted {
     /// # Errors
     /// `SCRIPT_INVALID`, with the line.
     pub fn parse(json: &str) -> Result<Script> {
+        if !json.trim_start().starts_with('{') {
+            let message = "the script is not a JSON object with `steps`";
+            return Err(Error::new(Code::ScriptInvalid, message, "the form that `pixir schema --script` prints"));
+        }
         let script: Script = serde_json::from_str(json).map_err(|e| {
             Error::new(
                 Code::ScriptInvalid,

@@ -127,6 +127,7 @@ fn settings_told(it: &SettingsChanged) -> String {
 }
 
 fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
+    state.heard = Instant::now();
     match live {
         Live::TextDelta { text } => state.transcript.stream_text(&text),
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
