@@ -18,6 +18,7 @@ mod stories {
     mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
     mod providers; // what a model is sent and what is made of its answer
+    mod replay; // what goes back to a model of what it said
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest

@@ -19,9 +19,16 @@ const MAX_EARLIER: usize = 4_000;
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when everything is new enough to stay.
-pub fn plan(history: &History, trigger: Trigger, instructions: Option<&str>) -> Result<HistoryCompaction> {
+pub fn plan(
+    history: &History,
+    trigger: Trigger,
+    instructions: Option<&str>,
+    window: Option<u64>,
+) -> Result<HistoryCompaction> {
+    // A small window has room for less.
+    let keep = window.map_or(KEEP_TOKENS, |window| KEEP_TOKENS.min(window / 4));
     let path: Vec<&Arc<Entry>> = history.path().collect();
-    let cut = find_cut(&path).ok_or_else(|| {
+    let cut = find_cut(&path, keep).ok_or_else(|| {
         Error::new(
             Code::NothingToDo,
             "there is nothing to compact: all of the conversation is recent",
@@ -109,8 +116,8 @@ fn spoken(fact: &Fact) -> Option<String> {
     }
 }
 
-/// The earliest place with at most [`KEEP_TOKENS`] after it: where a Turn begins, else between two steps of one.
-fn find_cut(path: &[&Arc<Entry>]) -> Option<usize> {
+/// The earliest place with at most `keep` tokens after it: where a Turn begins, else between two steps of one.
+fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
     let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
     let mut after = 0;
     let mut whole_turn = None;
@@ -124,7 +131,7 @@ fn find_cut(path: &[&Arc<Entry>]) -> Option<usize> {
             Fact::ToolCall(_) => unanswered -= 1,
             _ => {}
         }
-        if after > KEEP_TOKENS && (whole_turn.is_some() || step.is_some()) {
+        if after > keep && (whole_turn.is_some() || step.is_some()) {
             break;
         }
         if starts_turn(fact) {
@@ -137,7 +144,7 @@ fn find_cut(path: &[&Arc<Entry>]) -> Option<usize> {
         }
     }
     // The first Turn is not worth a summary of nothing.
-    whole_turn.filter(|at| *at > first_new).or_else(|| step.filter(|at| *at > first_new && after > KEEP_TOKENS))
+    whole_turn.filter(|at| *at > first_new).or_else(|| step.filter(|at| *at > first_new && after > keep))
 }
 
 fn tokens(fact: &Fact) -> u64 {

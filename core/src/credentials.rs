@@ -180,41 +180,82 @@ impl Credential {
 
     /// Gets a new token after `refused` was not accepted. `false` when this is nothing that can be renewed.
     ///
+    /// What was begun is ended, also when whoever asked does not wait any more: the old token may be worth nothing by then.
+    ///
     /// # Errors
     /// As [`Credential::current`].
     pub(crate) async fn renew(&self, refused: Option<&SecretString>) -> Result<bool> {
+        let (own, refused) = (self.clone(), refused.cloned());
+        let renewal = tokio::spawn(async move { own.renew_alone(refused.as_ref()).await });
+        renewal.await.unwrap_or_else(|_| {
+            Err(Error::new(Code::TokenRequestFailed, "the token could not be renewed", "try again"))
+        })
+    }
+
+    async fn renew_alone(&self, refused: Option<&SecretString>) -> Result<bool> {
         let _turn = self.renewing.lock().await;
-        let now = self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Secret::Token(token) = now else { return Ok(false) };
-        let still_good = match refused {
-            Some(refused) => token.access.expose_secret() != refused.expose_secret(),
-            None => token.expires.is_some_and(|end| end.as_second() - Timestamp::now().as_second() >= SKEW),
-        };
-        if still_good {
-            // Somebody else was quicker.
+        if self.is_good(refused) {
             return Ok(true);
         }
-        if token.refresh.is_none() {
+        if !self.can_renew() {
             return Ok(false);
         }
+        // Another pixir may be doing the same; whoever comes second takes what the first has kept.
+        let _alone = self.vault.lock_renewal().await?;
+        if self.take_kept() && self.is_good(refused) {
+            return Ok(true);
+        }
+        let Secret::Token(token) = self.secret() else { return Ok(false) };
         let renewed = Secret::Token(device::refresh(&token, &self.provider).await?);
-        // Kept before it is used: the old one may be worth nothing from now on.
+        // Kept before it is used.
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
         }
-
         *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
         Ok(true)
     }
 
-    /// The text without the secret.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = text.replace(secret.reveal().expose_secret(), "[redacted]");
-        if let Secret::Token(Token { refresh: Some(refresh), .. }) = &*secret {
-            text = text.replace(refresh.expose_secret(), "[redacted]");
+    /// It can be used: it is not the one that was refused, and does not end soon.
+    fn is_good(&self, refused: Option<&SecretString>) -> bool {
+        let Secret::Token(token) = self.secret() else { return refused.is_none() };
+        match refused {
+            Some(refused) => token.access.expose_secret() != refused.expose_secret(),
+            None => token.expires.is_none_or(|end| end.as_second() - Timestamp::now().as_second() >= SKEW),
         }
-        text
+    }
+
+    /// Takes what is kept in place of what this process has read before. Whether there was something.
+    fn take_kept(&self) -> bool {
+        if self.held {
+            return false;
+        }
+        match self.vault.kept(&self.provider) {
+            Ok(Some((_, kept))) => {
+                *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+                true
+            }
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    /// The text without the secret. What is too short to be one would be found everywhere.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        const SHORTEST: usize = 8;
+        let secret = self.secret();
+        let refresh = if let Secret::Token(token) = &secret { token.refresh.as_ref() } else { None };
+        let secrets = [Some(secret.reveal()), refresh].into_iter().flatten().map(|it| it.expose_secret());
+        let long = secrets.filter(|it| it.len() >= SHORTEST);
+        long.fold(text.to_owned(), |text, it| text.replace(it, "[redacted]"))
+    }
+
+    /// The same for every text in it.
+    pub(crate) fn redact_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.redact_value(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.redact_value(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 }
 
@@ -244,24 +285,54 @@ impl Vault {
     /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file is there and cannot be used.
     pub fn find(&self, provider: &str, variable: Option<&str>, around: &Surroundings) -> Result<Option<Credential>> {
         let found = |source, secret| self.credential(provider, source, secret);
-        if let Some((name, key)) = variable.and_then(|name| Some((name, around.variable(name)?))) {
-            let key = Secret::Key(SecretString::from(key.trim()));
+        let set = variable.and_then(|name| Some((name, around.variable(name)?.trim())));
+        if let Some((name, key)) = set.filter(|(_, key)| !key.is_empty()) {
+            let key = Secret::Key(SecretString::from(key));
             return Ok(Some(found(Source::Environment(name.to_owned()), key)));
         }
+        Ok(self.kept(provider)?.map(|(source, secret)| found(source, secret)))
+    }
+
+    /// What is kept for a Provider, and where.
+    fn kept(&self, provider: &str) -> Result<Option<(Source, Secret)>> {
         #[cfg(feature = "keyring")]
         if self.keyring
             && let Some(secret) = keyring::find(provider)
         {
-            return Ok(Some(found(Source::Keyring, secret)));
+            return Ok(Some((Source::Keyring, secret)));
         }
-        let mut kept = self.read()?;
-        match kept.remove(provider) {
-            None => Ok(None),
-            Some(value) => match Secret::from_json(&value) {
-                Some(secret) => Ok(Some(found(Source::File, secret))),
-                None => Err(self.corrupt(&format!("what it holds for {provider} is incomplete"))),
-            },
+        let Some(value) = self.read()?.remove(provider) else { return Ok(None) };
+        match Secret::from_json(&value) {
+            Some(secret) => Ok(Some((Source::File, secret))),
+            None => Err(self.corrupt(&format!("what it holds for {provider} is incomplete"))),
         }
+    }
+
+    /// Whether something is kept for a Provider.
+    ///
+    /// # Errors
+    /// As [`Vault::find`].
+    pub fn holds(&self, provider: &str) -> Result<bool> {
+        Ok(self.kept(provider)?.is_some())
+    }
+
+    /// Waits until no other process renews a token.
+    async fn lock_renewal(&self) -> Result<fs::File> {
+        let path = self.path.with_extension("renewal.lock");
+        let locking = tokio::task::spawn_blocking(move || {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let file = fs::File::create(path)?;
+            file.lock().map(|()| file)
+        });
+        let locked = locking.await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
+        locked.map_err(|e| self.not_written(&e))
+    }
+
+    fn not_written(&self, e: &std::io::Error) -> Error {
+        let message = format!("write {}: {e}", self.path.display());
+        Error::new(Code::AuthWriteFailed, message, "make the folder writable, or set PIXIR_HOME")
     }
 
     /// A secret that is not kept yet, to be tried.
@@ -350,10 +421,7 @@ impl Vault {
 
     /// Reads, changes and replaces the file as one step; a file that is there is never half of two.
     fn change(&self, make: impl FnOnce(&mut Map<String, Value>) -> bool) -> Result<bool> {
-        let failed = |e: std::io::Error| {
-            let message = format!("write {}: {e}", self.path.display());
-            Error::new(Code::AuthWriteFailed, message, "make the folder writable, or set PIXIR_HOME")
-        };
+        let failed = |e: std::io::Error| self.not_written(&e);
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
         let lock = fs::File::create(self.path.with_extension("json.lock")).map_err(failed)?;

@@ -141,6 +141,7 @@ codes! {
     ProviderHttpError = "PROVIDER_HTTP_ERROR", ProviderHttpError, 1;
     ContextOverflow = "CONTEXT_OVERFLOW", ProviderHttpError, 1;
     Refused = "REFUSED", ProviderHttpError, 1;
+    ReasoningRejected = "REASONING_REJECTED", ProviderHttpError, 1;
     ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported, 10;
     VisionUnsupported = "VISION_UNSUPPORTED", ModelNotSupported, 10;
     UsageLimitReached = "USAGE_LIMIT_REACHED", UsageLimitReached, 7;

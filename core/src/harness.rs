@@ -154,6 +154,10 @@ impl Harness {
 
     fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::event::Entry>>) -> Result<Handle> {
         let mut history = History::fold(entries);
+        if history.started.pixir_version != env!("CARGO_PKG_VERSION") {
+            // Other instructions, other tools: what was thought behind those is not given back.
+            history.forget_reasoning();
+        }
         if let Pen::Writes(log) = &mut pen {
             close_what_is_open(log, &mut history)?;
             if let Some(change) = self.change_for(&history) {

@@ -82,11 +82,17 @@ pub struct History {
     item_bytes: usize,
     /// Calls on the path that have no result yet.
     open_calls: Vec<String>,
+    /// The Turn that they are of.
+    open_calls_of: Option<u32>,
+    /// Thinking from before this entry is not given back: what was sent before it is not the same any more.
+    reasoning_from: u64,
     /// Names and pins, by the entry that they are on.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
     /// The last entry that came with a fork.
     copied_to: Option<u64>,
+    /// The first Session of its family, in a fork.
+    pub family: Option<String>,
     /// What the Session began with.
     pub started: SessionStarted,
     /// What it was last told to be.
@@ -143,7 +149,13 @@ impl History {
                     workspace: it.workspace.clone(),
                 };
             }
-            Fact::SettingsChanged(it) => self.settings.apply(it),
+            Fact::SettingsChanged(it) => {
+                let before = self.settings.toolset;
+                self.settings.apply(it);
+                if self.settings.toolset != before {
+                    self.forget_reasoning();
+                }
+            }
             Fact::PermissionDecision(it) => self.rules.extend(it.rule.clone().filter(|r| !self.rules.contains(r))),
             Fact::PlanUpdated(it) => self.plan = it.items.clone(),
             Fact::ProviderUsage(it) => {
@@ -178,9 +190,18 @@ impl History {
                 }
             }
             Fact::Label(it) => self.take_mark(it),
-            Fact::SessionFork(it) => self.copied_to = it.copied_to_seq,
+            Fact::SessionFork(it) => {
+                self.copied_to = it.copied_to_seq;
+                self.family = Some(it.fork_root_session_id.clone());
+            }
             Fact::MemoryFact(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
         }
+    }
+
+    /// Gives no thinking back that there is so far. It was made behind other words, or for somebody else.
+    pub(crate) fn forget_reasoning(&mut self) {
+        self.reasoning_from = self.entries.last().map_or(0, |entry| entry.seq);
+        self.refold();
     }
 
     fn take_mark(&mut self, new: &Label) {
@@ -207,8 +228,10 @@ impl History {
             }
             _ => 0,
         });
+        let reasoning_from = self.reasoning_from.max(compaction.map_or(0, |at| path[at].seq));
         for entry in &path {
-            if kept_from.is_none_or(|seq| entry.seq >= seq) {
+            let is_stale = matches!(entry.fact, Fact::Reasoning(_)) && entry.seq < reasoning_from;
+            if kept_from.is_none_or(|seq| entry.seq >= seq) && !is_stale {
                 self.fold_item(entry);
             }
         }
@@ -218,12 +241,17 @@ impl History {
         let Some(piece) = piece_of(&entry.fact) else { return };
         let len = piece.len();
         match &piece {
-            Piece::Call { id, .. } => self.open_calls.push(id.clone().into_owned()),
+            Piece::Call { id, .. } => {
+                self.open_calls.push(id.clone().into_owned());
+                self.open_calls_of = entry.turn;
+            }
             // A result without its call is nothing that a Provider would take.
             Piece::Result { id, .. } => match self.open_calls.iter().position(|open| open == id) {
                 Some(at) => drop(self.open_calls.remove(at)),
                 None => return,
             },
+            // An answer may go on after it has called; only the next one comes after the results.
+            Piece::Assistant(_) | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
             Piece::User(_) | Piece::Assistant(_) | Piece::Reasoning { .. } => self.close_open_calls(),
         }
         self.item_bytes += len;

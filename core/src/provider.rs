@@ -62,8 +62,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// The bytes of an image, or what is said in its place when it is not stored any more.
-    fn image(&self, image: &Attachment) -> Result<Vec<u8>, String> {
+    /// The bytes of an image, or what is said in its place: it is not stored any more, or this model could not look at it.
+    fn image(&self, image: &Attachment, facts: &Facts) -> Result<Vec<u8>, String> {
+        if !facts.sees_images {
+            return Err(format!("[the image {} is left out: this model cannot look at images]", image.path));
+        }
         self.blobs.get(&image.blob).map_err(|_| format!("[the image {} is not stored any more]", image.path))
     }
 }
@@ -91,12 +94,9 @@ pub enum Chunk {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// What it says, in order.
+    /// What it says and asks for, in order: some servers take it back only in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Said>,
-    /// Tools that it asks for, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<CallRequest>,
     /// What it took, if the Provider says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -122,6 +122,8 @@ pub enum Said {
     },
     /// Markdown.
     Text(String),
+    /// A tool that it asks for.
+    Call(CallRequest),
 }
 
 /// How an answer ended.
@@ -165,9 +167,19 @@ impl Answer {
     pub fn text(&self) -> String {
         let texts = self.said.iter().filter_map(|said| match said {
             Said::Text(text) => Some(text.as_str()),
-            Said::Reasoning { .. } => None,
+            Said::Reasoning { .. } | Said::Call(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The tools that it asks for.
+    pub fn calls(&self) -> impl Iterator<Item = &CallRequest> {
+        self.said.iter().filter_map(|said| if let Said::Call(call) = said { Some(call) } else { None })
+    }
+
+    /// What the model did not finish asking for is not done.
+    fn drop_calls(&mut self) {
+        self.said.retain(|said| !matches!(said, Said::Call(_)));
     }
 }
 

@@ -279,7 +279,9 @@ impl Session {
     }
 
     fn compact(&mut self, trigger: Trigger, instructions: Option<&str>, dry_run: bool) -> Result<()> {
-        let plan = compaction::plan(&self.history, trigger, instructions)?;
+        let settings = &self.history.settings;
+        let window = self.surface.providers.window(&settings.provider, &settings.model);
+        let plan = compaction::plan(&self.history, trigger, instructions, window)?;
         if dry_run {
             self.publish(Event::Live(Live::CompactionPlanned(plan)));
             return Ok(());
@@ -394,6 +396,10 @@ impl Session {
             Some(Report::Compact { reply }) => {
                 let _ = reply.send(self.compact(Trigger::Overflow, None, false));
             }
+            Some(Report::ForgetReasoning { reply }) => {
+                self.history.forget_reasoning();
+                let _ = reply.send(());
+            }
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Summarized(outcome)) => self.summarized(*outcome).await,
             // A panic closed the channel before the Turn could say how it ended.
@@ -424,7 +430,9 @@ impl Session {
         let facts = provider.facts(&settings.model);
         let toolset = settings.toolset;
         let surface = &self.surface;
-        let request = prompt::request(&self.history, &surface.registry, &surface.blobs, self.id.as_str());
+        // A fork begins as its family did, so what is cached for one serves all.
+        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
+        let request = prompt::request(&self.history, &surface.registry, &surface.blobs, family);
         Ok(Step { provider, facts, toolset, request })
     }
 

@@ -49,6 +49,8 @@ pub(crate) enum Report {
     Question { form: Form, reply: oneshot::Sender<Option<Answers>> },
     /// The Provider refused the request as too long.
     Compact { reply: oneshot::Sender<Result<(), Error>> },
+    /// The Provider does not take the thinking back that it gave.
+    ForgetReasoning { reply: oneshot::Sender<()> },
     /// What was asked to be summed up is, or why not.
     Summarized(Box<Result<Summarized, Error>>),
     /// It is over.
@@ -145,6 +147,7 @@ impl Turn {
         let mut rounds = 0;
         let mut compacted = false;
         let mut breaks = 0;
+        let mut forgot = false;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
@@ -164,6 +167,12 @@ impl Turn {
                         Err(_) => return Ok(Outcome::failed(failure.error)),
                     }
                 }
+                // Thinking is bound to what was before it, and to who asks; without it the same can be asked.
+                Err(failure) if failure.error.code == Code::ReasoningRejected && !forgot => {
+                    forgot = true;
+                    self.forget_reasoning().await?;
+                    continue;
+                }
                 Err(failure) if failure.after_content => {
                     return Ok(Outcome {
                         status: TurnStatus::PartialFailed,
@@ -174,12 +183,13 @@ impl Turn {
                 Err(failure) => return Ok(Outcome::failed(failure.error)),
             };
             compacted = false;
-            self.record_answer(&step, &answer).await?;
-            match answer.ended {
+            let ended = answer.ended.clone();
+            let calls = self.record_answer(&step, answer).await?;
+            match ended {
                 Ended::Whole => breaks = 0,
                 Ended::Paused if breaks < MAX_BREAKS => {
                     breaks += 1;
-                    if answer.calls.is_empty() {
+                    if calls.is_empty() {
                         continue;
                     }
                 }
@@ -187,10 +197,10 @@ impl Turn {
                 Ended::CutShort(reason) => return Ok(cut_short(&reason)),
             }
 
-            if answer.calls.is_empty() {
+            if calls.is_empty() {
                 return Ok(Outcome::completed());
             }
-            self.perform(&step, answer.calls).await?;
+            self.perform(&step, &calls).await?;
             rounds += 1;
         }
     }
@@ -221,33 +231,35 @@ impl Turn {
         }
     }
 
-    async fn record_answer(&self, step: &Step, answer: &Answer) -> Result<(), Gone> {
+    /// Records an answer in its own order; returns what it asks for.
+    async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<CallRequest>, Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
             let cost = step.facts.cost(&usage, answer.usd);
             self.record(ProviderUsage { provider: provider.clone(), model: model.clone(), usage, cost }).await?;
         }
-        for said in answer.said.clone() {
+        let mut calls = Vec::new();
+        for said in unique(&step.request, answer.said) {
             match said {
                 Said::Reasoning { text, item } => {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
                 }
                 Said::Text(text) => self.record(AssistantMessage { text, partial: false }).await?,
+                Said::Call(call) => {
+                    let (call_id, name) = (call.id.clone(), call.name.clone());
+                    self.record(ToolCall { call_id, name, args: args_object(&call.args) }).await?;
+                    calls.push(call);
+                }
             }
         }
-        Ok(())
+        Ok(calls)
     }
 
     // ─── Its tools ───
 
-    async fn perform(&self, step: &Step, calls: Vec<CallRequest>) -> Result<(), Gone> {
-        let calls = unique(&step.request, calls);
-        for call in &calls {
-            self.record(ToolCall { call_id: call.id.clone(), name: call.name.clone(), args: args_object(&call.args) })
-                .await?;
-        }
+    async fn perform(&self, step: &Step, calls: &[CallRequest]) -> Result<(), Gone> {
         self.live(Live::Status { status: Status::Working })?;
-        let mut rest = calls.as_slice();
+        let mut rest = calls;
         while !rest.is_empty() {
             if self.steered.load(Ordering::Relaxed) {
                 return self.skip(rest).await;
@@ -432,6 +444,10 @@ impl Turn {
         self.ask_session(|reply| Report::Compact { reply }).await
     }
 
+    async fn forget_reasoning(&self) -> Result<(), Gone> {
+        self.ask_session(|reply| Report::ForgetReasoning { reply }).await
+    }
+
     async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
         let fact = Box::new(fact.into());
         self.ask_session(|reply| Report::Record { fact, reply }).await
@@ -460,22 +476,23 @@ fn decided(
 
 /// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each
 /// is made its own.
-fn unique(request: &Request, mut calls: Vec<CallRequest>) -> Vec<CallRequest> {
+fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
     let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
-    let mut said: HashSet<(String, String, String)> = HashSet::new();
-    calls.retain(|call| said.insert((call.id.clone(), call.name.clone(), call.args.clone())));
-    calls
-        .into_iter()
-        .map(|mut call| {
-            let given = call.id.clone();
-            let mut n = 2;
-            while !seen.insert(call.id.clone()) {
-                call.id = format!("{given}_{n}");
-                n += 1;
-            }
-            call
-        })
-        .collect()
+    let mut known: HashSet<(String, String, String)> = HashSet::new();
+    let own = |said| {
+        let Said::Call(mut call) = said else { return Some(said) };
+        if !known.insert((call.id.clone(), call.name.clone(), call.args.clone())) {
+            return None;
+        }
+        let given = call.id.clone();
+        let mut n = 2;
+        while !seen.insert(call.id.clone()) {
+            call.id = format!("{given}_{n}");
+            n += 1;
+        }
+        Some(Said::Call(call))
+    };
+    said.into_iter().filter_map(own).collect()
 }
 
 /// The answer is not whole; what there is of it is kept.

@@ -30,6 +30,12 @@ fn names(config: &Config) -> Vec<String> {
     names
 }
 
+/// The variable that a Provider's key could be in.
+fn variable<'a>(provider: &str, config: &'a Config) -> Option<&'a str> {
+    let configured = config.providers.get(provider).and_then(|it| it.api_key_env.as_deref());
+    configured.or_else(|| PRESETS.iter().find(|it| it.name == provider)?.key_variable)
+}
+
 /// The Provider that a person means.
 fn named(provider: Option<String>, config: &Config, doing: &str) -> Result<String> {
     let names = names(config);
@@ -81,9 +87,7 @@ pub(crate) async fn login(
         &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": checked.is_some() }),
         &format!("{kept}{tested}"),
     );
-    if let Some(variable) = PRESETS.iter().find(|it| it.name == provider).and_then(|it| it.key_variable)
-        && around.variable(variable).is_some()
-    {
+    if let Some(variable) = variable(&provider, config).filter(|name| around.variable(name).is_some()) {
         output.aside(&format!("{variable} is set as well, and counts for more"));
     }
     Ok(())
@@ -170,9 +174,7 @@ pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroun
     let now = Timestamp::now();
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for name in names(config).into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
-        let preset = PRESETS.iter().find(|it| it.name == name);
-        let configured = config.providers.get(&name).and_then(|it| it.api_key_env.as_deref());
-        let variable = configured.or(preset.and_then(|it| it.key_variable));
+        let variable = variable(&name, config);
         let found = vault.find(&name, variable, around)?;
         let ended = found.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());
         rows.push(json!({
@@ -229,7 +231,7 @@ pub(crate) fn logout(
         Some(name) if vault.names()?.contains(&name) => name,
         other => named(other, config, "logout")?,
     };
-    let forgotten = if dry_run { vault.names()?.contains(&provider) } else { vault.remove(&provider)? };
+    let forgotten = if dry_run { vault.holds(&provider)? } else { vault.remove(&provider)? };
     let text = match (forgotten, dry_run) {
         (true, false) => format!("the key for {provider} is forgotten"),
         (true, true) => format!("the key for {provider} would be forgotten"),
@@ -239,8 +241,7 @@ pub(crate) fn logout(
         &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "provider": provider, "forgotten": forgotten }),
         &safe(&text),
     );
-    let variable = PRESETS.iter().find(|it| it.name == provider).and_then(|it| it.key_variable);
-    if let Some(variable) = variable.filter(|name| around.variable(name).is_some()) {
+    if let Some(variable) = variable(&provider, config).filter(|name| around.variable(name).is_some()) {
         output.aside(&format!("{variable} is still set, and is still used"));
     }
     Ok(())

@@ -364,51 +364,23 @@ fn what_was_recorded_is_said_again_exactly() {
 }
 
 #[test]
-fn thinking_goes_back_to_the_model_that_thought_it_and_to_no_other() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let read = json!({ "path": "a.txt" });
-        let said = [Part::Reasoning("A deep thought. "), Part::Call("c.1:0", "read", &read)];
-        let thought = Reply::Raw(vec![Act::Send((HEAD.to_owned() + &answer(dialect, &said).concat()).into_bytes())]);
-        let server = Server::start(vec![thought, text("It says alpha."), text("Hm.")]);
-        let mut args = server.flags(dialect);
-        args.extend(["--headless", "--json", "x"].map(str::to_owned));
-        assert_eq!(shell.run(args).code, 0);
-        let mut flags = server.flags(dialect);
-        let at = flags.iter().position(|it| it == "--model").expect("a model");
-        flags[at + 1] = "other".into();
-        let again = ["resume", "--last", "y", "--headless", "--json"].map(str::to_owned);
-        assert_eq!(shell.run([again.as_slice(), &flags].concat()).code, 0);
-
-        let bodies = server.bodies();
-        let (same, other) = (bodies[1].to_string(), bodies[2].to_string());
-        let (proof, place) = match dialect {
-            Dialect::Responses => ("\"encrypted_content\":\"gAAA\"", "\"function_call\""),
-            Dialect::Chat => ("\"reasoning_content\":\"A deep thought. \"", "\"role\":\"tool\""),
-            Dialect::Anthropic => ("\"signature\":\"EqQB\"", "\"tool_use\""),
-        };
-        let (thought, call) = (same.find(proof).expect("it goes back"), same.find(place).expect("with its call"));
-        assert!(thought < call, "{dialect:?}: before what it led to");
-        assert!(!other.contains(proof), "{dialect:?}: another model does not get it");
-        // Ids that not every server takes are made such, and stay pairs.
-        assert!(!same.contains("c.1:0") && same.matches("c_1_0_").count() == 2, "{same}");
-    }
-}
-
-#[test]
 fn an_effort_is_asked_for_as_the_model_takes_it() {
     let rows = [
         (Dialect::Responses, "gpt-5", "xhigh", "/reasoning/effort", json!("high")),
         (Dialect::Responses, "gpt-4.1", "high", "/reasoning", Value::Null),
+        (Dialect::Responses, "gpt-4.1", "high", "/include", Value::Null),
+        (Dialect::Responses, "gpt-5", "low", "/reasoning/summary", json!("auto")),
         (Dialect::Responses, "my-own", "xhigh", "/reasoning/effort", json!("xhigh")),
         (Dialect::Chat, "o3", "minimal", "/reasoning_effort", json!("low")),
         (Dialect::Chat, "qwen3-coder:30b", "high", "/reasoning_effort", Value::Null),
         (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/output_config/effort", json!("xhigh")),
         (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/thinking/type", json!("adaptive")),
         (Dialect::Anthropic, "claude-opus-4-6", "xhigh", "/output_config/effort", json!("high")),
+        (Dialect::Anthropic, "claude-opus-4-6", "none", "/thinking", Value::Null),
         (Dialect::Anthropic, "claude-sonnet-4-5", "medium", "/thinking/budget_tokens", json!(12_000)),
         (Dialect::Anthropic, "claude-sonnet-4-5", "none", "/thinking", Value::Null),
-        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(64_000)),
+        (Dialect::Anthropic, "claude-opus-5-5", "max", "/thinking/display", json!("summarized")),
+        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(30_000)),
         (Dialect::Anthropic, "my-own", "high", "/thinking", Value::Null),
     ];
     for (dialect, model, effort, place, wanted) in rows {

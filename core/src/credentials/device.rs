@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Token;
 use crate::error::{Code, Error, Result};
-use crate::provider::endpoint::{check_address, client, said, unreachable};
+use crate::provider::endpoint::{check_address, client, is_loopback, said, unreachable};
 
 /// How long somebody may take to sign in, unless the issuer says less.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 const ANSWER: Duration = Duration::from_secs(30);
 /// Between two questions whether somebody has signed in, unless the issuer says more.
 const INTERVAL: u64 = 5;
+/// The shortest that is waited, whatever the issuer says.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// The longest that is waited between two questions, seconds.
+const LONGEST: u64 = 60;
 
 /// Who is asked to let us in, and as whom.
 #[derive(Debug, Clone)]
@@ -78,13 +82,13 @@ impl Issuer {
         else {
             return Err(failed(&format!("the issuer gave no code ({status}): {}", told(&answer))));
         };
-        let within = answer["expires_in"].as_u64().map_or(PATIENCE, |s| Duration::from_secs(s).min(PATIENCE));
+        let within = number(&answer["expires_in"]).map_or(PATIENCE, |s| Duration::from_secs(s.min(PATIENCE.as_secs())));
         Ok(Invitation {
             url: said(url),
             complete_url: field("verification_uri_complete").map(said),
             code: said(code),
             device_code: SecretString::from(device_code),
-            interval: Duration::from_secs(answer["interval"].as_u64().unwrap_or(INTERVAL)),
+            interval: Duration::from_secs(number(&answer["interval"]).unwrap_or(INTERVAL).min(LONGEST)).max(SHORTEST),
             until: Instant::now() + within,
             token_endpoint,
             client_id: self.client_id.clone(),
@@ -95,8 +99,12 @@ impl Issuer {
     async fn discover(&self, base: &str) -> Result<Value> {
         for place in ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] {
             let address = format!("{base}{place}");
-            let response =
-                client()?.get(&address).timeout(ANSWER).send().await.map_err(|e| unreachable(&address, &e))?;
+            let response = client_for(&address)?
+                .get(&address)
+                .timeout(ANSWER)
+                .send()
+                .await
+                .map_err(|e| unreachable(&address, &e))?;
             if response.status().is_success()
                 && let Ok(endpoints) = response.json::<Value>().await
             {
@@ -132,14 +140,21 @@ impl Invitation {
                 ("device_code", self.device_code.expose_secret()),
                 ("client_id", &self.client_id),
             ];
-            let (status, answer) = post(&self.token_endpoint, &form).await?;
+            let (status, answer) = match post(&self.token_endpoint, &form).await {
+                Ok(answered) => answered,
+                // Somebody may be typing the code just now; one broken connection is no reason to begin anew.
+                Err(e) if e.code == Code::Network => continue,
+                Err(e) => return Err(e),
+            };
             match (status, answer["error"].as_str()) {
-                (200, _) => return token(&answer, &self.token_endpoint, &self.client_id, None),
                 (_, Some("authorization_pending")) => {}
-                (_, Some("slow_down")) => interval += Duration::from_secs(INTERVAL),
+                (_, Some("slow_down")) => {
+                    interval = (interval + Duration::from_secs(INTERVAL)).min(Duration::from_secs(LONGEST))
+                }
+                (200, None) => return token(&answer, &self.token_endpoint, &self.client_id, None),
                 (_, Some("access_denied")) => return Err(failed("it was refused there")),
                 (_, Some("expired_token")) => return Err(failed("the code has expired")),
-                (500.., _) => {}
+                (408 | 429 | 500.., _) => {}
                 _ => return Err(failed(&format!("the issuer answered {status}: {}", told(&answer)))),
             }
         }
@@ -160,7 +175,7 @@ pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
     let (status, answer) = post(&old.endpoint, &form).await?;
     match status {
         200 => token(&answer, &old.endpoint, &old.client_id, Some(refresh)),
-        400..500 => Err(Error::new(
+        400 | 401 | 403 => Err(Error::new(
             Code::AuthRequired,
             format!(
                 "the sign-in to {provider} has ended: {}",
@@ -169,7 +184,7 @@ pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
             format!("pixir auth login {provider}"),
         )),
         _ => Err(Error::new(
-            Code::TokenRequestFailed,
+            Code::ProviderUnavailable,
             format!("the token for {provider} could not be renewed ({status})"),
             "try again in a little while",
         )),
@@ -179,7 +194,7 @@ pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
 fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&SecretString>) -> Result<Token> {
     let secret = |name: &str| answer[name].as_str().filter(|it| !it.is_empty()).map(SecretString::from);
     let access = secret("access_token").ok_or_else(|| failed("the issuer's answer holds no token"))?;
-    let lasts = answer["expires_in"].as_i64();
+    let lasts = number(&answer["expires_in"]).and_then(|s| i64::try_from(s).ok());
     Ok(Token {
         access,
         refresh: secret("refresh_token").or_else(|| before.cloned()),
@@ -189,8 +204,19 @@ fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&Secret
     })
 }
 
+fn client_for(address: &str) -> Result<reqwest::Client> {
+    let url = check_address(address, false)?;
+    client(url.host_str().is_some_and(is_loopback))
+}
+
+/// A number of seconds, also where it is written as text or with a fraction.
+fn number(value: &Value) -> Option<u64> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    (number >= 0.0).then_some(number as u64)
+}
+
 async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
-    let request = client()?.post(address).header("accept", "application/json").form(form).timeout(ANSWER);
+    let request = client_for(address)?.post(address).header("accept", "application/json").form(form).timeout(ANSWER);
     let response = request.send().await.map_err(|e| unreachable(address, &e))?;
     let status = response.status().as_u16();
     // Whatever is no JSON says as little as nothing.

@@ -20,8 +20,10 @@ const MAX_TOKENS: u64 = 32_000;
 const MAX_BUDGET: u64 = 32_000;
 
 pub(super) fn body(request: &Request, facts: &Facts) -> Value {
-    let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS);
-    let mut messages = messages(request);
+    // What was sent and what may come have to fit into the window together; beyond this much is compacted anyway.
+    let room = facts.window.map_or(u64::MAX, |window| window * 15 / 100);
+    let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS).min(room);
+    let mut messages = messages(request, facts);
     mark(&mut messages);
     // Instructions are the same everywhere, the context is the same for a Session: each is worth a cache of its own.
     let system = [request.instructions, &request.context].into_iter().filter(|text| !text.trim().is_empty());
@@ -42,18 +44,21 @@ pub(super) fn body(request: &Request, facts: &Facts) -> Value {
         body["tools"] = Value::Array(tools);
     }
     let effort = facts.effort(request.effort.as_deref());
+    let adaptive = json!({ "type": "adaptive", "display": "summarized" });
     match (effort, facts.thinking) {
-        (None, _) | (_, Thinking::Never) => {}
-        (Some(effort), Thinking::Adaptive) if effort != Effort::None.name() => {
-            body["thinking"] = json!({ "type": "adaptive", "display": "summarized" });
-            body["output_config"] = json!({ "effort": effort });
-        }
+        (_, Thinking::Never) | (None, Thinking::Budget | Thinking::Wished) => {}
+        // It thinks anyway; what it thinks is shown.
+        (None, Thinking::Always) => body["thinking"] = adaptive,
         (Some(effort), Thinking::Budget) => {
             if let Some(budget) = budget(effort, max_tokens) {
                 body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
             }
         }
-        (Some(_), Thinking::Adaptive) => {}
+        (Some(effort), Thinking::Wished) if effort == Effort::None.name() => {}
+        (Some(effort), Thinking::Wished | Thinking::Always) => {
+            body["thinking"] = adaptive;
+            body["output_config"] = json!({ "effort": effort });
+        }
     }
     body
 }
@@ -87,7 +92,7 @@ fn mark(messages: &mut [Value]) {
 }
 
 /// Roles take turns: pieces of one side become one message. Results come first in theirs, right after their calls.
-fn messages(request: &Request) -> Vec<Value> {
+fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     for piece in pieces(request) {
         let (role, block) = match piece {
@@ -101,7 +106,7 @@ fn messages(request: &Request) -> Vec<Value> {
                 json!({ "type": "tool_use", "id": plain(id), "name": plain(name), "input": args_object(&args) }),
             ),
             Piece::Result { id, output, images } => {
-                let content = if images.is_empty() { json!(output) } else { parts(&output, &images, request) };
+                let content = if images.is_empty() { json!(output) } else { parts(&output, &images, request, facts) };
                 ("user", json!({ "type": "tool_result", "tool_use_id": plain(id), "content": content }))
             }
         };
@@ -117,12 +122,12 @@ fn is_thinking(item: &Value) -> bool {
     item["type"] == "thinking" || item["type"] == "redacted_thinking"
 }
 
-fn parts(output: &str, images: &[Attachment], request: &Request) -> Value {
+fn parts(output: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
     let mut parts = Vec::new();
     if !output.trim().is_empty() {
         parts.push(json!({ "type": "text", "text": output }));
     }
-    parts.extend(images.iter().map(|image| match request.image(image) {
+    parts.extend(images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => {
             let source = json!({ "type": "base64", "media_type": image.media_type, "data": STANDARD.encode(bytes) });
             json!({ "type": "image", "source": source })
@@ -278,8 +283,7 @@ impl Reader for Listener {
             take_block(&mut answer, index, block)?;
         }
         if matches!(answer.ended, Ended::CutShort(_)) {
-            // What the model did not finish asking for is not done.
-            answer.calls.clear();
+            answer.drop_calls();
         }
         Ok(answer)
     }
@@ -310,7 +314,7 @@ fn take_block(answer: &mut Answer, index: u64, block: Block) -> Result<()> {
             // A server that sends no deltas opens the block with everything.
             let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
             let args = whole.map_or(text, |_| opened["input"].to_string());
-            answer.calls.push(CallRequest { id, name, args });
+            answer.said.push(Said::Call(CallRequest { id, name, args }));
         }
         _ => {}
     }

@@ -18,7 +18,7 @@ use crate::history::Piece;
 pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
     let mut body = json!({
         "model": request.model,
-        "messages": messages(request, quirks),
+        "messages": messages(request, facts, quirks),
         "stream": true,
         "stream_options": { "include_usage": true },
     });
@@ -59,13 +59,14 @@ fn mark(messages: &mut Value) {
 }
 
 /// Calls join the assistant message before them; many servers take only one system message, at the start.
-fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
+fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
     let system = if request.context.is_empty() {
         request.instructions.to_owned()
     } else {
         format!("{}\n{}", request.instructions, request.context)
     };
     let mut messages = vec![json!({ "role": "system", "content": system })];
+    let wants_reasoning = wants_reasoning(&request.model);
     // A tool's message is text alone; its images follow as the person's, after the last result of the answer.
     let mut images: Vec<Value> = Vec::new();
     for piece in pieces(request) {
@@ -73,7 +74,15 @@ fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
             messages.push(json!({ "role": "user", "content": std::mem::take(&mut images) }));
         }
         match piece {
-            Piece::User(text) => messages.push(json!({ "role": "user", "content": text })),
+            // Many templates want the roles to take turns.
+            Piece::User(text) => match messages.last_mut().filter(|m| m["role"] == "user") {
+                Some(Value::Object(message)) => match message.get_mut("content") {
+                    Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": text })),
+                    Some(Value::String(before)) => *before = format!("{before}\n\n{text}"),
+                    _ => {}
+                },
+                _ => messages.push(json!({ "role": "user", "content": text })),
+            },
             Piece::Assistant(text) => match assistant(&mut messages) {
                 message if message["content"].is_null() => message["content"] = json!(text),
                 message => {
@@ -91,6 +100,9 @@ fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
             Piece::Call { id, name, args } => {
                 let call = json!({ "id": plain(id), "type": "function", "function": { "name": plain(name), "arguments": args } });
                 let message = assistant(&mut messages);
+                if wants_reasoning && message["reasoning_content"].is_null() {
+                    message["reasoning_content"] = json!("");
+                }
                 match message["tool_calls"].as_array_mut() {
                     Some(calls) => calls.push(call),
                     None => message["tool_calls"] = json!([call]),
@@ -100,7 +112,7 @@ fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
                 messages.push(json!({ "role": "tool", "tool_call_id": plain(id), "content": output }));
                 for image in seen.iter() {
                     images.push(json!({ "type": "text", "text": format!("The image {}:", image.path) }));
-                    images.push(match request.image(image) {
+                    images.push(match request.image(image, facts) {
                         Ok(bytes) => {
                             let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
                             json!({ "type": "image_url", "image_url": { "url": url } })
@@ -115,6 +127,12 @@ fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
         messages.push(json!({ "role": "user", "content": images }));
     }
     messages
+}
+
+/// Models whose servers want the thinking with every call, also where there was none or another model called.
+fn wants_reasoning(model: &str) -> bool {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    ["kimi-", "deepseek-"].iter().any(|family| bare.starts_with(family))
 }
 
 /// The assistant message at the end, opened if there is none.
@@ -135,7 +153,10 @@ pub(super) struct Listener {
     reasoning: String,
     /// The thinking as the server named it, to be given back.
     fields: Map<String, Value>,
-    calls: BTreeMap<u64, CallRequest>,
+    /// In the order in which they began.
+    calls: Vec<CallRequest>,
+    /// Which call the pieces with an index belong to now.
+    places: BTreeMap<u64, usize>,
     usage: Option<Usage>,
     usd: Option<f64>,
     ended: Option<String>,
@@ -169,23 +190,31 @@ impl Listener {
         say(Chunk::Text(text.to_owned()));
     }
 
-    /// The first piece of a call has its id and name, the rest only arguments; some servers leave the index out.
+    /// The first piece of a call has its id and name, the rest only arguments. Some servers leave the index out, and some
+    /// give every call the same.
     fn take_call(&mut self, piece: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
+        let (id, name) = (text(&piece["id"]), text(&piece["function"]["name"]));
         let given = piece["index"].as_u64();
-        let id = piece["id"].as_str().filter(|id| !id.is_empty());
-        let last = self.calls.keys().next_back().copied();
-        let index = match (given, id, last) {
-            (Some(index), _, _) => index,
-            (None, Some(id), Some(last)) if self.calls[&last].id != id => last + 1,
-            (None, _, Some(last)) => last,
-            (None, _, None) => 0,
+        let known = match given {
+            Some(index) => self.places.get(&index).copied(),
+            None => self.calls.len().checked_sub(1),
         };
-        let empty = || CallRequest { id: String::new(), name: String::new(), args: String::new() };
-        let call = self.calls.entry(index).or_insert_with(empty);
+        let is_other = |call: &CallRequest| id.is_some_and(|id| !call.id.is_empty() && call.id != id) && name.is_some();
+        let at = match known.filter(|at| !is_other(&self.calls[*at])) {
+            Some(at) => at,
+            None => {
+                self.calls.push(CallRequest { id: String::new(), name: String::new(), args: String::new() });
+                self.calls.len() - 1
+            }
+        };
+        if let Some(index) = given {
+            self.places.insert(index, at);
+        }
+        let call = &mut self.calls[at];
         if let Some(id) = id {
             id.clone_into(&mut call.id);
         }
-        if let Some(name) = text(&piece["function"]["name"]) {
+        if let Some(name) = name {
             name.clone_into(&mut call.name);
         }
         let args = match &piece["function"]["arguments"] {
@@ -196,13 +225,11 @@ impl Listener {
         };
         call.args.push_str(&args);
         let name = call.name.clone();
-        // Some servers number calls among everything that the model says.
-        let index = self.calls.range(..index).count();
-        say(Chunk::Call { index, name, args });
+        say(Chunk::Call { index: at, name, args });
     }
 
-    fn calls(calls: BTreeMap<u64, CallRequest>) -> Result<Vec<CallRequest>> {
-        let named = calls.into_values().enumerate().map(|(i, mut call)| {
+    fn calls(calls: Vec<CallRequest>) -> Result<Vec<CallRequest>> {
+        let named = calls.into_iter().enumerate().map(|(i, mut call)| {
             if call.name.is_empty() {
                 return Err(invalid("a tool call has no name"));
             }
@@ -271,14 +298,17 @@ impl Reader for Listener {
             answer.said.push(Said::Text(self.text));
         }
         answer.ended = match ended.as_str() {
-            "length" => Ended::CutShort("max_output_tokens".into()),
-            "content_filter" => Ended::CutShort(ended),
-            "error" => return Err(told_in_stream(&json!({ "message": "the model broke off" }))),
+            "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
+            "content_filter" | "sensitive" => Ended::CutShort("content_filter".into()),
+            "error" | "network_error" | "abort" | "insufficient_system_resource" => {
+                let said = format!("the model broke off ({ended})");
+                return Err(told_in_stream(&json!({ "message": said, "code": "server_error" })));
+            }
             _ => Ended::Whole,
         };
         // What the model did not finish asking for is not done.
         if answer.ended == Ended::Whole {
-            answer.calls = Listener::calls(self.calls)?;
+            answer.said.extend(Listener::calls(self.calls)?.into_iter().map(Said::Call));
         }
         Ok(answer)
     }

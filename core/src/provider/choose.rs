@@ -41,6 +41,8 @@ struct Definition {
     provider: Arc<dyn Provider>,
     /// Where it is, unless it is built in.
     endpoint: Option<Endpoint>,
+    /// The same, where it is a server.
+    server: Option<Arc<Server>>,
     /// The model to begin with; without, the first that it lists.
     model: Option<String>,
     /// Models that the person said something of.
@@ -49,13 +51,20 @@ struct Definition {
 
 impl Definition {
     fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
-        Definition { provider, endpoint: None, model: Some(model.to_owned()), said: Vec::new() }
+        Definition { provider, endpoint: None, server: None, model: Some(model.to_owned()), said: Vec::new() }
     }
 
     fn server(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>, model: Option<&str>) -> Definition {
         let names = said.iter().map(|(name, _)| name.clone()).collect();
-        let provider = Arc::new(Server::new(endpoint.clone(), quirks, said));
-        Definition { provider, endpoint: Some(endpoint), model: model.map(str::to_owned), said: names }
+        let server = Arc::new(Server::new(endpoint.clone(), quirks, said));
+        let provider = Arc::clone(&server) as Arc<dyn Provider>;
+        Definition {
+            provider,
+            endpoint: Some(endpoint),
+            server: Some(server),
+            model: model.map(str::to_owned),
+            said: names,
+        }
     }
 }
 
@@ -124,7 +133,20 @@ impl Providers {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = setup.everything()?;
         it.choose(wishes, &setup).await?;
+        it.ask_for_windows().await;
         Ok(it)
+    }
+
+    /// A server of one's own says how much it was started with; nobody else knows.
+    async fn ask_for_windows(&self) {
+        let Some(Definition { endpoint: Some(endpoint), server: Some(server), .. }) = self.known.get(&self.provider)
+        else {
+            return;
+        };
+        if endpoint.is_own() {
+            // One that does not answer now will say so when it is asked something.
+            server.learn(&endpoint.models(LOCAL_WAIT).await.unwrap_or_default());
+        }
     }
 
     async fn choose(&mut self, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
@@ -326,7 +348,11 @@ impl Providers {
         let asking = self.known.iter().map(|(name, definition)| async move {
             let models = match (&definition.endpoint, &definition.model) {
                 (Some(endpoint), _) => {
-                    endpoint.models(within).await.unwrap_or_default().into_iter().map(|it| it.name).collect()
+                    let listed = endpoint.models(within).await.unwrap_or_default();
+                    if let Some(server) = definition.server.as_ref().filter(|_| endpoint.is_own()) {
+                        server.learn(&listed);
+                    }
+                    listed.into_iter().map(|it| it.name).collect()
                 }
                 (None, Some(model)) => vec![model.clone()],
                 (None, None) => Vec::new(),

@@ -57,7 +57,7 @@ impl Dialect {
     /// The request as the server takes it.
     pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
         match self {
-            Dialect::Responses => responses::body(request, facts),
+            Dialect::Responses => responses::body(request, facts, quirks),
             Dialect::Chat => chat::body(request, facts, quirks),
             Dialect::Anthropic => anthropic::body(request, facts),
         }
@@ -99,26 +99,29 @@ pub enum Heard {
     All,
 }
 
-/// The pieces that a server takes: thinking only where it may be given back to who thought it, and never without
-/// what it led to.
-pub(super) fn pieces(request: &Request) -> impl Iterator<Item = Piece<'_>> {
-    let items = &request.items;
-    items.iter().enumerate().filter_map(move |(i, item)| match item.piece() {
-        Piece::Reasoning { provider, model, .. }
-            if *provider != *request.provider || *model != *request.model || !leads_somewhere(&items[i + 1..]) =>
-        {
-            None
-        }
-        Piece::User(text) | Piece::Assistant(text) if text.trim().is_empty() => None,
-        piece => Some(piece),
-    })
-}
-
-fn leads_somewhere(rest: &[Item]) -> bool {
-    rest.iter()
-        .map(Item::piece)
-        .find(|piece| !matches!(piece, Piece::Reasoning { .. }))
-        .is_some_and(|piece| matches!(piece, Piece::Assistant(_) | Piece::Call { .. }))
+/// The pieces that a server takes: nothing blank, and thinking only where it may be given back to who thought it, and never
+/// without what it led to.
+pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
+    let ours = |piece: &Piece<'_>| match piece {
+        Piece::User(text) | Piece::Assistant(text) => !text.trim().is_empty(),
+        Piece::Reasoning { provider, model, .. } => *provider == *request.provider && *model == *request.model,
+        Piece::Call { .. } | Piece::Result { .. } => true,
+    };
+    let pieces = request.items.iter().map(Item::piece).filter(ours);
+    // From the end, so that each knows what comes after it.
+    let mut leads_somewhere = false;
+    let mut kept: Vec<Piece<'_>> = pieces
+        .rev()
+        .filter(|piece| match piece {
+            Piece::Reasoning { .. } => leads_somewhere,
+            piece => {
+                leads_somewhere = matches!(piece, Piece::Assistant(_) | Piece::Call { .. });
+                true
+            }
+        })
+        .collect();
+    kept.reverse();
+    kept
 }
 
 /// The most characters of a name or an id on the wire.

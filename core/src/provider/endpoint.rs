@@ -119,6 +119,11 @@ impl Endpoint {
         self.credential.as_ref()
     }
 
+    /// A server of the person's own: on this machine, and without a key.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_local && self.credential.is_none()
+    }
+
     /// The variable that its key could be in.
     pub(super) fn key_variable(&self) -> Option<&str> {
         self.key_variable.as_deref()
@@ -132,7 +137,7 @@ impl Endpoint {
         match self.client.get() {
             Some(client) => Ok(client),
             None => {
-                let client = client()?;
+                let client = client(self.is_local)?;
                 Ok(self.client.get_or_init(|| client))
             }
         }
@@ -143,7 +148,7 @@ impl Endpoint {
         match (key, self.dialect) {
             (None, _) => request,
             // A renewed token is a bearer token everywhere.
-            (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| it.expires().is_none()) => {
+            (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| !it.is_token()) => {
                 let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
                 value.set_sensitive(true);
                 request.header("x-api-key", value)
@@ -308,12 +313,13 @@ async fn start_of(mut response: Response) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The one way in which this process speaks to servers.
-pub(crate) fn client() -> Result<Client> {
+/// The one way in which this process speaks to servers. What stays on this machine goes through no proxy.
+pub(crate) fn client(is_local: bool) -> Result<Client> {
     // Err: another part of the process installed one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
-        Client::builder()
+        let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };
+        builder
             .connect_timeout(CONNECT)
             // A key goes where it was meant to go, and nowhere else.
             .redirect(reqwest::redirect::Policy::none())
@@ -361,7 +367,7 @@ pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Ur
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
 }

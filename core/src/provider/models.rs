@@ -65,8 +65,10 @@ pub enum Thinking {
     Never,
     /// It is given tokens for it.
     Budget,
-    /// It is told how hard, and decides itself.
-    Adaptive,
+    /// It is told how hard, and decides itself; untold it does not think.
+    Wished,
+    /// It is told how hard, and decides itself; it thinks in any case.
+    Always,
 }
 
 /// US dollars for a million tokens.
@@ -169,6 +171,11 @@ impl Facts {
         let Some(takes) = &self.efforts else { return Some(wished.name()) };
         let most = takes.iter().copied().filter(|effort| *effort <= wished).max();
         most.or_else(|| takes.iter().copied().min()).map(Effort::name)
+    }
+
+    /// Whether it thinks, where that is known.
+    pub fn thinks(&self) -> Option<bool> {
+        self.efforts.as_ref().map(|efforts| !efforts.is_empty())
     }
 
     /// What a request cost: what its Provider says, else what the price tells, else unknown.

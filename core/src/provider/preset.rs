@@ -25,7 +25,7 @@ pub struct Preset {
     pub quirks: Quirks,
 }
 
-/// What is peculiar about a server. Every field is about Chat Completions, which everybody speaks differently.
+/// What is peculiar about a server. Most of it is about Chat Completions, which everybody speaks differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
     /// How an effort is asked for.
@@ -38,6 +38,10 @@ pub struct Quirks {
     pub cache_breakpoints: bool,
     /// It says what a request cost, when asked to.
     pub usage_with_cost: bool,
+    /// In Responses, summaries of the thinking may be asked for; some accounts may not.
+    pub reasoning_summaries: bool,
+    /// What it was started with is less than what its models could hold, and it does not say what.
+    pub hides_window: bool,
 }
 
 /// How an effort is asked for.
@@ -56,6 +60,8 @@ pub const PLAIN: Quirks = Quirks {
     cache_key: false,
     cache_breakpoints: false,
     usage_with_cost: false,
+    reasoning_summaries: true,
+    hides_window: false,
 };
 
 /// Every preset; of those that are set up, the first is chosen.
@@ -94,7 +100,7 @@ pub const PRESETS: &[Preset] = &[
         headers: &[("x-title", "pixir")],
         quirks: Quirks { effort: EffortField::Reasoning, cache_breakpoints: true, usage_with_cost: true, ..PLAIN },
     },
-    local("ollama", "http://127.0.0.1:11434/v1"),
+    Preset { quirks: Quirks { hides_window: true, ..PLAIN }, ..local("ollama", "http://127.0.0.1:11434/v1") },
     local("llama.cpp", "http://127.0.0.1:8080/v1"),
     local("lmstudio", "http://127.0.0.1:1234/v1"),
     local("vllm", "http://127.0.0.1:8000/v1"),

@@ -57,8 +57,9 @@ impl Recorder {
     fn write(&self, body: Value, mut recorded: Recorded) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.sent = news(body, &mut state.before);
-        let step = json!({ "recorded": recorded }).to_string();
-        let step = self.secrets.iter().fold(step, |step, secret| secret.redact(&step));
+        let mut step = json!({ "recorded": recorded });
+        self.secrets.iter().for_each(|secret| secret.redact_value(&mut step));
+
         let comma = if state.is_empty { "\n" } else { ",\n" };
         let end = i64::try_from(END.len()).unwrap_or(0);
         let written = state

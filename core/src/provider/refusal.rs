@@ -31,7 +31,7 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     let error = error_in(body);
     let said = message_in(&error, body);
     let names = format!("{} {}", error["code"], error["type"]).to_lowercase();
-    let (code, fix) = meaning(Some(status), &names, body);
+    let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
     let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let (code, fix) = match status {
         300..400 => {
@@ -55,7 +55,7 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// What a failure is, from its status, the names that it was given, and what was said.
 fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str) {
-    const OVERFLOW: [&str; 8] = [
+    const OVERFLOW: [&str; 16] = [
         "context_length_exceeded",
         "context_window_exceeded",
         "exceed_context_size",
@@ -64,9 +64,24 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
         "input is too long",
         "exceeds the context",
         "exceeds the available context",
+        "context length is only",
+        "exceed context limit",
+        "maximum prompt length is",
+        "greater than the context length",
+        "exceeded model token limit",
+        "context window exceeds",
+        "exceeds the maximum number of tokens",
+        "reduce the length of the messages",
     ];
-    const QUOTA: [&str; 6] =
-        ["insufficient_quota", "usage_limit", "billing", "credit balance", "usage_not_included", "quota_exceeded"];
+    const QUOTA: [&str; 5] =
+        ["insufficient_quota", "usage_limit", "usage_not_included", "quota_exceeded", "billing_error"];
+    const EMPTY: [&str; 3] = ["credit balance is too low", "insufficient credits", "exceeded your current quota"];
+    const STALE: [&str; 4] = [
+        "invalid_encrypted_content",
+        "invalid `signature` in `thinking`",
+        "invalid signature in thinking",
+        "bound to a different conversation",
+    ];
     const BUSY: [&str; 7] = [
         "overloaded",
         "server_error",
@@ -79,20 +94,23 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
     let (names, said) = (names.to_lowercase(), said.to_lowercase());
     let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
     let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| said.contains(sign));
+    if anywhere(&STALE) {
+        return (Code::ReasoningRejected, "send it again");
+    }
     let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
     // Being told to slow down is not being told that it is too much.
     if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
         return (Code::ContextOverflow, "/compact, or a model with a larger window");
     }
-    if matches!(status, Some(402)) || (matches!(status, None | Some(400 | 403 | 429)) && anywhere(&QUOTA)) {
+    let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| said.contains(sign)));
+    if status == Some(402) || (matches!(status, None | Some(400 | 403 | 429)) && is_empty) {
         return (Code::UsageLimitReached, "check the plan and billing of this account, or use another model (--model)");
     }
     if is_limit {
         return (Code::RateLimited, "wait a little, then try again");
     }
-    let no_model = any(&["model_not_found", "not_found_error"])
-        || (said.contains("model")
-            && ["not found", "does not exist", "not supported"].iter().any(|sign| said.contains(sign)));
+    let lacks = ["not found", "does not exist"].iter().any(|sign| said.contains(sign));
+    let no_model = any(&["model_not_found", "not_found_error"]) || (said.contains("model") && lacks);
     match status {
         Some(401 | 403) => (Code::AuthRequired, "pixir auth login"),
         Some(404) => (Code::ModelNotSupported, "another model (pixir models list), or check --base-url"),
@@ -116,6 +134,12 @@ fn error_in(body: &str) -> Value {
     // A list of one is how some gateways wrap it.
     let json = if json.is_array() { json[0].clone() } else { json };
     if json["error"].is_null() { json } else { json["error"].clone() }
+}
+
+/// What was said, for looking for signs in it; never what the person had said, which some servers repeat.
+fn whole_message(error: &Value, body: &str) -> String {
+    let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
+    said.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
 }
 
 fn message_in(error: &Value, body: &str) -> String {
@@ -340,6 +364,38 @@ mod tests {
             (429, json!({"error": {"message": "rate limit: prompt is too long for your tier"}}), Code::RateLimited),
             (429, json!({"error": {"code": "insufficient_quota", "message": "x"}}), Code::UsageLimitReached),
             (429, json!({"error": {"type": "rate_limit_error", "message": "x"}}), Code::RateLimited),
+            (
+                429,
+                json!({"error": {"code": "rate_limit_exceeded", "message": "Rate limit reached, see https://x.com/account/billing"}}),
+                Code::RateLimited,
+            ),
+            (429, json!({"error": {"message": "You exceeded your current quota"}}), Code::UsageLimitReached),
+            (400, json!({"error": {"message": "billing is not a field"}}), Code::ProviderHttpError),
+            (
+                400,
+                json!({"error": {"message": "You passed 9 input tokens, the model's context length is only 8"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": "input length and `max_tokens` exceed context limit: 9 + 9 > 8"}}),
+                Code::ContextOverflow,
+            ),
+            (
+                400,
+                json!({"error": {"code": "invalid_encrypted_content", "message": "The encrypted content could not be verified"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                400,
+                json!({"error": {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                400,
+                json!({"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model."}}),
+                Code::ProviderHttpError,
+            ),
             (
                 400,
                 json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}),

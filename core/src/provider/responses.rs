@@ -8,18 +8,19 @@ use serde_json::{Value, json};
 
 use super::dialect::{Heard, Reader, pieces, plain};
 use super::models::Facts;
+use super::preset::Quirks;
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
 use crate::error::Result;
 use crate::event::{Attachment, Usage};
 use crate::history::Piece;
 
-pub(super) fn body(request: &Request, facts: &Facts) -> Value {
+pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
     let mut input = Vec::with_capacity(request.items.len() + 1);
     if !request.context.is_empty() {
         input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));
     }
-    input.extend(pieces(request).filter_map(|piece| item(piece, request)));
+    input.extend(pieces(request).into_iter().filter_map(|piece| item(piece, request, facts)));
     let tools: Vec<Value> = request
         .tools
         .iter()
@@ -33,16 +34,22 @@ pub(super) fn body(request: &Request, facts: &Facts) -> Value {
         "parallel_tool_calls": true,
         "store": false,
         "stream": true,
-        "include": ["reasoning.encrypted_content"],
         "prompt_cache_key": request.cache_key,
     });
+    // One that does not think refuses to be asked for its thoughts.
+    if facts.thinks() != Some(false) {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
     if let Some(effort) = facts.effort(request.effort.as_deref()) {
-        body["reasoning"] = json!({ "effort": effort, "summary": "auto" });
+        body["reasoning"]["effort"] = json!(effort);
+    }
+    if facts.thinks() == Some(true) && quirks.reasoning_summaries {
+        body["reasoning"]["summary"] = json!("auto");
     }
     body
 }
 
-fn item(piece: Piece<'_>, request: &Request) -> Option<Value> {
+fn item(piece: Piece<'_>, request: &Request, facts: &Facts) -> Option<Value> {
     Some(match piece {
         Piece::User(text) => {
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
@@ -57,15 +64,15 @@ fn item(piece: Piece<'_>, request: &Request) -> Option<Value> {
             json!({ "type": "function_call", "call_id": plain(id), "name": plain(name), "arguments": args })
         }
         Piece::Result { id, output, images } => {
-            let output = if images.is_empty() { json!(output) } else { parts(&output, &images, request) };
+            let output = if images.is_empty() { json!(output) } else { parts(&output, &images, request, facts) };
             json!({ "type": "function_call_output", "call_id": plain(id), "output": output })
         }
     })
 }
 
-fn parts(output: &str, images: &[Attachment], request: &Request) -> Value {
+fn parts(output: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
     let mut parts = vec![json!({ "type": "input_text", "text": output })];
-    parts.extend(images.iter().map(|image| match request.image(image) {
+    parts.extend(images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
             json!({ "type": "input_image", "image_url": url })
@@ -100,6 +107,9 @@ impl Listener {
     fn place(&mut self, event: &Value) -> usize {
         let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
         if let Some(index) = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok()) {
+            if let Some(id) = id {
+                self.places.insert(id.to_owned(), index);
+            }
             return index;
         }
         let next = self.items.keys().next_back().map_or(0, |last| last + 1);
@@ -138,13 +148,15 @@ impl Listener {
     fn end(&mut self, response: &Value, ended: Ended) -> Result<()> {
         self.usage = usage(&response["usage"]);
         self.ended = Some(ended);
-        // A server that sends no item on its own.
-        if self.items.is_empty() {
-            for (place, item) in response["output"].as_array().into_iter().flatten().enumerate() {
-                self.items.insert(place, Part { done: Some(item.clone()), ..Part::default() });
-            }
+        // What was not closed on its own stands here, if the server is thorough.
+        for (place, item) in response["output"].as_array().into_iter().flatten().enumerate() {
+            self.items.entry(place).or_default().done.get_or_insert_with(|| item.clone());
         }
-        Ok(())
+        let open = self.items.values().find(|part| part.done.is_none() && part.call.is_some());
+        match (open.and_then(|part| part.call.as_ref()), &self.ended) {
+            (Some((name, _)), Some(Ended::Whole)) => Err(invalid(format!("the call of {name} was never closed"))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -202,8 +214,7 @@ impl Reader for Listener {
             }
         }
         if answer.ended != Ended::Whole {
-            // What the model did not finish asking for is not done.
-            answer.calls.clear();
+            answer.drop_calls();
         }
         Ok(answer)
     }
@@ -221,7 +232,7 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
             let (Some(id), Some(name)) = (field("call_id").or_else(|| field("id")), field("name")) else {
                 return Err(invalid("a function call has no call_id or no name"));
             };
-            answer.calls.push(CallRequest { id, name, args: field("arguments").unwrap_or_default() });
+            answer.said.push(Said::Call(CallRequest { id, name, args: field("arguments").unwrap_or_default() }));
         }
         "reasoning" => {
             let text =
@@ -246,7 +257,7 @@ fn usage(it: &Value) -> Option<Usage> {
     Some(Usage {
         input: count(&it["input_tokens"])?,
         cached: count(&it["input_tokens_details"]["cached_tokens"]).unwrap_or(0),
-        cache_written: 0,
+        cache_written: count(&it["input_tokens_details"]["cache_write_tokens"]).unwrap_or(0),
         output: count(&it["output_tokens"])?,
         reasoning: count(&it["output_tokens_details"]["reasoning_tokens"]).unwrap_or(0),
     })

@@ -206,6 +206,10 @@ impl Scripted {
                 "the form that `pixir schema --script` prints",
             )
         })?;
+        if !(script.speed == 0.0 || (0.001..=1e6).contains(&script.speed)) {
+            let message = format!("the script's speed {} cannot be", script.speed);
+            return Err(Error::new(Code::ScriptInvalid, message, "from 0.001 to 1000000, or 0 for at once"));
+        }
         for (i, step) in script.steps.iter().enumerate() {
             let failure = step.recorded.as_ref().and_then(|it| it.failure.as_ref()).map(|it| &it.code);
             let named = step.error.as_ref().map(|it| &it.code).or(failure);
@@ -338,8 +342,7 @@ impl Provider for Scripted {
             let text = Some(step.text).filter(|it| !it.is_empty());
             let reasoning = reasoning.map(|text| Said::Reasoning { text, item: None });
             Ok(Answer {
-                said: reasoning.into_iter().chain(text.map(Said::Text)).collect(),
-                calls: calls.collect(),
+                said: reasoning.into_iter().chain(text.map(Said::Text)).chain(calls.map(Said::Call)).collect(),
                 usage: step.usage,
                 usd: None,
                 ended: step.cut_short.map_or(Ended::Whole, Ended::CutShort),

@@ -41,12 +41,12 @@ where
     let mut heard_any = false;
     let mut reader = dialect.reader();
     let mut events = Events::new(bytes, patience.idle);
-    let mut usable = false;
+    let mut usable_until: Option<Instant> = None;
     let mut last_news = Instant::now();
     let outcome = loop {
-        let event = if usable {
+        let event = if let Some(until) = usable_until {
             // Whatever goes wrong now, the answer is there.
-            timeout(GRACE, events.next()).await.ok().and_then(Result::ok).flatten()
+            timeout_at(until, events.next()).await.ok().and_then(Result::ok).flatten()
         } else {
             match timeout_at(last_news + patience.progress, events.next()).await {
                 Err(_) => break Err(no_progress(patience.progress)),
@@ -63,9 +63,10 @@ where
             }
         });
         match heard {
+            Err(_) if usable_until.is_some() => break Ok(()),
             Err(e) => break Err(e),
             Ok(Heard::All) => break Ok(()),
-            Ok(Heard::Usable) => usable = true,
+            Ok(Heard::Usable) => usable_until = usable_until.or_else(|| Some(Instant::now() + GRACE)),
             Ok(Heard::Part) => {}
         }
     };
