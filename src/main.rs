@@ -85,7 +85,7 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
         }),
         Some(Command::Models { command: ModelsCommand::List { online } }) => block_on(async {
             let providers = Providers::find(&setup::wishes(&run), &setup::config(&around)?, &around).await?;
-            commands::models::list(&providers, online, output).await.map(|()| 0)
+            commands::models::list(&providers, run.provider.as_deref(), online, output).await.map(|()| 0)
         }),
         Some(Command::Auth { command }) => {
             let config = setup::config(&around)?;
@@ -217,6 +217,11 @@ fn present(
         // From here on a signal ends in a result, whatever it comes upon.
         let signals = headless::Signals::listen();
         let harness = setup::harness(run, around, &workspace, Asker::Nobody).await?;
+        if !open.is_resumed() && harness.providers().provider == "demo" && run.provider.is_none() {
+            // A program would take the words of the demo for an answer.
+            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor says what was found)";
+            return Err(Error::new(Code::AuthRequired, "no model is connected", fix));
+        }
         let handle = open.open(&harness)?;
         let job = Job {
             prompt,

@@ -220,13 +220,65 @@ impl Config {
         }
         let config: Config = table.try_into().map_err(invalid)?;
         config.requests.check()?;
-        config.effort.as_deref().map(Effort::parse).transpose()?;
-        for effort in config.models.values().filter_map(|it| it.efforts.as_ref()).flatten() {
-            Effort::parse(effort)?;
-        }
+        config.effort.as_deref().map(|it| effort("effort", it)).transpose()?;
+        config.providers.iter().try_for_each(|(name, it)| it.check(name))?;
+        config.models.iter().try_for_each(|(name, it)| it.check(name))?;
         config.mode.as_deref().map(Mode::parse).transpose()?;
         config.toolset.as_deref().map(Toolset::parse).transpose()?;
         Ok(config)
+    }
+}
+
+fn effort(key: &str, name: &str) -> Result<()> {
+    Effort::parse(name).map(drop).map_err(|e| {
+        Error::new(Code::ConfigInvalid, format!("`{key}`: {}", e.message), e.remediation).with("input", name)
+    })
+}
+
+impl ProviderConfig {
+    fn check(&self, name: &str) -> Result<()> {
+        let is_name = |it: &String| {
+            it.len() <= 64
+                && it.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+                && !it.starts_with(|c: char| c.is_ascii_digit())
+        };
+        match &self.api_key_env {
+            // It is not repeated: it may be a key.
+            Some(it) if !is_name(it) => Err(Error::new(
+                Code::ConfigInvalid,
+                format!("`providers.{name}.api_key_env` is not the name of a variable"),
+                format!(
+                    "the variable that holds the key, or pixir auth login {name}; a key does not belong into this file"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ModelConfig {
+    fn check(&self, name: &str) -> Result<()> {
+        let wrong =
+            |what: &str, fix: &str| Err(Error::new(Code::ConfigInvalid, format!("`models.\"{name}\"{what}"), fix));
+        if !name.contains('/') {
+            return wrong("` does not say whose model it is", "[models.\"provider/model\"]");
+        }
+        if self.window.is_some_and(|n| n < 1_000) || self.max_output == Some(0) {
+            return wrong(".window` or `max_output` is no number of tokens", "a window of at least 1000 tokens");
+        }
+        if self.window.zip(self.max_output).is_some_and(|(window, answer)| answer > window) {
+            return wrong(".max_output` is more than its window", "an answer that fits into the window");
+        }
+        if let Some(it) = &self.price {
+            let all = [Some(it.input), it.cached, it.cache_written, Some(it.output)];
+            if all.into_iter().flatten().any(|usd| !(0.0..=1e6).contains(&usd)) {
+                return wrong(".price` is no price", "US dollars for a million tokens, 0 or more");
+            }
+        }
+        for name_of_effort in self.efforts.iter().flatten() {
+            effort(&format!("models.\"{name}\".efforts"), name_of_effort)?;
+        }
+        Ok(())
     }
 }
 

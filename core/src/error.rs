@@ -130,7 +130,8 @@ codes! {
     ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied, 12;
     Detached = "DETACHED", Detached, 1;
     IterationCap = "ITERATION_CAP", IterationCap, 14;
-    DeadlineReached = "DEADLINE_REACHED", IterationCap, 14;
+        DeadlineReached = "DEADLINE_REACHED", IterationCap, 14;
+    OutputTruncated = "OUTPUT_TRUNCATED", IterationCap, 14;
     ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed, 1;
     CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine, 1;
     EphemeralNotLoggable = "EPHEMERAL_NOT_LOGGABLE", EphemeralNotLoggable, 1;
@@ -153,6 +154,7 @@ codes! {
     TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed, 4;
     NoAccountId = "NO_ACCOUNT_ID", NoAccountId, 4;
     InvalidResponse = "INVALID_RESPONSE", InvalidResponse, 1;
+        EmptyAnswer = "EMPTY_ANSWER", InvalidResponse, 14;
     ScriptMismatch = "SCRIPT_MISMATCH", InvalidResponse, 1;
     CorruptAuth = "CORRUPT_AUTH", CorruptAuth, 4;
     AuthReadFailed = "AUTH_READ_FAILED", AuthReadFailed, 4;

@@ -154,6 +154,7 @@ impl Harness {
 
     fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::event::Entry>>) -> Result<Handle> {
         let mut history = History::fold(entries);
+        let mut note = None;
         if history.started.pixir_version != env!("CARGO_PKG_VERSION") {
             // Other instructions, other tools: what was thought behind those is not given back.
             history.forget_reasoning();
@@ -161,11 +162,17 @@ impl Harness {
         if let Pen::Writes(log) = &mut pen {
             close_what_is_open(log, &mut history)?;
             if let Some(change) = self.change_for(&history) {
+                let before = format!("{}/{}", history.settings.provider, history.settings.model);
+                let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
                 history.append(log.append(None, change.into())?);
+                if replaced {
+                    let now = format!("{}/{}", history.settings.provider, history.settings.model);
+                    note = Some(format!("{before} is not set up any more; {now} answers from now on"));
+                }
             }
             log.sync()?;
         }
-        self.spawn(id.clone(), pen, history)
+        self.spawn_with(id.clone(), pen, history, note)
     }
 
     /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
@@ -191,6 +198,11 @@ impl Harness {
     }
 
     fn spawn(&self, id: SessionId, pen: Pen, history: History) -> Result<Handle> {
+        self.spawn_with(id, pen, history, None)
+    }
+
+    /// Runs a Session; `note` is what whoever watches it first should know.
+    fn spawn_with(&self, id: SessionId, pen: Pen, history: History, note: Option<String>) -> Result<Handle> {
         let outputs = self.surface.place(&id).outputs();
         let (jobs, job_news) = Jobs::new(outputs.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
@@ -204,7 +216,7 @@ impl Harness {
             library: Arc::new(library),
             ..self.surface.clone()
         };
-        Ok(Session::spawn(id, pen, history, surface, job_news))
+        Ok(Session::spawn(id, pen, history, surface, job_news, note))
     }
 
     /// The canonical root of the workspace.

@@ -160,6 +160,8 @@ pub struct Failure {
     pub after_content: bool,
     /// How long the Provider asked to wait before the next try.
     pub retry_after: Option<Duration>,
+    /// What was told of its cost before it failed.
+    pub usage: Option<Usage>,
 }
 
 impl Answer {
@@ -185,7 +187,7 @@ impl Answer {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, after_content: false, retry_after: None }
+        Failure { error, after_content: false, retry_after: None, usage: None }
     }
 }
 

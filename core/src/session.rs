@@ -61,6 +61,10 @@ pub(crate) struct Session {
     indexed: Indexed,
     /// Entries when it was opened.
     opened_with: u64,
+    /// What whoever watches first should know.
+    note: Option<String>,
+    /// It was said what becomes of the effort that it began with.
+    told_effort: bool,
 }
 
 /// A running Turn, or a summary that a move of the head waits for. Dropping its reports is the end of what it can record.
@@ -124,6 +128,7 @@ impl Session {
         history: History,
         surface: Surface,
         job_news: mpsc::UnboundedReceiver<()>,
+        note: Option<String>,
     ) -> Handle {
         let (commands, inbox) = mpsc::channel(64);
         let mut indexed = Indexed::default();
@@ -141,6 +146,8 @@ impl Session {
             draft: String::new(),
             opened_with: indexed.summary.entries,
             indexed,
+            note,
+            told_effort: false,
         };
         tokio::spawn(session.run(inbox, job_news));
         Handle { id, commands }
@@ -183,6 +190,13 @@ impl Session {
         if let Pen::ReadsOnly(why) = &self.pen {
             let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
             self.notice(Severity::Warning, code, message);
+        }
+        if let Some(note) = self.note.take() {
+            self.notice(Severity::Warning, "PROVIDER_REPLACED", note);
+        }
+        let wished = self.history.settings.effort.as_deref().and_then(|it| Effort::parse(it).ok());
+        if let Some(effort) = wished.filter(|_| !std::mem::replace(&mut self.told_effort, true)) {
+            self.say_what_becomes_of(effort);
         }
         let _ = reply.send(watch);
     }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::{Code, Error};
 use crate::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,
-    SessionId, Status, ToolCall, Toolset, TurnStatus, Verdict,
+    SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
 };
 use crate::input::Decision;
 use crate::permissions::{Action, Judgement};
@@ -30,6 +30,8 @@ use relay::Relay;
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
+/// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.
+const MAX_CIRCLES: u32 = 6;
 /// Breaks in a row that a server may take in one answer.
 const MAX_BREAKS: u32 = 8;
 
@@ -148,6 +150,7 @@ impl Turn {
         let mut compacted = false;
         let mut breaks = 0;
         let mut forgot = false;
+        let mut circle = Circle::default();
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
@@ -184,6 +187,7 @@ impl Turn {
             };
             compacted = false;
             let ended = answer.ended.clone();
+            let says_nothing = answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
             match ended {
                 Ended::Whole => breaks = 0,
@@ -198,9 +202,17 @@ impl Turn {
             }
 
             if calls.is_empty() {
-                return Ok(Outcome::completed());
+                // After work has been done there may be nothing to add; before, it is no answer.
+                return Ok(if says_nothing && rounds == 0 { empty_answer() } else { Outcome::completed() });
             }
-            self.perform(&step, &calls).await?;
+            let failed = self.perform(&step, &calls).await?;
+            if circle.goes_on(calls, failed) {
+                return Ok(Outcome::incomplete(Error::new(
+                    Code::IterationCap,
+                    format!("the model asked for the same {MAX_CIRCLES} times, and each time it failed"),
+                    "say what to do instead, or try another model (/model)",
+                )));
+            }
             rounds += 1;
         }
     }
@@ -218,8 +230,14 @@ impl Turn {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
             };
+            // What was heard of it was paid for.
+            if let Some(usage) = failure.usage {
+                self.record_usage(step, usage, None).await?;
+            }
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
-            let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else { return Ok(Err(failure)) };
+            let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else {
+                return Ok(Err(patience.told_to_wait(failure)));
+            };
             attempt += 1;
             self.live(Live::RetryScheduled {
                 attempt,
@@ -235,8 +253,7 @@ impl Turn {
     async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<CallRequest>, Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
-            let cost = step.facts.cost(&usage, answer.usd);
-            self.record(ProviderUsage { provider: provider.clone(), model: model.clone(), usage, cost }).await?;
+            self.record_usage(step, usage, answer.usd).await?;
         }
         let mut calls = Vec::new();
         for said in unique(&step.request, answer.said) {
@@ -255,20 +272,28 @@ impl Turn {
         Ok(calls)
     }
 
+    async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>) -> Result<(), Gone> {
+        let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
+        self.record(ProviderUsage { provider, model, usage, cost: step.facts.cost(&usage, usd) }).await
+    }
+
     // ─── Its tools ───
 
-    async fn perform(&self, step: &Step, calls: &[CallRequest]) -> Result<(), Gone> {
+    /// Runs what was asked for. Whether all of it failed.
+    async fn perform(&self, step: &Step, calls: &[CallRequest]) -> Result<bool, Gone> {
         self.live(Live::Status { status: Status::Working })?;
         let mut rest = calls;
+        let mut failed = true;
         while !rest.is_empty() {
             if self.steered.load(Ordering::Relaxed) {
-                return self.skip(rest).await;
+                return self.skip(rest).await.map(|()| false);
             }
             let together = rest.iter().take(AT_ONCE).take_while(|call| self.only_reads(step, call)).count();
             let (now, later) = rest.split_at(together.max(1));
             // Recorded in the order of the calls, whichever ended first.
             for done in join_all(now.iter().map(|call| self.call(step, call))).await {
                 let Done { result, facts } = done?;
+                failed &= result.error.is_some();
                 for fact in facts {
                     self.record(fact).await?;
                 }
@@ -276,7 +301,7 @@ impl Turn {
             }
             rest = later;
         }
-        Ok(())
+        Ok(failed)
     }
 
     fn only_reads(&self, step: &Step, call: &CallRequest) -> bool {
@@ -495,6 +520,32 @@ fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
     said.into_iter().filter_map(own).collect()
 }
 
+/// Notices a model that does not get away from what it does.
+#[derive(Default)]
+struct Circle {
+    last: Vec<(String, String)>,
+    rounds: u32,
+}
+
+impl Circle {
+    /// Takes in a round; whether there were too many of the same that failed.
+    fn goes_on(&mut self, calls: Vec<CallRequest>, failed: bool) -> bool {
+        let asked: Vec<(String, String)> = calls.into_iter().map(|call| (call.name, call.args)).collect();
+        self.rounds = match (failed, asked == self.last) {
+            (true, true) => self.rounds + 1,
+            (true, false) => 1,
+            (false, _) => 0,
+        };
+        self.last = asked;
+        self.rounds >= MAX_CIRCLES
+    }
+}
+
+fn empty_answer() -> Outcome {
+    let fix = "say it again, ask for less at once, or try another model (/model)";
+    Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
+}
+
 /// The answer is not whole; what there is of it is kept.
 fn cut_short(reason: &str) -> Outcome {
     let (code, said, fix) = match reason {
@@ -505,7 +556,7 @@ fn cut_short(reason: &str) -> Outcome {
             (Code::ContextOverflow, "the window was full before the answer was whole", "/compact, then say “go on”")
         }
         _ => (
-            Code::ProviderHttpError,
+            Code::OutputTruncated,
             "the model stopped before its answer was whole",
             "say “go on”, or ask for less at once",
         ),

@@ -169,11 +169,17 @@ async fn sign_in(
 }
 
 pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroundings, output: &Output) -> Result<u8> {
-    let only = provider.map(|name| named(Some(name), config, "status")).transpose()?;
     let vault = Vault::new(around);
+    let only = match provider {
+        Some(name) if vault.names()?.contains(&name) => Some(name),
+        other => other.map(|name| named(Some(name), config, "status")).transpose()?,
+    };
     let now = Timestamp::now();
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
-    for name in names(config).into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
+    let mut all = names(config);
+    // What was kept under a name that is not configured any more is still kept.
+    all.extend(vault.names()?.into_iter().filter(|name| !names(config).contains(name)));
+    for name in all.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
         let variable = variable(&name, config);
         let found = vault.find(&name, variable, around)?;
         let ended = found.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());

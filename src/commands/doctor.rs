@@ -53,7 +53,7 @@ pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, onl
         Ok(it) if it.provider == "demo" => findings.push(warn(
             "provider",
             format!("demo: {}", it.why),
-            "export OPENAI_API_KEY=…, or start a local server, or give --base-url",
+            "pixir auth login PROVIDER, or start a local server, or give --base-url",
         )),
         Ok(it) => findings.push(pass(
             "provider",
@@ -88,24 +88,24 @@ fn config(around: &Surroundings) -> Finding {
 
 fn credentials(around: &Surroundings) -> Finding {
     let vault = Vault::new(around);
-    let mut found = Vec::new();
-    for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
-        match vault.find(it.name, it.key_variable, around) {
-            Ok(Some(credential)) => found.push(format!("{} from {}", it.name, credential.source())),
-            Ok(None) => {}
-            Err(e) => return fail("credentials", e.message, &e.remediation),
-        }
-    }
     let path = vault.path().display();
     if vault.is_open_to_others() {
         return warn("credentials", format!("others can read {path}"), &format!("chmod 600 {path}"));
     }
-    if found.is_empty() {
-        let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
-        let fix = "export OPENAI_API_KEY=…, or pixir auth login PROVIDER (a local server needs none)";
-        return warn("credentials", format!("no key is kept, and none of {} is set", names.join(", ")), fix);
+    let found = setup::config(around).and_then(|config| {
+        let providers = Providers::configured(&config, around)?;
+        let source = |name: &str| Some(providers.endpoint(name)?.credential()?.source().to_string());
+        Ok(providers.names().filter_map(|name| Some(format!("{name} from {}", source(name)?))).collect::<Vec<_>>())
+    });
+    match found {
+        Err(e) => fail("credentials", e.message, &e.remediation),
+        Ok(found) if found.is_empty() => {
+            let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
+            let fix = "pixir auth login PROVIDER, or export one of them (a local server needs none)";
+            warn("credentials", format!("no key is kept, and none of {} is set", names.join(", ")), fix)
+        }
+        Ok(found) => pass("credentials", found.join(", ")),
     }
-    pass("credentials", found.join(", "))
 }
 
 async fn reachable(providers: &Providers) -> Finding {

@@ -20,9 +20,9 @@ struct Row {
     facts: Facts,
 }
 
-pub(crate) async fn list(providers: &Providers, online: bool, output: &Output) -> Result<()> {
+pub(crate) async fn list(providers: &Providers, only: Option<&str>, online: bool, output: &Output) -> Result<()> {
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
-    for name in providers.names() {
+    for name in providers.names().filter(|name| only.is_none_or(|only| only == *name)) {
         let Some(endpoint) = providers.endpoint(name) else { continue };
         let answer = if online { Some(endpoint.models(PATIENCE).await) } else { None };
         let listed = match &answer {
@@ -42,7 +42,7 @@ pub(crate) async fn list(providers: &Providers, online: bool, output: &Output) -
             "base_url": endpoint.base_url(),
             "credential": endpoint.credential().map(|it| it.source().to_string()),
             "reachable": answer.as_ref().map(|it| it.is_ok()),
-            "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| e.message.clone()),
+            "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| format!("{}; {}", e.message, e.remediation)),
         }));
     }
     report(&rows, &servers, online, providers, output);
@@ -52,7 +52,9 @@ pub(crate) async fn list(providers: &Providers, online: bool, output: &Output) -
 /// What can be named without asking: the maker's models at the maker's own server, and what the person configured.
 fn offline(providers: &Providers, provider: &str, host: &str) -> Vec<Listed> {
     let known = known_at(host).map(str::to_owned);
-    let mut names: Vec<String> = providers.configured_models(provider).map(str::to_owned).chain(known).collect();
+    let chosen = (providers.provider == provider).then(|| providers.model.clone());
+    let mut names: Vec<String> =
+        providers.configured_models(provider).map(str::to_owned).chain(known).chain(chosen).collect();
     names.sort();
     names.dedup();
     names.into_iter().map(|name| Listed { name, window: None }).collect()
@@ -101,13 +103,17 @@ fn plain(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, o
             Some(all) if all.is_empty() => "–".to_owned(),
             Some(all) => all.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
         };
-        let images = if facts.sees_images { "yes" } else { "no" };
+        let images = match (facts.sees_images, *facts == Facts { window: facts.window, ..Facts::default() }) {
+            (true, true) => "?",
+            (true, false) => "yes",
+            (false, _) => "no",
+        };
         let (window, answer) = (tokens(facts.window), tokens(facts.max_output));
         output.line(&safe(&format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}")));
     }
     for server in servers.iter().filter(|it| it["reachable"] == false) {
         let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
-        output.line(&safe(&format!("{}  does not answer: {}", text("name"), text("why_not"))));
+        output.line(&safe(&format!("{}  lists nothing: {}", text("name"), text("why_not"))));
     }
     let said = match (servers.is_empty(), online) {
         (true, _) => "no provider is set up: export a key, pixir auth login, or [providers] in config.toml".to_owned(),

@@ -282,7 +282,7 @@ fn a_token_that_was_taken_back_is_renewed_once_and_one_that_cannot_be_is_said_to
 
     let ended = ask();
     assert_eq!((ended.code, ended.error()["code"].as_str()), (4, Some("AUTH_REQUIRED")), "{}", ended.stderr);
-    assert_eq!(ended.error()["remediation"], "pixir auth login work");
+    assert_eq!(ended.error()["remediation"], "pixir auth login work --device");
     assert_eq!(issuer.asked().iter().filter(|it| it.what == "POST /token").count(), 2, "once each time");
 }
 

@@ -152,6 +152,10 @@ fn assert_marked(bodies: &[Value]) {
 fn told(events: &[Event]) -> Vec<Value> {
     let mut told: Vec<Value> = Vec::new();
     for event in events {
+        // Only one dialect says at the beginning what an answer takes that then breaks off.
+        if matches!(event, Event::Recorded(e) if matches!(&e.fact, Fact::ProviderUsage(it) if it.usage.output == 1)) {
+            continue;
+        }
         let mut it = match event {
             Event::Recorded(entry) => plain(entry),
             Event::Live(Live::TextDelta { text }) => json!({ "said": text }),
@@ -203,6 +207,10 @@ fn plain(entry: &Entry) -> Value {
         }
     }
     without_ids(&mut data);
+    if data["data"]["status"] == "partial_failed" {
+        data["data"]["usage"].take();
+        data["data"]["cost"].take();
+    }
     data
 }
 
@@ -249,7 +257,8 @@ fn without_address(told: &Value) -> Value {
     let mut told = told.clone();
     for place in ["/data/reason", "/data/error/message"] {
         if let Some(text) = told.pointer_mut(place) {
-            let words = text.as_str().unwrap_or_default().split(": ").next().unwrap_or_default().to_owned();
+            let words = text.as_str().unwrap_or_default().split(": ").next().unwrap_or_default();
+            let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || ".:".contains(c)).to_owned();
             *text = json!(words);
         }
     }
@@ -491,11 +500,7 @@ fn models_that_can_be_asked_for_are_listed_with_what_is_known_of_them() {
     assert_eq!(gone["reachable"], false);
     assert!(gone["why_not"].as_str().expect("a reason").contains("could not be reached"));
     let people = shell.run(["models", "list", "--online"]);
-    assert!(
-        people.stdout.contains("own/other") && people.stdout.contains("gone  does not answer"),
-        "{}",
-        people.stdout
-    );
+    assert!(people.stdout.contains("own/other") && people.stdout.contains("gone  lists nothing"), "{}", people.stdout);
 }
 
 #[test]
@@ -559,11 +564,11 @@ fn a_usual_server_needs_only_its_name_and_a_wrong_one_is_corrected() {
 #[test]
 fn an_answer_that_was_stopped_says_why_and_one_that_takes_a_break_goes_on() {
     let rows = [
-        (Dialect::Responses, "incomplete", "max_output_tokens", "PROVIDER_HTTP_ERROR"),
+        (Dialect::Responses, "incomplete", "max_output_tokens", "OUTPUT_TRUNCATED"),
         (Dialect::Responses, "incomplete", "content_filter", "REFUSED"),
-        (Dialect::Chat, "length", "max_output_tokens", "PROVIDER_HTTP_ERROR"),
+        (Dialect::Chat, "length", "max_output_tokens", "OUTPUT_TRUNCATED"),
         (Dialect::Chat, "content_filter", "content_filter", "REFUSED"),
-        (Dialect::Anthropic, "max_tokens", "max_output_tokens", "PROVIDER_HTTP_ERROR"),
+        (Dialect::Anthropic, "max_tokens", "max_output_tokens", "OUTPUT_TRUNCATED"),
         (Dialect::Anthropic, "refusal", "refusal", "REFUSED"),
         (Dialect::Anthropic, "model_context_window_exceeded", "model_context_window_exceeded", "CONTEXT_OVERFLOW"),
     ];

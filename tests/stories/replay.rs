@@ -237,7 +237,7 @@ fn a_broken_off_answer_is_not_a_finished_one_whatever_it_is_called() {
     for (reason, code) in [
         ("insufficient_system_resource", "PROVIDER_UNAVAILABLE"),
         ("network_error", "PROVIDER_UNAVAILABLE"),
-        ("model_length", "PROVIDER_HTTP_ERROR"),
+        ("model_length", "OUTPUT_TRUNCATED"),
         ("sensitive", "REFUSED"),
     ] {
         let shell = Shell::new(&[]);
@@ -291,4 +291,50 @@ fn a_server_of_ones_own_says_how_much_it_was_started_with() {
     let log = entries(&shell.logs()[0]);
     let compaction = log.iter().find(|e| e["type"] == "history_compaction");
     assert_eq!(compaction.map(|e| &e["data"]["trigger"]), Some(&json!("threshold")));
+}
+
+#[test]
+fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no_answer() {
+    let shell = Shell::new(&[]);
+    let same = || call("c", "read", json!({ "path": "not there" }));
+    let server = Server::start((0..40).map(|_| same()).collect());
+    let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
+    assert_eq!((ran.document()["code"].as_str(), server.bodies().len()), (Some("ITERATION_CAP"), 6), "{}", ran.stderr);
+    for dialect in Dialect::ALL {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let server =
+            Server::start(vec![said(dialect, &[]), call("c", "read", json!({ "path": "a.txt" })), said(dialect, &[])]);
+        let empty = ask(&shell, &server, dialect, &["x"]);
+        assert_eq!((empty.code, empty.document()["code"].as_str()), (14, Some("EMPTY_ANSWER")));
+        let worked = ask(&shell, &server, dialect, &["y"]);
+        assert_eq!(worked.code, 0, "after work there may be nothing to add: {}", worked.stderr);
+    }
+}
+
+#[test]
+fn a_session_whose_server_is_gone_says_who_answers_instead() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One."), text("Two.")]);
+    ask(&shell, &server, Dialect::Chat, &["x"]);
+    shell.configure(&format!(
+        "model = \"other/n\"\n[providers.other]\ndialect = \"chat\"\nbase_url = \"{}\"\n",
+        server.url
+    ));
+    let ran = shell.run(["resume", "--last", "--headless", "y"]);
+    assert!(ran.stderr.contains("custom/m is not set up any more; other/n answers from now on"), "{}", ran.stderr);
+    // With nothing set up, nobody answers.
+    let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
+    assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
+}
+
+#[test]
+fn what_a_broken_answer_had_cost_is_counted_and_how_long_to_wait_is_said() {
+    let shell = Shell::new(&[]);
+    let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
+    let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
+    let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
+    assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
+    let told = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
+    assert_eq!(told["error"]["details"]["retry_after_s"], 86_400);
+    assert!(told["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{told}");
 }

@@ -98,6 +98,8 @@ pub(crate) struct State {
     pub(crate) status: Status,
     /// The call that the model is writing, and bytes of it.
     pub(crate) writing: Option<(String, u64)>,
+    /// When a request that failed is tried again.
+    pub(crate) tries_again: Option<Instant>,
     /// When the model was last heard.
     pub(crate) heard: Instant,
     /// When the running Turn began.
@@ -146,6 +148,7 @@ impl State {
             jobs: Vec::new(),
             writing: None,
             status: Status::Idle,
+            tries_again: None,
             heard: Instant::now(),
             busy_since: None,
             toast: None,

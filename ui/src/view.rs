@@ -396,7 +396,15 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
             };
             // A server that says nothing looks like a model that thinks; the difference is worth a word.
             let silence = state.heard.elapsed();
-            let clock = if silence < SILENCE {
+            let wait =
+                state.tries_again.map(|at| at.saturating_duration_since(Instant::now())).filter(|it| !it.is_zero());
+            let (doing, silence) = match wait {
+                Some(wait) => (format!("trying again in {} s", wait.as_secs() + 1), Duration::ZERO),
+                None => (doing, silence),
+            };
+            let clock = if wait.is_some() {
+                String::new()
+            } else if silence < SILENCE {
                 clock
             } else {
                 format!("{clock} · nothing for {}", human_duration(whole(silence)))

@@ -181,7 +181,7 @@ pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
                 "the sign-in to {provider} has ended: {}",
                 told(&answer).replace(refresh.expose_secret(), "[redacted]")
             ),
-            format!("pixir auth login {provider}"),
+            format!("pixir auth login {provider} --device"),
         )),
         _ => Err(Error::new(
             Code::ProviderUnavailable,

@@ -276,6 +276,10 @@ impl Reader for Listener {
         Ok(Heard::Part)
     }
 
+    fn usage(&self) -> Option<Usage> {
+        self.input.usage()
+    }
+
     fn finish(self: Box<Self>) -> Result<Answer> {
         let ended = self.ended.ok_or_else(|| closed("no stop_reason"))?;
         let mut answer = Answer { usage: self.input.usage(), ended, ..Answer::default() };

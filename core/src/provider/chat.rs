@@ -287,6 +287,10 @@ impl Reader for Listener {
         })
     }
 
+    fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     fn finish(self: Box<Self>) -> Result<Answer> {
         let ended = self.ended.ok_or_else(|| closed("no finish_reason"))?;
         let mut answer = Answer { usage: self.usage, usd: self.usd, ..Answer::default() };

@@ -71,6 +71,8 @@ impl Definition {
 /// Every Provider that is known here, and the one that was chosen.
 pub struct Providers {
     known: BTreeMap<String, Definition>,
+    /// The usual servers of this machine, which nobody has set up; they may be running all the same.
+    usual: BTreeMap<String, Definition>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -94,6 +96,7 @@ impl Providers {
     pub fn only(name: &str, model: &str, provider: Arc<dyn Provider>) -> Providers {
         Providers {
             known: BTreeMap::from([(name.to_owned(), Definition::given(provider, model))]),
+            usual: BTreeMap::new(),
             provider: name.to_owned(),
             model: model.to_owned(),
             why: "it was given".into(),
@@ -118,7 +121,10 @@ impl Providers {
         let definition = match (config.providers.get(name), preset(name)) {
             (Some(server), _) => setup.configured(name, server, Some(secret))?,
             (None, Some(preset)) => setup.preset(preset, Some(secret))?,
-            (None, None) => return it.definition(name).map(|_| unreachable!("neither configured nor usual")),
+            (None, None) => {
+                let message = format!("there is no provider `{}`", name.escape_debug());
+                return Err(Error::new(Code::ConfigInvalid, message, "a [providers] section in config.toml"));
+            }
         };
         it.known.insert(name.to_owned(), definition);
         Ok(it)
@@ -167,15 +173,29 @@ impl Providers {
         if let Some(base_url) = &wishes.base_url {
             return self.choose_address(base_url, wishes, setup).await;
         }
+        if let Some(dialect) = &wishes.dialect {
+            let message = format!("--dialect {} says how to speak, and not to whom", dialect.escape_debug());
+            return Err(Error::new(Code::ConfigInvalid, message, "--base-url URL as well, or a [providers] section"));
+        }
         let wished = wishes.model.as_deref().map(|m| (m, "--model"));
         let wished = wished
             .or_else(|| around.variable("PIXIR_MODEL").map(|m| (m, "PIXIR_MODEL")))
             .or(config.model.as_deref().map(|m| (m, "config.toml")));
         if let Some(provider) = &wishes.provider {
-            self.set_up(provider, setup)?;
+            let own = |model: &str| model.strip_prefix(&format!("{provider}/")).map(str::to_owned);
+            // What is configured for another Provider is no model of this one.
+            let elsewhere = |model: &str| {
+                model
+                    .split_once('/')
+                    .is_some_and(|(other, _)| self.known.contains_key(other) || preset(other).is_some())
+            };
+            self.definition(provider)?;
             let model = match wished {
-                Some((model, _)) => model.strip_prefix(&format!("{provider}/")).unwrap_or(model).to_owned(),
-                None => self.default_model(provider).await?,
+                Some((model, source)) if source == "--model" || !elsewhere(model) => {
+                    own(model).unwrap_or_else(|| model.to_owned())
+                }
+                Some((model, _)) if own(model).is_some() => own(model).unwrap_or_default(),
+                Some(_) | None => self.default_model(provider).await?,
             };
             return self.take(provider, &model, "--provider");
         }
@@ -184,7 +204,6 @@ impl Providers {
             if let Some((provider, model)) = wished.split_once('/')
                 && (self.known.contains_key(provider) || preset(provider).is_some())
             {
-                self.set_up(provider, setup)?;
                 return self.take(provider, model, source);
             }
             if let Some(it) = PRESETS.iter().find(|it| self.known.contains_key(it.name)) {
@@ -195,7 +214,7 @@ impl Providers {
             let why = from.map_or_else(String::new, |source| format!("there is a key in {source}"));
             return self.take(it.name, it.model.unwrap_or_default(), &why);
         }
-        self.choose_local(wished.map(|(model, _)| model), setup).await
+        self.choose_local(wished.map(|(model, _)| model)).await
     }
 
     /// `--base-url` alone is a Provider.
@@ -207,7 +226,9 @@ impl Providers {
             (None, Some(like)) => like.dialect,
             (None, None) => Dialect::Chat,
         };
-        let address = Address { provider: name, base_url, key_variable: Some(OWN_KEY), ..Address::default() };
+        let is_unnamed = wishes.provider.is_none();
+        let address =
+            Address { provider: name, base_url, key_variable: Some(OWN_KEY), is_unnamed, ..Address::default() };
         let credential = setup.vault.find(name, Some(OWN_KEY), setup.around)?;
         let endpoint = Endpoint::new(&address, dialect, credential, setup.config.requests.patience())?;
         let quirks = like.map_or(PLAIN, |it| it.quirks);
@@ -220,21 +241,17 @@ impl Providers {
     }
 
     /// Tries the usual ports, one after the other; a closed port answers at once.
-    async fn choose_local(&mut self, wished: Option<&str>, setup: &Setup<'_>) -> Result<()> {
+    async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
         for it in PRESETS.iter().filter(|it| it.key_variable.is_none()) {
-            let Some(port) = reqwest::Url::parse(it.base_url).ok().and_then(|url| url.port()) else { continue };
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            if TcpStream::connect_timeout(&address, Duration::from_millis(20)).is_err() {
-                continue;
-            }
-            let definition = setup.preset(it, None)?;
-            let Some(endpoint) = &definition.endpoint else { continue };
+            let Some(endpoint) = self.usual.get(it.name).and_then(|it| it.endpoint.as_ref()) else { continue };
+            let Some(port) = listens(endpoint) else { continue };
             let Ok(models) = endpoint.models(LOCAL_WAIT).await else { continue };
             let model = match wished {
                 Some(wished) => models.iter().find(|m| m.name == wished),
                 None => models.first(),
             };
             if let Some(model) = model {
+                let definition = self.usual.remove(it.name).expect("just seen");
                 self.known.insert(it.name.into(), definition);
                 return self.take(it.name, &model.name, &format!("{} answers on port {port}", it.name));
             }
@@ -263,25 +280,16 @@ impl Providers {
         Ok(())
     }
 
-    /// A preset may be asked for by name: a local one needs nothing more, a hosted one needs a key.
-    fn set_up(&mut self, name: &str, setup: &Setup<'_>) -> Result<()> {
-        match (self.known.contains_key(name), preset(name)) {
-            (false, Some(it)) => match it.key_variable {
-                None => {
-                    self.known.insert(name.to_owned(), setup.preset(it, None)?);
-                    Ok(())
-                }
-                Some(variable) => {
-                    let fix = format!("export {variable}=…, or pixir auth login {name}");
-                    Err(Error::new(Code::AuthRequired, format!("{name} needs a key, and none was found"), fix))
-                }
-            },
-            _ => self.definition(name).map(drop),
-        }
-    }
-
     fn definition(&self, name: &str) -> Result<&Definition> {
-        self.known.get(name).ok_or_else(|| {
+        if let Some(it) = self.known.get(name).or_else(|| self.usual.get(name)) {
+            return Ok(it);
+        }
+        // A usual server of this machine is there by its name alone; one of somebody else's wants a key.
+        if let Some(variable) = preset(name).and_then(|it| it.key_variable) {
+            let fix = format!("export {variable}=…, or pixir auth login {name}");
+            return Err(Error::new(Code::AuthRequired, format!("{name} needs a key, and none was found"), fix));
+        }
+        Err({
             let presets = PRESETS.iter().map(|it| it.name);
             let names: Vec<&str> = self.names().chain(presets).collect();
             let fix = match nearest(name, names.iter().copied()) {
@@ -345,7 +353,8 @@ impl Providers {
 
     /// Models that can be chosen, as `provider/model`; servers that do not answer in time are left out.
     pub async fn models(&self, within: Duration) -> Vec<String> {
-        let asking = self.known.iter().map(|(name, definition)| async move {
+        let running = self.usual.iter().filter(|(_, it)| it.endpoint.as_ref().is_some_and(|it| listens(it).is_some()));
+        let asking = self.known.iter().chain(running).map(|(name, definition)| async move {
             let models = match (&definition.endpoint, &definition.model) {
                 (Some(endpoint), _) => {
                     let listed = endpoint.models(within).await.unwrap_or_default();
@@ -364,12 +373,13 @@ impl Providers {
 
     /// Splits `provider/model`; without a known provider in front it is a model of `current`.
     pub fn split<'a>(&'a self, text: &'a str, current: &'a str) -> (&'a str, &'a str) {
-        text.split_once('/').filter(|(provider, _)| self.known.contains_key(*provider)).unwrap_or((current, text))
+        let is_one = |name: &str| self.known.contains_key(name) || preset(name).is_some();
+        text.split_once('/').filter(|(provider, _)| is_one(provider)).unwrap_or((current, text))
     }
 
     /// What is known of a model.
     pub fn facts(&self, provider: &str, model: &str) -> Facts {
-        self.known.get(provider).map_or_else(|| Facts::of(model, "", None), |it| it.provider.facts(model))
+        self.definition(provider).map_or_else(|_| Facts::of(model, "", None), |it| it.provider.facts(model))
     }
 
     /// Tokens of a model's window, where they are known.
@@ -397,6 +407,21 @@ impl Providers {
     }
 }
 
+/// The port of a server of this machine, if somebody listens there; a closed one says so at once.
+fn listens(endpoint: &Endpoint) -> Option<u16> {
+    let port = reqwest::Url::parse(endpoint.base_url()).ok()?.port()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    TcpStream::connect_timeout(&address, Duration::from_millis(20)).is_ok().then_some(port)
+}
+
+/// The error, with where in the configuration it is.
+fn in_section(name: &str, mut error: Error) -> Error {
+    if error.code == Code::ConfigInvalid && !error.message.starts_with('[') {
+        error.message = format!("[providers.{name}] in config.toml: {}", error.message);
+    }
+    error
+}
+
 /// What Providers are made from.
 struct Setup<'a> {
     config: &'a Config,
@@ -415,10 +440,16 @@ impl Setup<'_> {
             }
         }
         for (name, server) in &self.config.providers {
-            known.insert(name.clone(), self.configured(name, server, None)?);
+            let configured = self.configured(name, server, None).map_err(|e| in_section(name, e))?;
+            known.insert(name.clone(), configured);
+        }
+        let mut usual = BTreeMap::new();
+        for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
+            usual.insert(it.name.to_owned(), self.preset(it, None)?);
         }
         Ok(Providers {
             known,
+            usual,
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
@@ -434,6 +465,7 @@ impl Setup<'_> {
             insecure: false,
             key_variable: it.key_variable,
             check_path: it.check_path,
+            is_unnamed: false,
         };
         let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
         Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
@@ -470,7 +502,15 @@ impl Setup<'_> {
         }
         headers.extend(it.headers.clone());
         let check_path = like.and_then(|like| like.check_path);
-        let address = Address { provider: name, base_url, headers, insecure: it.insecure, key_variable, check_path };
+        let address = Address {
+            provider: name,
+            base_url,
+            headers,
+            insecure: it.insecure,
+            key_variable,
+            check_path,
+            is_unnamed: false,
+        };
         let credential = match secret {
             Some(secret) => Some(secret),
             None => self.vault.find(name, key_variable, self.around)?,

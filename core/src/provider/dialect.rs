@@ -8,6 +8,7 @@ use super::models::Facts;
 use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
 use crate::error::{Code, Error, Result};
+use crate::event::Usage;
 use crate::history::{Item, Piece};
 
 /// How a server is spoken to.
@@ -80,6 +81,9 @@ pub trait Reader: Send {
     /// # Errors
     /// What the server reports; `INVALID_RESPONSE` when the event contradicts itself or those before it.
     fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard>;
+
+    /// What it has been told so far that the answer took.
+    fn usage(&self) -> Option<Usage>;
 
     /// What was read, as an answer.
     ///

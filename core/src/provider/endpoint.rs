@@ -14,7 +14,7 @@ use super::dialect::Dialect;
 use super::refusal::{no_stream, retry_after, shown, told_with_status, unreached};
 use super::retry::Patience;
 use super::{Failure, invalid};
-use crate::credentials::Credential;
+use crate::credentials::{Credential, Source};
 use crate::error::{Code, Error, Result};
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -31,12 +31,16 @@ pub struct Endpoint {
     dialect: Dialect,
     base_url: String,
     host: String,
+    /// The host with its port, for a person.
+    place: String,
     is_local: bool,
     headers: HeaderMap,
     credential: Option<Credential>,
     /// The variable that its key could be in.
     key_variable: Option<String>,
     check_path: Option<&'static str>,
+    /// It was only given on the command line.
+    is_unnamed: bool,
     patience: Patience,
     client: Arc<OnceLock<Client>>,
 }
@@ -56,6 +60,8 @@ pub struct Address<'a> {
     pub key_variable: Option<&'a str>,
     /// What only a good key is answered, where the list of models is for everybody.
     pub check_path: Option<&'static str>,
+    /// It was only given on the command line.
+    pub is_unnamed: bool,
 }
 
 impl Endpoint {
@@ -89,11 +95,13 @@ impl Endpoint {
             dialect,
             base_url,
             is_local: is_loopback(&host),
+            place: url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
             host,
             headers,
             credential,
             key_variable: address.key_variable.map(str::to_owned),
             check_path: address.check_path,
+            is_unnamed: address.is_unnamed,
             patience,
             client: Arc::default(),
         })
@@ -168,7 +176,7 @@ impl Endpoint {
             let request = self.signed(self.client()?.post(format!("{}{path}", self.base_url)).json(body), key.as_ref());
             let within = if self.is_local { self.patience.local_head } else { self.patience.head };
             let sent = timeout(within, request.send()).await.map_err(|_| self.no_head(within))?;
-            let response = sent.map_err(|e| unreached(&self.host, &e))?;
+            let response = sent.map_err(|e| unreached(&self.place, &e))?;
             if response.status().is_success() {
                 return self.streaming(response).await;
             }
@@ -192,33 +200,40 @@ impl Endpoint {
         }
         let headers = response.headers().clone();
         let body = start_of(response).await;
-        Err(no_stream(&self.host, &kind, &headers, &body).into())
+        Err(no_stream(&self.place, &kind, &headers, &body).into())
     }
 
     async fn refused(&self, response: Response) -> Failure {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = start_of(response).await;
-        let mut error = told_with_status(&self.host, status, &headers, &body);
+        let mut error = told_with_status(&self.place, status, &headers, &body);
         if error.code == Code::AuthRequired {
             error.remediation = self.key_fix();
         }
-        Failure { error, after_content: false, retry_after: retry_after(&headers, jiff::Timestamp::now()) }
+        let retry_after = retry_after(&headers, jiff::Timestamp::now());
+        Failure { error, after_content: false, retry_after, usage: None }
     }
 
     /// What to do where a key is missing or not taken.
     fn key_fix(&self) -> String {
         let login = format!("pixir auth login {}", self.provider);
-        match (&self.credential, &self.key_variable) {
-            (Some(credential), _) => {
-                format!("the key from {} was not accepted: set another, or {login}", credential.source())
-            }
+        match (self.credential.as_ref(), &self.key_variable) {
+            (Some(it), _) if it.is_token() => format!("{login} --device"),
+            (Some(it), _) => match it.source() {
+                Source::Environment(name) => {
+                    format!("the key in {name} was not accepted; export {name}=… with another")
+                }
+                Source::Keyring | Source::File => format!("the kept key was not accepted; {login} with another"),
+            },
+            // It has no name that a key could be kept under.
+            (None, Some(name)) if self.is_unnamed => format!("export {name}=…"),
             (None, Some(name)) => format!("export {name}=…, or {login}"),
             (None, None) => login,
         }
     }
 
     fn no_head(&self, within: Duration) -> Error {
-        let message = format!("{} did not begin to answer within {} s", self.host, within.as_secs());
+        let message = format!("{} did not begin to answer within {} s", self.place, within.as_secs());
         Error::new(Code::Network, message, "try again; a slow server gets more time with [requests] in config.toml")
     }
 
@@ -257,7 +272,7 @@ impl Endpoint {
         let path = if self.dialect == Dialect::Anthropic { "/models?limit=1000" } else { "/models" };
         let body: Value = self.get(path, within).await?;
         let models = body["data"].as_array().or_else(|| body["models"].as_array());
-        let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.host)))?;
+        let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.place)))?;
         Ok(models.iter().filter_map(Listed::read).collect())
     }
 
@@ -268,11 +283,11 @@ impl Endpoint {
                 None => None,
             };
             let request = self.signed(self.client()?.get(format!("{}{path}", self.base_url)), key.as_ref());
-            let response = request.send().await.map_err(|e| unreached(&self.host, &e))?;
+            let response = request.send().await.map_err(|e| unreached(&self.place, &e))?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await.error);
             }
-            response.json().await.map_err(|e| invalid(format!("{} did not answer with JSON: {e}", self.host)))
+            response.json().await.map_err(|e| invalid(format!("{} did not answer with JSON: {e}", self.place)))
         };
         let answer = timeout(within, asking).await.unwrap_or_else(|_| Err(self.no_head(within)));
         answer.map_err(|e| self.redact(e))

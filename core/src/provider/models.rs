@@ -94,7 +94,9 @@ impl Price {
             (usage.cache_written, self.cache_written),
             (usage.output, self.output),
         ];
-        parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
+        let usd: f64 = parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum();
+        // A billionth of a dollar is as fine as anybody counts.
+        (usd * 1e9).round() / 1e9
     }
 }
 

@@ -115,24 +115,54 @@ impl Provider for Recording {
         on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
     ) -> BoxFuture<'a, std::result::Result<Answer, Failure>> {
         Box::pin(async move {
-            let began = Instant::now();
-            let mut chunks = Vec::new();
+            let mut take = Take {
+                recorder: &self.recorder,
+                body: self.provider.body(request),
+                began: Instant::now(),
+                chunks: Vec::new(),
+                done: false,
+            };
             let outcome = self
                 .provider
                 .answer(request, &mut |chunk: Chunk| {
-                    chunks.push(RecordedChunk { at_ms: millis(began.elapsed()), chunk: chunk.clone() });
+                    take.chunks.push(RecordedChunk { at_ms: millis(take.began.elapsed()), chunk: chunk.clone() });
                     on_chunk(chunk);
                 })
                 .await;
-            let (answer, failure) = match &outcome {
-                Ok(answer) => (Some(answer.clone()), None),
-                Err(failure) => (None, Some(recorded_failure(failure))),
-            };
-            let took_ms = millis(began.elapsed());
-            self.recorder
-                .write(self.provider.body(request), Recorded { sent: Value::Null, chunks, took_ms, answer, failure });
+            match &outcome {
+                Ok(answer) => take.write(Some(answer.clone()), None),
+                Err(failure) => take.write(None, Some(recorded_failure(failure))),
+            }
             outcome
         })
+    }
+}
+
+/// An answer that is being written down. One that is interrupted is written as far as it came.
+struct Take<'a> {
+    recorder: &'a Recorder,
+    body: Value,
+    began: Instant,
+    chunks: Vec<RecordedChunk>,
+    done: bool,
+}
+
+impl Take<'_> {
+    fn write(&mut self, answer: Option<Answer>, failure: Option<RecordedFailure>) {
+        self.done = true;
+        let (body, chunks) = (self.body.take(), std::mem::take(&mut self.chunks));
+        let took_ms = millis(self.began.elapsed());
+        self.recorder.write(body, Recorded { sent: Value::Null, chunks, took_ms, answer, failure });
+    }
+}
+
+impl Drop for Take<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let error = Error::new(Code::StreamClosed, "it was interrupted here", "send it again; what came is kept");
+            let failure = Failure { after_content: !self.chunks.is_empty(), ..Failure::from(error) };
+            self.write(None, Some(recorded_failure(&failure)));
+        }
     }
 }
 
@@ -144,6 +174,7 @@ fn recorded_failure(failure: &Failure) -> RecordedFailure {
         details: failure.error.details.clone(),
         after_content: failure.after_content,
         retry_after_ms: failure.retry_after.map(millis),
+        usage: failure.usage,
     }
 }
 

@@ -122,7 +122,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
         }
         None if no_model => (Code::ModelNotSupported, "another model (pixir models list)"),
         _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a little while"),
-        _ => (Code::ProviderHttpError, "try again, or check --model, --dialect and --base-url"),
+        _ => (Code::ProviderHttpError, "check --model, --dialect and --base-url"),
     }
 }
 
@@ -147,8 +147,20 @@ fn message_in(error: &Value, body: &str) -> String {
     match said.or_else(|| error.as_str()) {
         Some(said) => shown(said),
         None if body.trim().is_empty() => "(no explanation)".into(),
+        None if body.trim_start().starts_with('<') => page_title(body),
         None => shown(body),
     }
+}
+
+/// What a page says of itself: its tags say nothing to a person.
+fn page_title(page: &str) -> String {
+    let lower = page.to_lowercase();
+    let within = |tag: &str| {
+        let start = lower.find(&format!("<{tag}>"))? + tag.len() + 2;
+        let end = start + lower.get(start..)?.find("</")?;
+        Some(page.get(start..end)?.trim()).filter(|title| !title.is_empty()).map(shown)
+    };
+    within("title").or_else(|| within("h1")).map_or_else(|| "a page".to_owned(), |title| format!("a page: {title}"))
 }
 
 /// How long the server asks to wait, from the headers that are usual for it.
@@ -174,7 +186,9 @@ fn seconds(said: &str, unit: f64) -> Option<Duration> {
     if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    Duration::try_from_secs_f64(number.trim().parse::<f64>().ok()? * unit).ok()
+    let seconds = number.trim().parse::<f64>().ok()? * unit;
+    // Longer than anybody waits is as long as can be said.
+    seconds.is_finite().then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// The time until a date, in any of the three forms that HTTP knows, or as RFC 3339; one that is past is now.
@@ -239,6 +253,10 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
         causes.push(cause.to_string());
     }
     let why = causes.pop().unwrap_or_else(|| e.to_string());
+    if tls && why.contains("InvalidContentType") {
+        let fix = "http:// in place of https://, if that is what it speaks";
+        return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
+    }
     if tls {
         let fix = "if its certificate is from an authority of your own: SSL_CERT_FILE=/path/to/ca.pem; never switch checking off";
         return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
@@ -247,7 +265,7 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     let fix = if by_proxy || why.contains("tunnel") {
         "check the proxy that HTTPS_PROXY names, or NO_PROXY for this host"
     } else if e.is_connect() {
-        "check that the server runs and the address is right (--base-url)"
+        "check that the server runs and that its address is right"
     } else {
         "check the connection, then try again"
     };

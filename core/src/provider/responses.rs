@@ -203,6 +203,10 @@ impl Reader for Listener {
         Ok(Heard::Part)
     }
 
+    fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     fn finish(self: Box<Self>) -> Result<Answer> {
         let ended = self.ended.ok_or_else(|| closed("no response.completed event"))?;
         let mut answer = Answer { usage: self.usage, ended, ..Answer::default() };

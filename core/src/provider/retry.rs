@@ -63,6 +63,29 @@ impl Patience {
     }
 }
 
+impl Patience {
+    /// The failure, with the wait in it where that is longer than anybody wants to watch.
+    pub fn told_to_wait(&self, mut failure: Failure) -> Failure {
+        if let Some(asked) = failure.retry_after.filter(|asked| *asked > self.longest_wait) {
+            let wait = human(asked);
+            failure.error.message = format!("{}; it asks to wait {wait}", failure.error.message);
+            failure.error.remediation = format!("try again in {wait}, or use another model (--model)");
+            failure.error = failure.error.with("retry_after_s", asked.as_secs());
+        }
+        failure
+    }
+}
+
+/// `3 min`, `24 h`: as exactly as such a wait matters.
+fn human(wait: Duration) -> String {
+    match wait.as_secs() {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7_200 => format!("{} min", s.div_ceil(60)),
+        s @ 7_200..172_800 => format!("{} h", s.div_ceil(3_600)),
+        s => format!("{} days", s.div_ceil(86_400)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -132,6 +132,9 @@ pub struct RecordedFailure {
     /// Milliseconds that the Provider asked to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// What was told of its cost before it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// The text between two marks.
@@ -331,7 +334,7 @@ impl Provider for Scripted {
             if let Some(error) = &step.error {
                 let code = Code::from_name(&error.code).expect("checked when the script was read");
                 let error = Error::new(code, error.message.clone(), "this failure is scripted");
-                return Err(Failure { error, after_content: !step.text.is_empty(), retry_after: None });
+                return Err(Failure { error, after_content: !step.text.is_empty(), retry_after: None, usage: None });
             }
             let calls = step.calls.into_iter().enumerate().map(|(i, call)| CallRequest {
                 id: format!("call_{}_{}", at + 1, i + 1),
@@ -374,7 +377,7 @@ async fn replay(
             let code = Code::from_name(&it.code).expect("checked when the script was read");
             let error = Error { details: it.details, ..Error::new(code, it.message, it.remediation) };
             let retry_after = it.retry_after_ms.map(Duration::from_millis);
-            Err(Failure { error, after_content: it.after_content, retry_after })
+            Err(Failure { error, after_content: it.after_content, retry_after, usage: it.usage })
         }
         (None, None) => unreachable!("checked when the script was read"),
     }

@@ -70,8 +70,9 @@ where
             Ok(Heard::Part) => {}
         }
     };
+    let usage = reader.usage();
     let answer = outcome.and_then(|()| reader.finish());
-    answer.map_err(|error| Failure { error, after_content: heard_any, retry_after: None })
+    answer.map_err(|error| Failure { error, after_content: heard_any, retry_after: None, usage })
 }
 
 impl Chunk {

@@ -1,7 +1,7 @@
 //! What the Session said, and what work beside the screen found.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pixir_core::Event;
 use pixir_core::changes::FileDiff;
@@ -128,6 +128,8 @@ fn settings_told(it: &SettingsChanged) -> String {
 
 fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     state.heard = Instant::now();
+    state.tries_again = None;
+
     match live {
         Live::TextDelta { text } => state.transcript.stream_text(&text),
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
@@ -163,6 +165,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
             state.transcript.restart_draft();
             state.writing = None;
+            state.tries_again = Some(Instant::now() + Duration::from_millis(wait_ms));
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
         }
