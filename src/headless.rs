@@ -1,5 +1,6 @@
 //! The Presenter without a screen: one Turn as text, as one document, or as lines of events.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -106,7 +107,11 @@ struct Told<'a> {
     narrator: Narrator,
     session: String,
     turn: Option<u32>,
+    /// What was said since the last tool.
     answer: String,
+    answering: bool,
+    /// What is told when something comes after it.
+    held: Option<String>,
     streamed: String,
     usage: Usage,
     cost: Cost,
@@ -130,6 +135,8 @@ impl<'a> Told<'a> {
             session: handle.id().to_string(),
             turn: None,
             answer: String::new(),
+            answering: false,
+            held: None,
             streamed: String::new(),
             usage: Usage::default(),
             cost: Cost::default(),
@@ -181,7 +188,7 @@ impl<'a> Told<'a> {
                 }
                 self.tell(|| entry.encode());
                 if let Some(text) = self.narrator.entry(&entry.fact) {
-                    self.narrate(&text);
+                    self.narrate_entry(&entry.fact, text);
                 }
             }
             Event::Live(live) => {
@@ -203,7 +210,14 @@ impl<'a> Told<'a> {
 
     fn take(&mut self, fact: &Fact) {
         match fact {
-            Fact::AssistantMessage(AssistantMessage { text, .. }) => self.answer.clone_from(text),
+            Fact::AssistantMessage(AssistantMessage { text, .. }) if self.answering => {
+                self.answer = format!("{}\n\n{text}", self.answer);
+            }
+            Fact::AssistantMessage(AssistantMessage { text, .. }) => {
+                self.answer.clone_from(text);
+                self.answering = true;
+            }
+            Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
                 self.cost += it.cost;
@@ -224,6 +238,19 @@ impl<'a> Told<'a> {
             && let Ok(line) = line()
         {
             self.output.line(&line);
+        }
+    }
+
+    /// Where the answer itself is about to be shown on the same terminal, it is not told beside it too.
+    fn narrate_entry(&mut self, fact: &Fact, text: String) {
+        if let Some(held) = self.held.take() {
+            self.narrate(&held);
+        }
+        let is_answer = matches!(fact, Fact::AssistantMessage(_));
+        if is_answer && self.story == Story::Aside && std::io::stdout().is_terminal() {
+            self.held = Some(text);
+        } else {
+            self.narrate(&text);
         }
     }
 

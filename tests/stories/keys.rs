@@ -287,6 +287,37 @@ fn a_token_that_was_taken_back_is_renewed_once_and_one_that_cannot_be_is_said_to
 }
 
 #[test]
+fn of_several_that_need_a_new_token_at_once_one_gets_it_and_the_others_take_it_over() {
+    let shell = Shell::new(&[]);
+    // Whoever uses the first way to renew again is taken for a thief.
+    let issuer = issuer(|asked, before| match (before, asked.body.contains("refresh-1")) {
+        (0, true) => {
+            let renewed = json!({ "access_token": format!("{SECRET}-access-2"), "refresh_token": format!("{SECRET}-refresh-2"), "expires_in": 3600 });
+            (200, renewed)
+        }
+        _ => (400, json!({ "error": "invalid_grant" })),
+    });
+    let server = Server::start((0..4).map(|n| text(&format!("Answer {n}."))).collect());
+    shell.configure(&format!("[providers.work]\ndialect = \"chat\"\nbase_url = \"{}\"\n", server.url));
+    fs::create_dir_all(shell.home()).expect("mkdir");
+    let token = json!({
+        "type": "token", "access": format!("{SECRET}-access-1"), "refresh": format!("{SECRET}-refresh-1"),
+        "expires": "2001-01-01T00:00:00Z", "endpoint": format!("{}/token", issuer.url), "client_id": "pixir-test",
+    });
+    let file = shell.home().join("auth.json");
+    fs::write(&file, json!({ "version": 1, "providers": { "work": token } }).to_string()).expect("write");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("chmod");
+    let args = ["--provider", "work", "--model", "m", "--headless", "--json", "x"];
+    let children: Vec<_> = (0..4).map(|_| shell.command(args).spawn().expect("it starts")).collect();
+    for child in children {
+        let ran = ran(child.wait_with_output().expect("it ends"));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    assert_eq!(issuer.asked().iter().filter(|it| it.what == "POST /token").count(), 1);
+    assert!(server.keys().iter().all(|sent| sent.ends_with("access-2")), "{:?}", server.keys());
+}
+
+#[test]
 fn whatever_happens_no_key_is_seen_anywhere() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);

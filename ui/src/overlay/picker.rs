@@ -123,7 +123,9 @@ impl Picker {
             action: Action::Effort(effort),
             preview: None,
         });
-        let chosen = Effort::ALL.iter().position(|it| Some(it.name()) == current).unwrap_or(0);
+        // Without a wish, the cursor is in the middle: Enter by mistake does the least there.
+        let current = current.unwrap_or(Effort::Medium.name());
+        let chosen = Effort::ALL.iter().position(|it| it.name() == current).unwrap_or(0);
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
     }
 
