@@ -34,9 +34,12 @@ const RUNS: usize = 5;
 fn fact(n: usize) -> Fact {
     match n % 10 {
         0 => UserMessage { text: format!("please look at part {n} and fix it"), delivery: Delivery::Prompt }.into(),
-        8 => {
-            AssistantMessage { text: "I looked at it and **fixed** what was wrong.\n".repeat(8), partial: false }.into()
+        8 => AssistantMessage {
+            text: "I looked at it and **fixed** what was wrong.\n".repeat(8),
+            partial: false,
+            phase: None,
         }
+        .into(),
         9 => TurnEnded {
             status: TurnStatus::Completed,
             error: None,

@@ -251,8 +251,8 @@ impl History {
                 None => return,
             },
             // An answer may go on after it has called; only the next one comes after the results.
-            Piece::Assistant(_) | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
-            Piece::User(_) | Piece::Assistant(_) | Piece::Reasoning { .. } => self.close_open_calls(),
+            Piece::Assistant { .. } | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
+            Piece::User(_) | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
         }
         self.item_bytes += len;
         self.items.push(Item::Recorded(Arc::clone(entry)));
@@ -442,7 +442,7 @@ mod tests {
             .items()
             .iter()
             .map(|item| match item.piece() {
-                Piece::User(text) | Piece::Assistant(text) => text.into_owned(),
+                Piece::User(text) | Piece::Assistant { text, .. } => text.into_owned(),
                 Piece::Call { id, .. } => format!("call {id}"),
                 Piece::Result { id, .. } => format!("result {id}"),
                 Piece::Reasoning { .. } => "thought".into(),

@@ -35,6 +35,7 @@ pub mod models; // what is known of models: windows, efforts, prices
 pub mod preset; // the usual servers, as data
 pub mod record; // what a Provider said, written down as a script
 pub mod script; // a model that says what a file tells it to
+mod setup; // which Providers there are
 
 pub use dialect::Dialect;
 
@@ -120,8 +121,14 @@ pub enum Said {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         item: Option<Value>,
     },
-    /// Markdown.
-    Text(String),
+    /// What it tells the person.
+    Text {
+        /// Markdown.
+        text: String,
+        /// What it is said for, where the server tells comment from answer; to be given back with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<String>,
+    },
     /// A tool that it asks for.
     Call(CallRequest),
 }
@@ -164,11 +171,18 @@ pub struct Failure {
     pub usage: Option<Usage>,
 }
 
+impl Said {
+    /// A text that is said for nothing in particular.
+    pub fn text(text: String) -> Said {
+        Said::Text { text, phase: None }
+    }
+}
+
 impl Answer {
     /// Its text, without the thinking.
     pub fn text(&self) -> String {
         let texts = self.said.iter().filter_map(|said| match said {
-            Said::Text(text) => Some(text.as_str()),
+            Said::Text { text, .. } => Some(text.as_str()),
             Said::Reasoning { .. } | Said::Call(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")

@@ -546,7 +546,7 @@ impl Session {
         let draft = std::mem::take(&mut self.draft);
         let mut facts: Vec<Fact> = Vec::new();
         if !draft.is_empty() {
-            facts.push(AssistantMessage { text: draft, partial: true }.into());
+            facts.push(AssistantMessage { text: draft, partial: true, phase: None }.into());
         }
         facts.extend(self.results_cut_off().await);
         facts.push(

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {
         let says = |text: &str| Fact::from(UserMessage { text: text.into(), delivery: Delivery::Prompt });
-        let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false });
+        let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false, phase: None });
         let back = Fact::from(HeadMoved { to_seq: Some(1), reason: "rewind".into() });
         let facts = [says("a"), answers("A"), says("b"), answers("B"), back, says("c"), answers("C")];
         let id = SessionId::now();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Code, Error};
@@ -24,14 +24,15 @@ use crate::session::{Options, Surface};
 use crate::tools::executor::{self, Done};
 use crate::tools::{Answers, Ask, Context, Prepared};
 
+mod ending; // how a Turn can end
 mod relay; // pieces of an answer, at most once a frame
 
+pub(crate) use ending::Outcome;
+use ending::{Circle, MAX_CIRCLES, cut_short, empty_answer};
 use relay::Relay;
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
-/// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.
-const MAX_CIRCLES: u32 = 6;
 /// Breaks in a row that a server may take in one answer.
 const MAX_BREAKS: u32 = 8;
 
@@ -72,28 +73,6 @@ pub(crate) struct Step {
     pub(crate) facts: Facts,
     pub(crate) toolset: Toolset,
     pub(crate) request: Request,
-}
-
-/// How a Turn ended.
-pub(crate) struct Outcome {
-    pub(crate) status: TurnStatus,
-    pub(crate) error: Option<Error>,
-    pub(crate) details: Map<String, Value>,
-}
-
-impl Outcome {
-    fn completed() -> Outcome {
-        Outcome { status: TurnStatus::Completed, error: None, details: Map::new() }
-    }
-
-    pub(crate) fn failed(error: Error) -> Outcome {
-        let status = if error.code == Code::StreamIdleTimeout { TurnStatus::TimedOut } else { TurnStatus::Failed };
-        Outcome { status, error: Some(error), details: Map::new() }
-    }
-
-    fn incomplete(error: Error) -> Outcome {
-        Outcome { status: TurnStatus::Incomplete, error: Some(error), details: Map::new() }
-    }
 }
 
 pub(crate) struct Turn {
@@ -261,7 +240,7 @@ impl Turn {
                 Said::Reasoning { text, item } => {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
                 }
-                Said::Text(text) => self.record(AssistantMessage { text, partial: false }).await?,
+                Said::Text { text, phase } => self.record(AssistantMessage { text, partial: false, phase }).await?,
                 Said::Call(call) => {
                     let (call_id, name) = (call.id.clone(), call.name.clone());
                     self.record(ToolCall { call_id, name, args: args_object(&call.args) }).await?;
@@ -518,52 +497,6 @@ fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
         Some(Said::Call(call))
     };
     said.into_iter().filter_map(own).collect()
-}
-
-/// Notices a model that does not get away from what it does.
-#[derive(Default)]
-struct Circle {
-    last: Vec<(String, String)>,
-    rounds: u32,
-}
-
-impl Circle {
-    /// Takes in a round; whether there were too many of the same that failed.
-    fn goes_on(&mut self, calls: Vec<CallRequest>, failed: bool) -> bool {
-        let asked: Vec<(String, String)> = calls.into_iter().map(|call| (call.name, call.args)).collect();
-        self.rounds = match (failed, asked == self.last) {
-            (true, true) => self.rounds + 1,
-            (true, false) => 1,
-            (false, _) => 0,
-        };
-        self.last = asked;
-        self.rounds >= MAX_CIRCLES
-    }
-}
-
-fn empty_answer() -> Outcome {
-    let fix = "say it again, ask for less at once, or try another model (/model)";
-    Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
-}
-
-/// The answer is not whole; what there is of it is kept.
-fn cut_short(reason: &str) -> Outcome {
-    let (code, said, fix) = match reason {
-        "refusal" | "content_filter" => {
-            (Code::Refused, "the provider stopped the answer", "ask differently, or another model (/model)")
-        }
-        "model_context_window_exceeded" => {
-            (Code::ContextOverflow, "the window was full before the answer was whole", "/compact, then say “go on”")
-        }
-        _ => (
-            Code::OutputTruncated,
-            "the model stopped before its answer was whole",
-            "say “go on”, or ask for less at once",
-        ),
-    };
-    let error = Error::new(code, format!("{said} ({reason})"), fix);
-    let details = Map::from_iter([("output_truncation".to_owned(), Value::from(reason))]);
-    Outcome { details, ..Outcome::incomplete(error) }
 }
 
 fn millis(took: Duration) -> u64 {

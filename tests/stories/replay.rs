@@ -195,7 +195,7 @@ fn calls_that_share_an_index_are_still_two() {
 #[test]
 fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
     // A place for the item, but none for its words; and a call that only the end tells whole.
-    let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Hello world" }] });
+    let message = json!({ "id": "m", "type": "message", "role": "assistant", "phase": "commentary", "content": [{ "type": "output_text", "text": "Hello world" }] });
     let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
     let events = [
         json!({ "type": "response.output_item.added", "output_index": 0, "item": { "id": "m", "type": "message" } }),
@@ -211,6 +211,9 @@ fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
     let texts: Vec<&Value> =
         log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]).collect();
     assert_eq!(texts, ["Hello world", "Done."]);
+    let back =
+        server.bodies()[1]["input"].as_array().expect("input").iter().find(|it| it["role"] == "assistant").cloned();
+    assert_eq!(back.expect("it goes back")["phase"], "commentary", "as what it was said");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_text_and_an_argument_of_a_megabyte_come_whole_however_they_are_cut() {
     for dialect in Dialect::ALL {
         let bytes = Bytes::from(long(dialect, 1 << 20));
         let whole = heard(&runtime, dialect, vec![bytes.clone()]);
-        let text = whole.1["answer"]["said"][0]["text"].as_str().expect("a text");
+        let text = whole.1["answer"]["said"][0]["text"]["text"].as_str().expect("a text");
         let args = whole.1["answer"]["said"][1]["call"]["args"].as_str().expect("a call");
         assert_eq!(text.len(), 1 << 20, "{dialect:?}");
         assert_eq!(serde_json::from_str::<Value>(args).expect("JSON")["content"], text);

@@ -298,6 +298,9 @@ pub struct AssistantMessage {
     /// The stream broke off: shown and kept, never replayed to a model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// What it was said for, where the Provider told comment from answer; given back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
 }
 
 /// What the model thought.

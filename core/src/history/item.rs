@@ -24,8 +24,13 @@ pub enum Item {
 pub enum Piece<'a> {
     /// The person, or something put into the conversation on the person's behalf.
     User(Cow<'a, str>),
-    /// The model's text.
-    Assistant(Cow<'a, str>),
+    /// What the model told the person.
+    Assistant {
+        /// Markdown.
+        text: Cow<'a, str>,
+        /// What it was said for, where the server told.
+        phase: Option<Cow<'a, str>>,
+    },
     /// The model's thinking, for the same model only.
     Reasoning {
         /// Where it was thought.
@@ -93,7 +98,9 @@ impl Piece<'_> {
     fn reborrow(&self) -> Piece<'_> {
         match self {
             Piece::User(text) => Piece::User(Cow::Borrowed(text)),
-            Piece::Assistant(text) => Piece::Assistant(Cow::Borrowed(text)),
+            Piece::Assistant { text, phase } => {
+                Piece::Assistant { text: Cow::Borrowed(text), phase: phase.as_deref().map(Cow::Borrowed) }
+            }
             Piece::Reasoning { provider, model, item } => Piece::Reasoning {
                 provider: Cow::Borrowed(provider),
                 model: Cow::Borrowed(model),
@@ -111,7 +118,7 @@ impl Piece<'_> {
     /// Bytes of text, for estimates.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Piece::User(text) | Piece::Assistant(text) => text.len(),
+            Piece::User(text) | Piece::Assistant { text, .. } => text.len(),
             Piece::Reasoning { item, .. } => item.to_string().len(),
             Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
             Piece::Result { id, output, images } => id.len() + output.len() + images.len() * IMAGE,
@@ -128,7 +135,9 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
         }
         Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
         Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
-        Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => Piece::Assistant(Cow::Borrowed(&it.text)),
+        Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
+            Piece::Assistant { text: Cow::Borrowed(&it.text), phase: it.phase.as_deref().map(Cow::Borrowed) }
+        }
         Fact::Reasoning(it) => Piece::Reasoning {
             provider: Cow::Borrowed(&it.provider),
             model: Cow::Borrowed(&it.model),

@@ -97,7 +97,7 @@ fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
     for piece in pieces(request) {
         let (role, block) = match piece {
             Piece::User(text) => ("user", json!({ "type": "text", "text": text })),
-            Piece::Assistant(text) => ("assistant", json!({ "type": "text", "text": text })),
+            Piece::Assistant { text, .. } => ("assistant", json!({ "type": "text", "text": text })),
             Piece::Reasoning { item, .. } if is_thinking(&item) => ("assistant", item.into_owned()),
             // Of the same model, when it was spoken to in another dialect.
             Piece::Reasoning { .. } => continue,
@@ -296,7 +296,7 @@ impl Reader for Listener {
 fn take_block(answer: &mut Answer, index: u64, block: Block) -> Result<()> {
     let Block { opened, text, signature, .. } = block;
     match opened["type"].as_str().unwrap_or_default() {
-        "text" if !text.is_empty() => answer.said.push(Said::Text(text)),
+        "text" if !text.is_empty() => answer.said.push(Said::text(text)),
         "thinking" => {
             // Unsigned thinking is refused when it is given back.
             let item = (!signature.is_empty())

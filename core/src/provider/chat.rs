@@ -83,7 +83,7 @@ fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
                 },
                 _ => messages.push(json!({ "role": "user", "content": text })),
             },
-            Piece::Assistant(text) => match assistant(&mut messages) {
+            Piece::Assistant { text, .. } => match assistant(&mut messages) {
                 message if message["content"].is_null() => message["content"] = json!(text),
                 message => {
                     let before = message["content"].as_str().unwrap_or_default();
@@ -299,7 +299,7 @@ impl Reader for Listener {
             answer.said.push(Said::Reasoning { text: self.reasoning, item });
         }
         if !self.text.is_empty() {
-            answer.said.push(Said::Text(self.text));
+            answer.said.push(Said::text(self.text));
         }
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Provider;
-use super::demo::{self, Unconnected};
+use super::demo;
 use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
 use super::models::Facts;
-use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
+use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
-use super::server::Server;
-use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
+use super::setup::{Definition, Definitions, Setup};
+use crate::config::{Config, Surroundings};
 use crate::credentials::{Credential, Vault};
 use crate::error::{Code, Error, Result, nearest};
 
@@ -36,43 +36,11 @@ pub struct Wishes {
     pub base_url: Option<String>,
 }
 
-/// A Provider that is set up.
-struct Definition {
-    provider: Arc<dyn Provider>,
-    /// Where it is, unless it is built in.
-    endpoint: Option<Endpoint>,
-    /// The same, where it is a server.
-    server: Option<Arc<Server>>,
-    /// The model to begin with; without, the first that it lists.
-    model: Option<String>,
-    /// Models that the person said something of.
-    said: Vec<String>,
-}
-
-impl Definition {
-    fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
-        Definition { provider, endpoint: None, server: None, model: Some(model.to_owned()), said: Vec::new() }
-    }
-
-    fn server(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>, model: Option<&str>) -> Definition {
-        let names = said.iter().map(|(name, _)| name.clone()).collect();
-        let server = Arc::new(Server::new(endpoint.clone(), quirks, said));
-        let provider = Arc::clone(&server) as Arc<dyn Provider>;
-        Definition {
-            provider,
-            endpoint: Some(endpoint),
-            server: Some(server),
-            model: model.map(str::to_owned),
-            said: names,
-        }
-    }
-}
-
 /// Every Provider that is known here, and the one that was chosen.
 pub struct Providers {
-    known: BTreeMap<String, Definition>,
+    known: Definitions,
     /// The usual servers of this machine, which nobody has set up; they may be running all the same.
-    usual: BTreeMap<String, Definition>,
+    usual: Definitions,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -108,7 +76,18 @@ impl Providers {
     /// # Errors
     /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
     pub fn configured(config: &Config, around: &Surroundings) -> Result<Providers> {
-        Setup { config, around, vault: Vault::new(around) }.everything()
+        Setup { config, around, vault: Vault::new(around) }.everything().map(Providers::new)
+    }
+
+    /// Nobody is chosen yet, so the demo is.
+    fn new((known, usual): (Definitions, Definitions)) -> Providers {
+        Providers {
+            known,
+            usual,
+            provider: "demo".into(),
+            model: demo::MODEL.into(),
+            why: "no key and no local server was found".into(),
+        }
     }
 
     /// What is configured, where one Provider is asked with this credential and no other.
@@ -117,7 +96,7 @@ impl Providers {
     /// As [`Providers::configured`].
     pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Surroundings) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = setup.everything()?;
+        let mut it = Providers::new(setup.everything()?);
         let definition = match (config.providers.get(name), preset(name)) {
             (Some(server), _) => setup.configured(name, server, Some(secret))?,
             (None, Some(preset)) => setup.preset(preset, Some(secret))?,
@@ -137,7 +116,7 @@ impl Providers {
     /// be had, and what can.
     pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = setup.everything()?;
+        let mut it = Providers::new(setup.everything()?);
         it.choose(wishes, &setup).await?;
         it.ask_for_windows().await;
         Ok(it)
@@ -412,124 +391,4 @@ fn listens(endpoint: &Endpoint) -> Option<u16> {
     let port = reqwest::Url::parse(endpoint.base_url()).ok()?.port()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, Duration::from_millis(20)).is_ok().then_some(port)
-}
-
-/// The error, with where in the configuration it is.
-fn in_section(name: &str, mut error: Error) -> Error {
-    if error.code == Code::ConfigInvalid && !error.message.starts_with('[') {
-        error.message = format!("[providers.{name}] in config.toml: {}", error.message);
-    }
-    error
-}
-
-/// What Providers are made from.
-struct Setup<'a> {
-    config: &'a Config,
-    around: &'a Surroundings,
-    vault: Vault,
-}
-
-impl Setup<'_> {
-    /// Everything that has what it needs.
-    fn everything(&self) -> Result<Providers> {
-        let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
-        let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
-        for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
-            if let Some(credential) = self.vault.find(it.name, it.key_variable, self.around)? {
-                known.insert(it.name.to_owned(), self.preset(it, Some(credential))?);
-            }
-        }
-        for (name, server) in &self.config.providers {
-            let configured = self.configured(name, server, None).map_err(|e| in_section(name, e))?;
-            known.insert(name.clone(), configured);
-        }
-        let mut usual = BTreeMap::new();
-        for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
-            usual.insert(it.name.to_owned(), self.preset(it, None)?);
-        }
-        Ok(Providers {
-            known,
-            usual,
-            provider: "demo".into(),
-            model: demo::MODEL.into(),
-            why: "no key and no local server was found".into(),
-        })
-    }
-
-    fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
-        let elsewhere = it.base_url_variable.and_then(|name| self.around.variable(name));
-        let address = Address {
-            provider: it.name,
-            base_url: elsewhere.unwrap_or(it.base_url),
-            headers: it.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            insecure: false,
-            key_variable: it.key_variable,
-            check_path: it.check_path,
-            is_unnamed: false,
-        };
-        let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
-        Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
-    }
-
-    /// A section of the configuration: what it says, else what its preset says.
-    fn configured(&self, name: &str, it: &ProviderConfig, secret: Option<Credential>) -> Result<Definition> {
-        let like = it.preset.as_deref().or(Some(name)).and_then(preset);
-        let invalid = |what: &str, fix: &str| {
-            Error::new(Code::ConfigInvalid, format!("[providers.{name}] {what}"), fix).with("input", name)
-        };
-        if let (Some(wrong), None) = (&it.preset, like) {
-            let names = PRESETS.iter().map(|it| it.name);
-            let fix = match nearest(wrong, names.clone()) {
-                Some(near) => format!("did you mean {near}?"),
-                None => names.collect::<Vec<_>>().join(", "),
-            };
-            return Err(invalid(&format!("names the preset `{wrong}`, which there is not"), &fix));
-        }
-        let dialect = match (&it.dialect, like) {
-            (Some(dialect), _) => Dialect::parse(dialect)?,
-            (None, Some(like)) => like.dialect,
-            (None, None) => {
-                return Err(invalid("does not say its dialect", "dialect = \"chat\", \"responses\" or \"anthropic\""));
-            }
-        };
-        let elsewhere = like.and_then(|like| self.around.variable(like.base_url_variable?));
-        let base_url = it.base_url.as_deref().or(elsewhere).or(like.map(|like| like.base_url));
-        let base_url = base_url.ok_or_else(|| invalid("does not say where it is", "base_url = \"https://host/v1\""))?;
-        let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
-        let mut headers: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in like.map_or(&[][..], |like| like.headers) {
-            headers.insert((*name).to_owned(), (*value).to_owned());
-        }
-        headers.extend(it.headers.clone());
-        let check_path = like.and_then(|like| like.check_path);
-        let address = Address {
-            provider: name,
-            base_url,
-            headers,
-            insecure: it.insecure,
-            key_variable,
-            check_path,
-            is_unnamed: false,
-        };
-        let credential = match secret {
-            Some(secret) => Some(secret),
-            None => self.vault.find(name, key_variable, self.around)?,
-        };
-        let endpoint = Endpoint::new(&address, dialect, credential, self.config.requests.patience())?;
-        Ok(Definition::server(
-            endpoint,
-            like.map_or(PLAIN, |like| like.quirks),
-            self.said(name),
-            like.and_then(|like| like.model),
-        ))
-    }
-
-    /// What the person said of a Provider's models, by their names there.
-    fn said(&self, provider: &str) -> Vec<(String, ModelConfig)> {
-        let of = |(name, said): (&String, &ModelConfig)| {
-            let (of, model) = name.split_once('/')?;
-            (of == provider).then(|| (model.to_owned(), said.clone()))
-        };
-        self.config.models.iter().filter_map(of).collect()
-    }
 }

@@ -64,7 +64,7 @@ impl Provider for Unconnected {
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));
-            Ok(Answer { said: vec![Said::Text(text)], usage: Some(Usage::default()), ..Answer::default() })
+            Ok(Answer { said: vec![Said::text(text)], usage: Some(Usage::default()), ..Answer::default() })
         })
     }
 }

@@ -107,7 +107,7 @@ pub enum Heard {
 /// without what it led to.
 pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     let ours = |piece: &Piece<'_>| match piece {
-        Piece::User(text) | Piece::Assistant(text) => !text.trim().is_empty(),
+        Piece::User(text) | Piece::Assistant { text, .. } => !text.trim().is_empty(),
         Piece::Reasoning { provider, model, .. } => *provider == *request.provider && *model == *request.model,
         Piece::Call { .. } | Piece::Result { .. } => true,
     };
@@ -119,7 +119,7 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
         .filter(|piece| match piece {
             Piece::Reasoning { .. } => leads_somewhere,
             piece => {
-                leads_somewhere = matches!(piece, Piece::Assistant(_) | Piece::Call { .. });
+                leads_somewhere = matches!(piece, Piece::Assistant { .. } | Piece::Call { .. });
                 true
             }
         })

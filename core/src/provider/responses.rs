@@ -54,8 +54,13 @@ fn item(piece: Piece<'_>, request: &Request, facts: &Facts) -> Option<Value> {
         Piece::User(text) => {
             json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
         }
-        Piece::Assistant(text) => {
-            json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
+        Piece::Assistant { text, phase } => {
+            let content = json!([{ "type": "output_text", "text": text }]);
+            let mut message = json!({ "type": "message", "role": "assistant", "content": content });
+            if let Some(phase) = phase {
+                message["phase"] = json!(phase);
+            }
+            message
         }
         Piece::Reasoning { item, .. } if item["type"] == "reasoning" => item.into_owned(),
         // Of the same model, when it was spoken to in another dialect.
@@ -213,7 +218,7 @@ impl Reader for Listener {
         for part in self.items.into_values() {
             match part.done {
                 Some(item) => take_item(&mut answer, &item, part.text)?,
-                None if !part.text.is_empty() => answer.said.push(Said::Text(part.text)),
+                None if !part.text.is_empty() => answer.said.push(Said::text(part.text)),
                 None => {}
             }
         }
@@ -249,7 +254,8 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
             // A server that sends no deltas.
             let text = if streamed.is_empty() { texts("content", "") } else { streamed };
             if !text.is_empty() {
-                answer.said.push(Said::Text(text));
+                let phase = item["phase"].as_str().map(str::to_owned);
+                answer.said.push(Said::Text { text, phase });
             }
         }
         _ => {}

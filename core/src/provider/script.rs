@@ -345,7 +345,7 @@ impl Provider for Scripted {
             let text = Some(step.text).filter(|it| !it.is_empty());
             let reasoning = reasoning.map(|text| Said::Reasoning { text, item: None });
             Ok(Answer {
-                said: reasoning.into_iter().chain(text.map(Said::Text)).chain(calls.map(Said::Call)).collect(),
+                said: reasoning.into_iter().chain(text.map(Said::text)).chain(calls.map(Said::Call)).collect(),
                 usage: step.usage,
                 usd: None,
                 ended: step.cut_short.map_or(Ended::Whole, Ended::CutShort),

@@ -1,0 +1,168 @@
+//! Which Providers there are: the usual ones that have a key, the person's own, and the demo.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Provider;
+use super::demo::{self, Unconnected};
+use super::dialect::Dialect;
+use super::endpoint::{Address, Endpoint};
+use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
+use super::server::Server;
+use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
+use crate::credentials::{Credential, Vault};
+use crate::error::{Code, Error, Result, nearest};
+
+/// Providers by their names.
+pub(super) type Definitions = BTreeMap<String, Definition>;
+
+/// A Provider that is set up.
+pub(super) struct Definition {
+    pub(super) provider: Arc<dyn Provider>,
+    /// Where it is, unless it is built in.
+    pub(super) endpoint: Option<Endpoint>,
+    /// The same, where it is a server.
+    pub(super) server: Option<Arc<Server>>,
+    /// The model to begin with; without, the first that it lists.
+    pub(super) model: Option<String>,
+    /// Models that the person said something of.
+    pub(super) said: Vec<String>,
+}
+
+impl Definition {
+    pub(super) fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
+        Definition { provider, endpoint: None, server: None, model: Some(model.to_owned()), said: Vec::new() }
+    }
+
+    pub(super) fn server(
+        endpoint: Endpoint,
+        quirks: Quirks,
+        said: Vec<(String, ModelConfig)>,
+        model: Option<&str>,
+    ) -> Definition {
+        let names = said.iter().map(|(name, _)| name.clone()).collect();
+        let server = Arc::new(Server::new(endpoint.clone(), quirks, said));
+        let provider = Arc::clone(&server) as Arc<dyn Provider>;
+        Definition {
+            provider,
+            endpoint: Some(endpoint),
+            server: Some(server),
+            model: model.map(str::to_owned),
+            said: names,
+        }
+    }
+}
+
+/// The error, with where in the configuration it is.
+fn in_section(name: &str, mut error: Error) -> Error {
+    if error.code == Code::ConfigInvalid && !error.message.starts_with('[') {
+        error.message = format!("[providers.{name}] in config.toml: {}", error.message);
+    }
+    error
+}
+
+/// What Providers are made from.
+pub(super) struct Setup<'a> {
+    pub(super) config: &'a Config,
+    pub(super) around: &'a Surroundings,
+    pub(super) vault: Vault,
+}
+
+impl Setup<'_> {
+    /// Everything that has what it needs, and the usual servers of this machine that nobody set up.
+    pub(super) fn everything(&self) -> Result<(Definitions, Definitions)> {
+        let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
+        let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
+        for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
+            if let Some(credential) = self.vault.find(it.name, it.key_variable, self.around)? {
+                known.insert(it.name.to_owned(), self.preset(it, Some(credential))?);
+            }
+        }
+        for (name, server) in &self.config.providers {
+            let configured = self.configured(name, server, None).map_err(|e| in_section(name, e))?;
+            known.insert(name.clone(), configured);
+        }
+        let mut usual = BTreeMap::new();
+        for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
+            usual.insert(it.name.to_owned(), self.preset(it, None)?);
+        }
+        Ok((known, usual))
+    }
+
+    pub(super) fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
+        let elsewhere = it.base_url_variable.and_then(|name| self.around.variable(name));
+        let address = Address {
+            provider: it.name,
+            base_url: elsewhere.unwrap_or(it.base_url),
+            headers: it.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            insecure: false,
+            key_variable: it.key_variable,
+            check_path: it.check_path,
+            is_unnamed: false,
+        };
+        let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
+        Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
+    }
+
+    /// A section of the configuration: what it says, else what its preset says.
+    pub(super) fn configured(&self, name: &str, it: &ProviderConfig, secret: Option<Credential>) -> Result<Definition> {
+        let like = it.preset.as_deref().or(Some(name)).and_then(preset);
+        let invalid = |what: &str, fix: &str| {
+            Error::new(Code::ConfigInvalid, format!("[providers.{name}] {what}"), fix).with("input", name)
+        };
+        if let (Some(wrong), None) = (&it.preset, like) {
+            let names = PRESETS.iter().map(|it| it.name);
+            let fix = match nearest(wrong, names.clone()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => names.collect::<Vec<_>>().join(", "),
+            };
+            return Err(invalid(&format!("names the preset `{wrong}`, which there is not"), &fix));
+        }
+        let dialect = match (&it.dialect, like) {
+            (Some(dialect), _) => Dialect::parse(dialect)?,
+            (None, Some(like)) => like.dialect,
+            (None, None) => {
+                return Err(invalid("does not say its dialect", "dialect = \"chat\", \"responses\" or \"anthropic\""));
+            }
+        };
+        let elsewhere = like.and_then(|like| self.around.variable(like.base_url_variable?));
+        let base_url = it.base_url.as_deref().or(elsewhere).or(like.map(|like| like.base_url));
+        let base_url = base_url.ok_or_else(|| invalid("does not say where it is", "base_url = \"https://host/v1\""))?;
+        let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in like.map_or(&[][..], |like| like.headers) {
+            headers.insert((*name).to_owned(), (*value).to_owned());
+        }
+        headers.extend(it.headers.clone());
+        let check_path = like.and_then(|like| like.check_path);
+        let address = Address {
+            provider: name,
+            base_url,
+            headers,
+            insecure: it.insecure,
+            key_variable,
+            check_path,
+            is_unnamed: false,
+        };
+        let credential = match secret {
+            Some(secret) => Some(secret),
+            None => self.vault.find(name, key_variable, self.around)?,
+        };
+        let endpoint = Endpoint::new(&address, dialect, credential, self.config.requests.patience())?;
+        Ok(Definition::server(
+            endpoint,
+            like.map_or(PLAIN, |like| like.quirks),
+            self.said(name),
+            like.and_then(|like| like.model),
+        ))
+    }
+
+    /// What the person said of a Provider's models, by their names there.
+    pub(super) fn said(&self, provider: &str) -> Vec<(String, ModelConfig)> {
+        let of = |(name, said): (&String, &ModelConfig)| {
+            let (of, model) = name.split_once('/')?;
+            (of == provider).then(|| (model.to_owned(), said.clone()))
+        };
+        self.config.models.iter().filter_map(of).collect()
+    }
+}

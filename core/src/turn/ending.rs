@@ -1,0 +1,78 @@
+//! How a Turn can end.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Code, Error};
+use crate::event::TurnStatus;
+use crate::provider::CallRequest;
+
+/// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.
+pub(super) const MAX_CIRCLES: u32 = 6;
+
+/// How a Turn ended.
+pub(crate) struct Outcome {
+    pub(crate) status: TurnStatus,
+    pub(crate) error: Option<Error>,
+    pub(crate) details: Map<String, Value>,
+}
+
+impl Outcome {
+    pub(super) fn completed() -> Outcome {
+        Outcome { status: TurnStatus::Completed, error: None, details: Map::new() }
+    }
+
+    pub(crate) fn failed(error: Error) -> Outcome {
+        let status = if error.code == Code::StreamIdleTimeout { TurnStatus::TimedOut } else { TurnStatus::Failed };
+        Outcome { status, error: Some(error), details: Map::new() }
+    }
+
+    pub(super) fn incomplete(error: Error) -> Outcome {
+        Outcome { status: TurnStatus::Incomplete, error: Some(error), details: Map::new() }
+    }
+}
+
+/// Notices a model that does not get away from what it does.
+#[derive(Default)]
+pub(super) struct Circle {
+    last: Vec<(String, String)>,
+    rounds: u32,
+}
+
+impl Circle {
+    /// Takes in a round; whether there were too many of the same that failed.
+    pub(super) fn goes_on(&mut self, calls: Vec<CallRequest>, failed: bool) -> bool {
+        let asked: Vec<(String, String)> = calls.into_iter().map(|call| (call.name, call.args)).collect();
+        self.rounds = match (failed, asked == self.last) {
+            (true, true) => self.rounds + 1,
+            (true, false) => 1,
+            (false, _) => 0,
+        };
+        self.last = asked;
+        self.rounds >= MAX_CIRCLES
+    }
+}
+
+pub(super) fn empty_answer() -> Outcome {
+    let fix = "say it again, ask for less at once, or try another model (/model)";
+    Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
+}
+
+/// The answer is not whole; what there is of it is kept.
+pub(super) fn cut_short(reason: &str) -> Outcome {
+    let (code, said, fix) = match reason {
+        "refusal" | "content_filter" => {
+            (Code::Refused, "the provider stopped the answer", "ask differently, or another model (/model)")
+        }
+        "model_context_window_exceeded" => {
+            (Code::ContextOverflow, "the window was full before the answer was whole", "/compact, then say “go on”")
+        }
+        _ => (
+            Code::OutputTruncated,
+            "the model stopped before its answer was whole",
+            "say “go on”, or ask for less at once",
+        ),
+    };
+    let error = Error::new(code, format!("{said} ({reason})"), fix);
+    let details = Map::from_iter([("output_truncation".to_owned(), Value::from(reason))]);
+    Outcome { details, ..Outcome::incomplete(error) }
+}
