@@ -164,6 +164,15 @@ impl Harness {
             if let Some(change) = self.change_for(&history) {
                 let before = format!("{}/{}", history.settings.provider, history.settings.model);
                 let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
+                if replaced && !self.surface.options.can_ask {
+                    // What was said to one is not told to another unasked.
+                    let fix = "--base-url URL --model NAME as before, or --model PROVIDER/NAME to go on with another";
+                    return Err(Error::new(
+                        Code::ConfigInvalid,
+                        format!("{before}, which answered in this session, is not set up here"),
+                        fix,
+                    ));
+                }
                 history.append(log.append(None, change.into())?);
                 if replaced {
                     let now = format!("{}/{}", history.settings.provider, history.settings.model);

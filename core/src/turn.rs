@@ -130,6 +130,7 @@ impl Turn {
         let mut breaks = 0;
         let mut forgot = false;
         let mut circle = Circle::default();
+        let mut has_spoken = false;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
@@ -150,7 +151,7 @@ impl Turn {
                     }
                 }
                 // Thinking is bound to what was before it, and to who asks; without it the same can be asked.
-                Err(failure) if failure.error.code == Code::ReasoningRejected && !forgot => {
+                Err(failure) if failure.error.code == Code::ReasoningRejected && !failure.after_content && !forgot => {
                     forgot = true;
                     self.forget_reasoning().await?;
                     continue;
@@ -166,7 +167,7 @@ impl Turn {
             };
             compacted = false;
             let ended = answer.ended.clone();
-            let says_nothing = answer.text().trim().is_empty();
+            has_spoken |= !answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
             match ended {
                 Ended::Whole => breaks = 0,
@@ -182,7 +183,7 @@ impl Turn {
 
             if calls.is_empty() {
                 // After work has been done there may be nothing to add; before, it is no answer.
-                return Ok(if says_nothing && rounds == 0 { empty_answer() } else { Outcome::completed() });
+                return Ok(if !has_spoken && rounds == 0 { empty_answer() } else { Outcome::completed() });
             }
             let failed = self.perform(&step, &calls).await?;
             if circle.goes_on(calls, failed) {

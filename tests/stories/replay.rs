@@ -177,6 +177,60 @@ fn an_answer_that_only_thinks_or_says_nothing_does_not_stand_in_the_way_of_the_n
 }
 
 #[test]
+fn what_a_server_refuses_is_left_out_and_asked_again() {
+    let refuse = |message: &str| Reply::Refuse {
+        status: 400,
+        headers: String::new(),
+        body: json!({ "error": { "message": message } }).to_string(),
+    };
+    let read = json!({ "path": "a.txt" });
+    let thinks = || said(Dialect::Chat, &[Part::Reasoning("A thought. "), Part::Call("c1", "read", &read)]);
+    let again = || said(Dialect::Chat, &[Part::Reasoning("Another. "), Part::Call("c2", "read", &read)]);
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let server =
+        Server::start(vec![thinks(), refuse("property 'reasoning_content' is unsupported"), again(), text("Done.")]);
+    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Done.");
+    let sent: Vec<bool> =
+        server.bodies().iter().map(|body| body.to_string().contains("\"reasoning_content\"")).collect();
+    assert_eq!(sent, [false, true, false, false], "once refused, not sent again");
+
+    std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
+    let blind = refuse("image input is not supported - hint: you may need to provide the mmproj");
+    let server =
+        Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), blind, text("I cannot see it.")]);
+    assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
+    assert!(server.bodies()[2].to_string().contains("cannot look at images"));
+
+    // A dialect in which one setting is refused to some accounts.
+    let no_summaries = refuse("Your organization must be verified to use reasoning.summary");
+    let server = Server::start(vec![no_summaries, text("Without.")]);
+    let args = ["--base-url", &server.url, "--dialect", "responses", "--model", "gpt-5", "--headless", "--json", "x"];
+    assert_eq!(shell.run(args).document()["output"], "Without.");
+    assert!(server.bodies()[1].pointer("/reasoning/summary").is_none());
+}
+
+#[test]
+fn items_that_share_a_place_are_still_two() {
+    let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
+    let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Only once." }] });
+    for (first, second) in [(0, 0), (1, 2)] {
+        let events = [
+            json!({ "type": "response.output_item.added", "output_index": first, "item": { "id": "m", "type": "message" } }),
+            json!({ "type": "response.output_text.delta", "output_index": first, "item_id": "m", "delta": "Only once." }),
+            json!({ "type": "response.output_item.done", "output_index": first, "item": message }),
+            json!({ "type": "response.output_item.done", "output_index": second, "item": found }),
+            json!({ "type": "response.completed", "response": { "output": [message, found] } }),
+        ];
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let server = Server::start(vec![raw(&events.iter().map(event).collect::<String>()), text("Done.")]);
+        assert_eq!(ask(&shell, &server, Dialect::Responses, &["x"]).document()["tool_calls"], 1);
+        let log = entries(&shell.logs()[0]);
+        let texts = log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]);
+        assert_eq!(texts.collect::<Vec<_>>(), ["Only once.", "Done."]);
+    }
+}
+
+#[test]
 fn calls_that_share_an_index_are_still_two() {
     let piece = |id: &str, path: &str| {
         let function = json!({ "name": "read", "arguments": json!({ "path": path }).to_string() });
@@ -185,11 +239,13 @@ fn calls_that_share_an_index_are_still_two() {
         )
     };
     let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
-    let both = [piece("c1", "a.txt"), piece("c2", "b.txt"), end(Dialect::Chat, true).concat()].concat();
-    let server = Server::start(vec![raw(&both), text("Both.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["tool_calls"], 2);
-    let body = server.bodies()[1].to_string();
-    assert!(body.contains("alpha") && body.contains("beta"), "{body}");
+    for ids in [["c1", "c2"], ["", ""]] {
+        let both = [piece(ids[0], "a.txt"), piece(ids[1], "b.txt"), end(Dialect::Chat, true).concat()].concat();
+        let server = Server::start(vec![raw(&both), text("Both.")]);
+        assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["tool_calls"], 2);
+        let body = server.bodies()[1].to_string();
+        assert!(body.contains("alpha") && body.contains("beta"), "{body}");
+    }
 }
 
 #[test]
@@ -315,7 +371,7 @@ fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no
 }
 
 #[test]
-fn a_session_whose_server_is_gone_says_who_answers_instead() {
+fn a_session_whose_server_is_gone_is_given_to_nobody_else_unasked() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One."), text("Two.")]);
     ask(&shell, &server, Dialect::Chat, &["x"]);
@@ -323,8 +379,13 @@ fn a_session_whose_server_is_gone_says_who_answers_instead() {
         "model = \"other/n\"\n[providers.other]\ndialect = \"chat\"\nbase_url = \"{}\"\n",
         server.url
     ));
-    let ran = shell.run(["resume", "--last", "--headless", "y"]);
-    assert!(ran.stderr.contains("custom/m is not set up any more; other/n answers from now on"), "{}", ran.stderr);
+    let length = entries(&shell.logs()[0]).len();
+    let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
+    assert_eq!((ran.code, server.bodies().len()), (10, 1), "what was said to one is not told to another unasked");
+    assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
+    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session stays what it was");
+    let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
+    assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
     // With nothing set up, nobody answers.
     let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
     assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));

@@ -49,6 +49,8 @@ pub(super) fn body(request: &Request, facts: &Facts) -> Value {
         (_, Thinking::Never) | (None, Thinking::Budget | Thinking::Wished) => {}
         // It thinks anyway; what it thinks is shown.
         (None, Thinking::Always) => body["thinking"] = adaptive,
+        // In the middle of its calls it has to have begun with a thought, or it may not think at all.
+        (Some(_), Thinking::Budget) if calls_without_thinking(&body["messages"]) => {}
         (Some(effort), Thinking::Budget) => {
             if let Some(budget) = budget(effort, max_tokens) {
                 body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
@@ -61,6 +63,13 @@ pub(super) fn body(request: &Request, facts: &Facts) -> Value {
         }
     }
     body
+}
+
+/// Whether the last answer calls tools and has no thinking at its start.
+fn calls_without_thinking(messages: &Value) -> bool {
+    let last = messages.as_array().into_iter().flatten().rfind(|message| message["role"] == "assistant");
+    let blocks = last.and_then(|message| message["content"].as_array());
+    blocks.is_some_and(|blocks| blocks.iter().any(|it| it["type"] == "tool_use") && !is_thinking(&blocks[0]))
 }
 
 /// Tokens of thinking for an effort, less than the whole answer may have; none when it is not to think.

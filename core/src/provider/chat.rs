@@ -199,7 +199,10 @@ impl Listener {
             Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
-        let is_other = |call: &CallRequest| id.is_some_and(|id| !call.id.is_empty() && call.id != id) && name.is_some();
+        let is_whole = |call: &CallRequest| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
+        let has_other_id = |call: &CallRequest| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
+        // A name opens a call; one that has all its arguments goes on no more.
+        let is_other = |call: &CallRequest| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
         let at = match known.filter(|at| !is_other(&self.calls[*at])) {
             Some(at) => at,
             None => {

@@ -13,7 +13,7 @@ use super::models::Facts;
 use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
-use super::setup::{Definition, Definitions, Setup};
+use super::setup::{Definition, Definitions, Found, Setup};
 use crate::config::{Config, Surroundings};
 use crate::credentials::{Credential, Vault};
 use crate::error::{Code, Error, Result, nearest};
@@ -41,6 +41,8 @@ pub struct Providers {
     known: Definitions,
     /// The usual servers of this machine, which nobody has set up; they may be running all the same.
     usual: Definitions,
+    /// What is wrong with those that cannot be set up as they are configured.
+    broken: BTreeMap<String, Error>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -65,6 +67,7 @@ impl Providers {
         Providers {
             known: BTreeMap::from([(name.to_owned(), Definition::given(provider, model))]),
             usual: BTreeMap::new(),
+            broken: BTreeMap::new(),
             provider: name.to_owned(),
             model: model.to_owned(),
             why: "it was given".into(),
@@ -80,10 +83,11 @@ impl Providers {
     }
 
     /// Nobody is chosen yet, so the demo is.
-    fn new((known, usual): (Definitions, Definitions)) -> Providers {
+    fn new(Found { known, usual, broken }: Found) -> Providers {
         Providers {
             known,
             usual,
+            broken,
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
@@ -128,7 +132,7 @@ impl Providers {
         else {
             return;
         };
-        if endpoint.is_own() {
+        if endpoint.is_own() && !server.has_learnt() {
             // One that does not answer now will say so when it is asked something.
             server.learn(&endpoint.models(LOCAL_WAIT).await.unwrap_or_default());
         }
@@ -213,7 +217,7 @@ impl Providers {
         let quirks = like.map_or(PLAIN, |it| it.quirks);
         self.known.insert(name.to_owned(), Definition::server(endpoint, quirks, setup.said(name), None));
         let model = match &wishes.model {
-            Some(model) => model.clone(),
+            Some(model) => model.strip_prefix(&format!("{name}/")).unwrap_or(model).to_owned(),
             None => self.default_model(name).await?,
         };
         self.take(name, &model, "--base-url")
@@ -221,19 +225,29 @@ impl Providers {
 
     /// Tries the usual ports, one after the other; a closed port answers at once.
     async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
-        for it in PRESETS.iter().filter(|it| it.key_variable.is_none()) {
-            let Some(endpoint) = self.usual.get(it.name).and_then(|it| it.endpoint.as_ref()) else { continue };
-            let Some(port) = listens(endpoint) else { continue };
-            let Ok(models) = endpoint.models(LOCAL_WAIT).await else { continue };
+        let running = PRESETS.iter().filter_map(|it| {
+            let definition = self.usual.get(it.name)?;
+            let (endpoint, server) = (definition.endpoint.as_ref()?, definition.server.as_ref()?);
+            listens(endpoint).map(|port| (it.name, port, endpoint, server))
+        });
+        let asking = running.map(|(name, port, endpoint, server)| async move {
+            let models = endpoint.models(LOCAL_WAIT).await.ok()?;
+            server.learn(&models);
+            Some((name, port, models))
+        });
+        let answers = futures_util::future::join_all(asking).await;
+        for (name, port, models) in answers.into_iter().flatten() {
             let model = match wished {
                 Some(wished) => models.iter().find(|m| m.name == wished),
                 None => models.first(),
             };
             if let Some(model) = model {
-                let definition = self.usual.remove(it.name).expect("just seen");
-                self.known.insert(it.name.into(), definition);
-                return self.take(it.name, &model.name, &format!("{} answers on port {port}", it.name));
+                return self.take(name, &model.name, &format!("{name} answers on port {port}"));
             }
+        }
+        // Something is configured, only not so that it works; the demo is no answer to that.
+        if let Some(error) = self.broken.values().next() {
+            return Err(error.clone());
         }
         match wished {
             None => Ok(()),
@@ -253,6 +267,10 @@ impl Providers {
 
     fn take(&mut self, provider: &str, model: &str, why: &str) -> Result<()> {
         self.definition(provider)?;
+        // Whoever is chosen is set up by that.
+        if let Some(definition) = self.usual.remove(provider) {
+            self.known.insert(provider.to_owned(), definition);
+        }
         provider.clone_into(&mut self.provider);
         model.clone_into(&mut self.model);
         why.clone_into(&mut self.why);
@@ -262,6 +280,9 @@ impl Providers {
     fn definition(&self, name: &str) -> Result<&Definition> {
         if let Some(it) = self.known.get(name).or_else(|| self.usual.get(name)) {
             return Ok(it);
+        }
+        if let Some(error) = self.broken.get(name) {
+            return Err(error.clone());
         }
         // A usual server of this machine is there by its name alone; one of somebody else's wants a key.
         if let Some(variable) = preset(name).and_then(|it| it.key_variable) {
@@ -290,6 +311,9 @@ impl Providers {
             (Some(model), _) => Ok(model.clone()),
             (None, Some(endpoint)) => {
                 let models = endpoint.models(Duration::from_secs(5)).await?;
+                if let Some(server) = &definition.server {
+                    server.learn(&models);
+                }
                 models.into_iter().next().map(|it| it.name).ok_or_else(|| {
                     Error::new(Code::ModelNotSupported, format!("{provider} lists no models"), "name one: --model NAME")
                 })
@@ -310,12 +334,12 @@ impl Providers {
 
     /// Where a Provider is, unless it is built in or not set up.
     pub fn endpoint(&self, name: &str) -> Option<&Endpoint> {
-        self.known.get(name).and_then(|it| it.endpoint.as_ref())
+        self.known.get(name).or_else(|| self.usual.get(name)).and_then(|it| it.endpoint.as_ref())
     }
 
     /// Where a Provider is and how it is spoken to, for a person.
     pub fn describe(&self, name: &str) -> String {
-        match self.known.get(name) {
+        match self.known.get(name).or_else(|| self.usual.get(name)) {
             Some(Definition { endpoint: Some(it), .. }) => format!("{} at {}", it.dialect().name(), it.base_url()),
             Some(Definition { endpoint: None, .. }) => "built in".to_owned(),
             None => "not set up".to_owned(),
@@ -373,7 +397,7 @@ impl Providers {
     pub fn record(&mut self, path: &std::path::Path) -> Result<()> {
         let secrets = self.known.values().filter_map(|it| it.endpoint.as_ref()?.credential().cloned()).collect();
         let recorder = Arc::new(Recorder::create(path, secrets)?);
-        for definition in self.known.values_mut() {
+        for definition in self.known.values_mut().chain(self.usual.values_mut()) {
             let provider = Arc::clone(&definition.provider);
             definition.provider = Arc::new(Recording::new(provider, Arc::clone(&recorder)));
         }

@@ -231,9 +231,13 @@ fn is_edition(rest: &str) -> bool {
     words.all(|word| digits(word) || ["latest", "preview"].contains(&word))
 }
 
-/// The models that are known at a host.
+/// Beginnings of names: these models are only to be had with a date behind.
+const DATED: [&str; 4] = ["claude-3-5-haiku", "claude-3-7-sonnet", "claude-sonnet-4", "claude-opus-4"];
+
+/// The models that are known at a host, by names that it takes.
 pub fn known_at(host: &str) -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().filter(move |row| !row.maker.is_empty() && host.ends_with(row.maker)).map(|row| row.name)
+    let made_here = move |row: &&Known| !row.maker.is_empty() && host.ends_with(row.maker);
+    KNOWN.iter().filter(made_here).map(|row| row.name).filter(|name| !DATED.contains(name))
 }
 
 #[cfg(test)]

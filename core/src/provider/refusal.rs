@@ -97,6 +97,27 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
     if anywhere(&STALE) {
         return (Code::ReasoningRejected, "send it again");
     }
+    let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
+    let refuses = refuses.iter().any(|sign| said.contains(sign));
+    if matches!(status, None | Some(400 | 422))
+        && refuses
+        && ["reasoning_content", "reasoning_details"].iter().any(|it| said.contains(it))
+    {
+        return (Code::ReasoningRejected, "send it again");
+    }
+    const BLIND: [&str; 5] = [
+        "image input is not supported",
+        "does not support image",
+        "mmproj",
+        "image_url is only supported",
+        "support image input",
+    ];
+    if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| said.contains(sign)) {
+        return (
+            Code::VisionUnsupported,
+            "a model that can look (/model), or `vision = false` for this one in config.toml",
+        );
+    }
     let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
     // Being told to slow down is not being told that it is too much.
     if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
@@ -389,6 +410,16 @@ mod tests {
             ),
             (429, json!({"error": {"message": "You exceeded your current quota"}}), Code::UsageLimitReached),
             (400, json!({"error": {"message": "billing is not a field"}}), Code::ProviderHttpError),
+            (
+                400,
+                json!({"error": {"message": "property 'reasoning_content' is unsupported"}}),
+                Code::ReasoningRejected,
+            ),
+            (
+                500,
+                json!({"error": {"message": "image input is not supported - hint: you may need to provide the mmproj"}}),
+                Code::VisionUnsupported,
+            ),
             (
                 400,
                 json!({"error": {"message": "You passed 9 input tokens, the model's context length is only 8"}}),

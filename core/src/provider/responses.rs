@@ -111,7 +111,17 @@ impl Listener {
     /// The place of the item that an event is about. Some servers leave `output_index` out.
     fn place(&mut self, event: &Value) -> usize {
         let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
-        if let Some(index) = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok()) {
+        // The id is the surer of the two: some servers give every item the same place.
+        let given = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok());
+        if let Some(known) = id.and_then(|id| self.places.get(id)) {
+            // An id that comes again at another place, after its item was closed, is another item's.
+            let is_closed = self.items.get(known).is_some_and(|part| part.done.is_some());
+            if !(is_closed && given.is_some_and(|at| at != *known)) {
+                return *known;
+            }
+        }
+        let given = given.filter(|at| id.is_none() || !self.places.values().any(|taken| taken == at));
+        if let Some(index) = given {
             if let Some(id) = id {
                 self.places.insert(id.to_owned(), index);
             }
@@ -154,7 +164,14 @@ impl Listener {
         self.usage = usage(&response["usage"]);
         self.ended = Some(ended);
         // What was not closed on its own stands here, if the server is thorough.
-        for (place, item) in response["output"].as_array().into_iter().flatten().enumerate() {
+        for (at, item) in response["output"].as_array().into_iter().flatten().enumerate() {
+            let next = self.items.keys().next_back().map_or(0, |last| last + 1);
+            let place = match item["id"].as_str().map(|id| self.places.get(id)) {
+                Some(Some(known)) => *known,
+                _ if self.items.values().any(|part| part.done.as_ref() == Some(item)) => continue,
+                _ if self.items.get(&at).is_some_and(|part| part.done.is_some()) => next,
+                _ => at,
+            };
             self.items.entry(place).or_default().done.get_or_insert_with(|| item.clone());
         }
         let open = self.items.values().find(|part| part.done.is_none() && part.call.is_some());

@@ -1,6 +1,6 @@
 //! A dialect at an endpoint: what most Providers are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,7 @@ use super::retry::Patience;
 use super::stream::hear;
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::config::ModelConfig;
+use crate::error::Code;
 use crate::tools::BoxFuture;
 
 /// A server that models answer on.
@@ -25,18 +26,55 @@ pub(super) struct Server {
     said: Vec<(String, ModelConfig)>,
     /// What it said of their windows itself.
     windows: Mutex<HashMap<String, u64>>,
+    /// It has said what it has.
+    has_learnt: AtomicBool,
     /// This account may not ask for summaries of the thinking.
     without_summaries: AtomicBool,
+    /// It does not take thinking back.
+    takes_no_reasoning: AtomicBool,
+    /// Models that turned out not to look at images.
+    blind: Mutex<HashSet<String>>,
 }
 
 impl Server {
     pub(super) fn new(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>) -> Server {
-        let (windows, without_summaries) = (Mutex::default(), AtomicBool::new(!quirks.reasoning_summaries));
-        Server { endpoint, quirks, said, windows, without_summaries }
+        Server {
+            endpoint,
+            said,
+            windows: Mutex::default(),
+            has_learnt: AtomicBool::new(false),
+            without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
+            takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
+            blind: Mutex::default(),
+            quirks,
+        }
+    }
+
+    /// Whether it has said already what it has.
+    pub(super) fn has_learnt(&self) -> bool {
+        self.has_learnt.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what it refuses, if that can be left out. Whether the same can be asked again without it.
+    fn leave_out(&self, model: &str, failure: &Failure) -> bool {
+        let said = &failure.error.message;
+        if failure.after_content {
+            return false;
+        }
+        match failure.error.code {
+            Code::VisionUnsupported => {
+                self.blind.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned())
+            }
+            Code::ReasoningRejected if said.contains("reasoning_") => {
+                !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
+            }
+            _ => said.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed),
+        }
     }
 
     /// Takes in what the server says of its models.
     pub(super) fn learn(&self, listed: &[Listed]) {
+        self.has_learnt.store(true, Ordering::Relaxed);
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.extend(listed.iter().filter_map(|it| Some((it.name.clone(), it.window?))));
     }
@@ -53,6 +91,7 @@ impl Provider for Server {
     fn facts(&self, model: &str) -> Facts {
         let said = self.said.iter().find(|(name, _)| name == model).map(|(_, said)| said);
         let mut facts = Facts::of(model, self.endpoint.host(), said);
+        facts.sees_images &= !self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model);
         // The person knows best, then the server: it may have been started with less than the model can hold.
         if said.is_none_or(|said| said.window.is_none()) {
             let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +110,8 @@ impl Provider for Server {
 
     fn body(&self, request: &Request) -> Value {
         let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
-        let quirks = Quirks { reasoning_summaries, ..self.quirks };
+        let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
+        let quirks = Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks };
         self.endpoint.dialect().body(request, &self.facts(&request.model), &quirks)
     }
 
@@ -81,11 +121,12 @@ impl Provider for Server {
         on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
-            let mut answer = self.ask(request, on_chunk).await;
-            let refused = |failure: &Failure| failure.error.message.contains("reasoning.summary");
-            if answer.as_ref().is_err_and(refused) && !self.without_summaries.swap(true, Ordering::Relaxed) {
-                answer = self.ask(request, on_chunk).await;
-            }
+            let answer = loop {
+                match self.ask(request, on_chunk).await {
+                    Err(failure) if self.leave_out(&request.model, &failure) => {}
+                    answer => break answer,
+                }
+            };
             answer.map_err(|failure| Failure { error: self.endpoint.redact(failure.error), ..failure })
         })
     }

@@ -53,6 +53,24 @@ impl Definition {
     }
 }
 
+/// What was found.
+pub(super) struct Found {
+    /// What has all that it needs.
+    pub(super) known: Definitions,
+    /// The usual servers of this machine, which nobody has set up.
+    pub(super) usual: Definitions,
+    /// What is wrong with the others.
+    pub(super) broken: BTreeMap<String, Error>,
+}
+
+/// The error, with the variable that it comes from.
+fn elsewhere(it: &Preset, mut error: Error) -> Error {
+    if let Some(variable) = it.base_url_variable {
+        error.message = format!("{variable}: {}", error.message);
+    }
+    error
+}
+
 /// The error, with where in the configuration it is.
 fn in_section(name: &str, mut error: Error) -> Error {
     if error.code == Code::ConfigInvalid && !error.message.starts_with('[') {
@@ -70,23 +88,31 @@ pub(super) struct Setup<'a> {
 
 impl Setup<'_> {
     /// Everything that has what it needs, and the usual servers of this machine that nobody set up.
-    pub(super) fn everything(&self) -> Result<(Definitions, Definitions)> {
+    pub(super) fn everything(&self) -> Result<Found> {
+        let mut broken = BTreeMap::new();
         let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
         let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
         for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
             if let Some(credential) = self.vault.find(it.name, it.key_variable, self.around)? {
-                known.insert(it.name.to_owned(), self.preset(it, Some(credential))?);
+                match self.preset(it, Some(credential)) {
+                    Ok(definition) => drop(known.insert(it.name.to_owned(), definition)),
+                    Err(error) => drop(broken.insert(it.name.to_owned(), elsewhere(it, error))),
+                }
             }
         }
         for (name, server) in &self.config.providers {
-            let configured = self.configured(name, server, None).map_err(|e| in_section(name, e))?;
-            known.insert(name.clone(), configured);
+            match self.configured(name, server, None) {
+                Ok(definition) => drop(known.insert(name.clone(), definition)),
+                // A file of keys that cannot be read is everybody's business.
+                Err(error) if error.code != Code::ConfigInvalid => return Err(error),
+                Err(error) => drop(broken.insert(name.clone(), in_section(name, error))),
+            }
         }
         let mut usual = BTreeMap::new();
         for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
             usual.insert(it.name.to_owned(), self.preset(it, None)?);
         }
-        Ok((known, usual))
+        Ok(Found { known, usual, broken })
     }
 
     pub(super) fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
