@@ -19,11 +19,18 @@ struct Seen {
     closed: bool,
 }
 
+type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
+
+/// The last question of a program that wants to know what its terminal can do.
+const ASKED: &[u8] = b"\x1b[c";
+/// What a modern terminal answers: it has synchronized updates, marks pastes, speaks the kitty keyboard protocol, and is dark.
+const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
+
 /// A terminal with pixir in it.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
-    keys: Box<dyn Write + Send>,
+    keys: Keys,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     reader: Option<JoinHandle<()>>,
 }
@@ -60,7 +67,8 @@ impl Terminal {
         let child = pair.slave.spawn_command(command).expect("the binary starts");
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().expect("a reader");
-        let keys = pair.master.take_writer().expect("a writer");
+        let keys: Keys = Arc::new(Mutex::new(pair.master.take_writer().expect("a writer")));
+        let answers = Arc::clone(&keys);
         let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
         let seen = Arc::new((
             Mutex::new(Seen {
@@ -77,7 +85,12 @@ impl Terminal {
                 let n = output.read(&mut buffer).unwrap_or(0);
                 let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
                 it.parser.process(&buffer[..n]);
+                let before = it.bytes.len().saturating_sub(ASKED.len() - 1);
                 it.bytes.extend_from_slice(&buffer[..n]);
+                if it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED) {
+                    let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = keys.write_all(ANSWERS.as_bytes()).and_then(|()| keys.flush());
+                }
                 it.closed = n == 0;
                 for_thread.1.notify_all();
                 if n == 0 {
@@ -113,7 +126,8 @@ impl Terminal {
     }
 
     pub(crate) fn send(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal takes keys");
+        let mut writer = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.write_all(keys.as_bytes()).and_then(|()| writer.flush()).expect("the terminal takes keys");
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
@@ -174,16 +188,15 @@ impl Left {
     pub(crate) fn assert_sane(&self) {
         assert!(!self.alternate && !self.cursor_hidden && !self.mouse && !self.paste, "{self:?}");
         let bytes = String::from_utf8_lossy(&self.bytes);
-        assert_eq!(
-            bytes.matches("\x1b[>1u").count(),
-            bytes.matches("\x1b[<1u").count(),
-            "the keyboard protocol is popped"
-        );
-        assert_eq!(
-            bytes.matches("\x1b[?1004h").count(),
-            bytes.matches("\x1b[?1004l").count(),
-            "focus events are switched off"
-        );
+        for (on, off, what) in [
+            ("\x1b[>1u", "\x1b[<1u", "the keyboard protocol"),
+            ("\x1b[>4;1m", "\x1b[>4m", "modified keys"),
+            ("\x1b[?1004h", "\x1b[?1004l", "focus events"),
+            ("\x1b[?7l", "\x1b[?7h", "lines that end at the edge"),
+            ("\x1b[22;0t", "\x1b[23;0t", "the title"),
+        ] {
+            assert_eq!(bytes.matches(on).count(), bytes.matches(off).count(), "{what} is undone");
+        }
         assert!(!bytes.contains("\x1b[3J"), "the scrollback is never cleared");
     }
 }

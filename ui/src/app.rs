@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crossterm::event::{Event as TerminalEvent, MouseEventKind};
+use crossterm::event::MouseEventKind;
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{Fact, SessionId, Severity, Status};
 use pixir_core::harness::Harness;
@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::kept::Kept;
 use crate::render::highlight::Highlighter;
+use crate::terminal::Heard;
 use crate::state::{Connection, Effect, State};
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
@@ -405,14 +406,14 @@ impl App {
             self.harness.as_ref().and_then(|h| h.providers().window(&settings.provider, &settings.model));
     }
 
-    async fn hear_terminal(&mut self, event: TerminalEvent) {
-        let effects = match event {
-            TerminalEvent::Key(key) => update::on_key(&mut self.state, key),
-            TerminalEvent::Paste(text) => {
+    async fn hear_terminal(&mut self, heard: Heard) {
+        let effects = match heard {
+            Heard::Key(key) => update::on_key(&mut self.state, key),
+            Heard::Paste(text) => {
                 update::on_paste(&mut self.state, &text);
                 Vec::new()
             }
-            TerminalEvent::Mouse(mouse) => {
+            Heard::Mouse(mouse) => {
                 match mouse.kind {
                     MouseEventKind::ScrollUp => update::on_wheel(&mut self.state, -3),
                     MouseEventKind::ScrollDown => update::on_wheel(&mut self.state, 3),
@@ -421,8 +422,8 @@ impl App {
                 }
                 Vec::new()
             }
-            TerminalEvent::Resize(..) | TerminalEvent::FocusGained => Vec::new(),
-            TerminalEvent::FocusLost => return,
+            Heard::Focus(true) => Vec::new(),
+            Heard::Focus(false) | Heard::Reply(_) => return,
         };
         self.dirty = true;
         self.keep_soon = true;
@@ -431,7 +432,7 @@ impl App {
 
     /// A key that a script pressed.
     pub(crate) async fn press(&mut self, key: crossterm::event::KeyEvent) {
-        self.hear_terminal(TerminalEvent::Key(key)).await;
+        self.hear_terminal(Heard::Key(key)).await;
     }
 
     /// Waits for the Session or for work beside the screen, and takes everything in that is there.

@@ -1,6 +1,6 @@
 //! The draft: a text area that grows, a history of what was sent, completion of slash commands.
 
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
@@ -175,7 +175,7 @@ impl Composer {
     /// Draws the draft and returns where the caret is.
     pub(crate) fn draw(
         &mut self,
-        frame: &mut Frame<'_>,
+        canvas: &mut Canvas,
         area: Rect,
         theme: &Theme,
         placeholder: &str,
@@ -183,7 +183,7 @@ impl Composer {
         self.area.set_style(theme.base());
         self.area.set_placeholder_text(placeholder);
         self.area.set_placeholder_style(theme.dim());
-        frame.render_widget(&self.area, area);
+        canvas.render_widget(&self.area, area);
         self.area.rendered_cursor_position()
     }
 }

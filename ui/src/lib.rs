@@ -5,6 +5,7 @@
 
 mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
 pub mod script; // the same without a terminal
+mod canvas; // what a frame is drawn on
 mod terminal; // the terminal, taken and given back
 
 mod action; // every verb once, with its keys

@@ -1,11 +1,11 @@
 //! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Action.
 
 use pixir_core::event::{Approval, HistoryCompaction};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Clear};
+use ratatui::widgets::{Block, BorderType};
 
 use crate::action::{Action, BINDINGS};
 use crate::render::highlight::Highlighter;
@@ -78,11 +78,11 @@ impl Page {
         true
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, lines: &[Line<'static>]) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, lines: &[Line<'static>]) {
         self.most = lines.len().saturating_sub(usize::from(area.height));
         self.top = self.top.min(self.most);
         for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
-            frame.render_widget(line, Rect { y: row, height: 1, ..area });
+            canvas.line(line, Rect { y: row, height: 1, ..area });
         }
     }
 }
@@ -146,21 +146,21 @@ impl Overlay {
     }
 
     /// Draws the layer over everything below it.
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme, highlighter: &Highlighter) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme, highlighter: &Highlighter) {
         match self {
             Overlay::Help(page) => {
-                let inner = panel(frame, centred(area, 84, 44), "Help", "↑↓ scroll · Esc close", theme);
-                page.draw(frame, inner, &help_lines(usize::from(inner.width), theme));
+                let inner = panel(canvas, centred(area, 84, 44), "Help", "↑↓ scroll · Esc close", theme);
+                page.draw(canvas, inner, &help_lines(usize::from(inner.width), theme));
             }
             Overlay::Approval(it, page) => {
                 let keys = "↑↓ read to the end · Enter or Esc back to the question";
-                let inner = panel(frame, area, &format!("{}: {}", it.tool, it.plan.would), keys, theme);
-                page.draw(frame, inner, &view::plan_lines(&it.plan, usize::from(inner.width), theme));
+                let inner = panel(canvas, area, &format!("{}: {}", it.tool, it.plan.would), keys, theme);
+                page.draw(canvas, inner, &view::plan_lines(&it.plan, usize::from(inner.width), theme));
             }
             Overlay::Compaction(plan, page) => {
                 let title = format!("Compact: {} → {} tokens (estimated)", plan.tokens_before, plan.tokens_after);
                 let inner =
-                    panel(frame, centred(area, 100, 60), &title, "Enter apply · ↑↓ scroll · Esc leave as it is", theme);
+                    panel(canvas, centred(area, 100, 60), &title, "Enter apply · ↑↓ scroll · Esc leave as it is", theme);
                 let columns = usize::from(inner.width);
                 let told = format!(
                     "{} entries leave the model's context; the newest part of the conversation stays as it is. Nothing is deleted: /tree goes back to before it. The model will read this instead:",
@@ -172,20 +172,20 @@ impl Overlay {
                     &plan.summary,
                     &Look { theme, highlighter, columns, colours: true, details: false, thinking: false },
                 ));
-                page.draw(frame, inner, &lines);
+                page.draw(canvas, inner, &lines);
             }
-            Overlay::Tree(tree) => tree.draw(frame, area, theme),
-            Overlay::Restore(restore) => restore.draw(frame, area, theme),
-            Overlay::Diff(diff) => diff.draw(frame, area, theme),
-            Overlay::Form(form) => form.draw(frame, area, theme),
-            Overlay::Jobs(jobs) => jobs.draw(frame, area, theme),
-            Overlay::Picker(picker) => picker.draw(frame, area, theme),
+            Overlay::Tree(tree) => tree.draw(canvas, area, theme),
+            Overlay::Restore(restore) => restore.draw(canvas, area, theme),
+            Overlay::Diff(diff) => diff.draw(canvas, area, theme),
+            Overlay::Form(form) => form.draw(canvas, area, theme),
+            Overlay::Jobs(jobs) => jobs.draw(canvas, area, theme),
+            Overlay::Picker(picker) => picker.draw(canvas, area, theme),
         }
     }
 }
 
 /// A framed area with a title above and keys below, cleared.
-pub(crate) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
+pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
     let keys = whole_items(keys, usize::from(area.width).saturating_sub(4));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
@@ -194,8 +194,8 @@ pub(crate) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, 
         .title(Line::styled(format!(" {title} "), theme.bold()))
         .title_bottom(Line::styled(format!(" {keys} "), theme.dim()));
     let inner = block.inner(area);
-    frame.render_widget(Clear, area);
-    frame.render_widget(block, area);
+    canvas.fill(area, theme.base());
+    canvas.render_widget(block, area);
     Rect {
         x: inner.x + u16::from(inner.width > 2),
         width: inner.width.saturating_sub(2).max(u16::from(inner.width > 0)),

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use pixir_core::Result;
 use pixir_core::event::Status;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::app::{App, Launch};
+use crate::canvas::Canvas;
 use crate::overlay::Overlay;
 use crate::view;
 
@@ -19,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A whole interface, its keys pressed by a script, its screen kept in memory.
 pub struct Driver {
     app: App,
-    terminal: Terminal<TestBackend>,
+    canvas: Canvas,
+    size: (u16, u16),
 }
 
 impl std::fmt::Debug for Driver {
@@ -36,8 +36,7 @@ impl Driver {
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
         app.state.arming = Duration::ZERO;
-        let terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a buffer is always there");
-        Ok(Driver { app, terminal })
+        Ok(Driver { app, canvas: Canvas::default(), size: (columns, rows) })
     }
 
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
@@ -113,40 +112,24 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        let state = &mut self.app.state;
-        self.terminal.draw(|frame| view::draw(state, frame)).expect("a buffer is always there");
+        self.canvas.begin(self.size.0, self.size.1);
+        view::draw(&mut self.app.state, &mut self.canvas);
     }
 
     /// Changes the size.
     pub fn resize(&mut self, columns: u16, rows: u16) {
-        self.terminal.backend_mut().resize(columns, rows);
+        self.size = (columns, rows);
         self.draw();
     }
 
     /// The screen as text, without blanks at the ends of lines.
     pub fn screen(&self) -> String {
-        let buffer = self.buffer();
-        let columns = usize::from(buffer.area.width).max(1);
-        let lines = buffer.content.chunks(columns).map(|row| {
-            let mut line = String::new();
-            let mut covered = 0;
-            for cell in row {
-                // The second half of a wide character holds nothing of its own.
-                if covered > 0 {
-                    covered -= 1;
-                    continue;
-                }
-                covered = unicode_width::UnicodeWidthStr::width(cell.symbol()).saturating_sub(1);
-                line.push_str(cell.symbol());
-            }
-            line.trim_end().to_owned()
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        self.canvas.to_text()
     }
 
     /// The screen with its colours.
     pub fn buffer(&self) -> &Buffer {
-        self.terminal.backend().buffer()
+        &self.canvas.grid.buffer
     }
 
     /// The draft that is being written.

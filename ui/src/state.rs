@@ -123,6 +123,8 @@ pub(crate) struct State {
     /// Tokens of the model's window.
     pub(crate) window: Option<u64>,
     pub(crate) repaint: bool,
+    /// The shell is wanted for a while.
+    pub(crate) suspend: bool,
     /// Where the person wants to go in the conversation, until it is known what becomes of the files.
     pub(crate) going: Option<Going>,
     /// What `/compact` was told to keep in mind, until it is applied.
@@ -166,6 +168,7 @@ impl State {
             waiting: Vec::new(),
             window: None,
             repaint: false,
+            suspend: false,
             going: None,
             instructions: None,
         }

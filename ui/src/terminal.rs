@@ -1,35 +1,81 @@
 //! The terminal, taken and given back: every mode that is set is undone on every way out.
 
-use std::cell::Cell;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
-use crossterm::event::{
-    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
-    EnableMouseCapture, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
-};
-use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
-};
-use crossterm::{cursor, execute, queue, terminal};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use crossterm::terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
+use crate::canvas::Canvas;
 use crate::state::State;
 use crate::view;
 
+pub(crate) mod decode; // bytes → keys
+mod keyboard; // reads them
+mod paint; // frames → bytes
+
+pub(crate) use decode::{Heard, Reply};
+pub(crate) use keyboard::Keyboard;
+pub(crate) use paint::Counts;
+use paint::Painter;
+
 /// Whether the terminal is ours now; the panic hook asks, for a panic can come at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Which keyboard protocol was switched on.
+static KEYS: AtomicU8 = AtomicU8::new(PLAIN_KEYS);
+const PLAIN_KEYS: u8 = 0;
+const KITTY_KEYS: u8 = 1;
+const MODIFIED_KEYS: u8 = 2;
 
-thread_local! {
-    /// This thread draws: when it panics, the interface is over. Elsewhere a panic ends one piece of work.
-    static DRAWS: Cell<bool> = const { Cell::new(false) };
+/// Alternate screen without line wrap, marked pastes, focus; the title is put away. Mouse comes when it is wanted.
+const TAKE: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h";
+/// Buttons, drags, and columns beyond 223.
+const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
+const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
+/// Synchronized updates? Marked pastes? The keyboard protocol? Reports of a change to light or dark? Who are you?
+const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
+/// What is your background? Answered before the last question, which every terminal answers.
+const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
+const ASK_LAST: &str = "\x1b[c";
+/// A sequence that was broken off is ended, then everything is undone, mode by mode.
+const GIVE_BACK: &str =
+    "\x18\x1b]8;;\x1b\\\x1b[m\x1b[r\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?2026l\x1b[?25h\x1b[23;0t";
+
+/// How long the terminal may take to accept the last bytes.
+const LAST_WRITE: Duration = Duration::from_secs(1);
+/// How long late answers are waited for, so that they do not reach the shell.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// What the terminal can do, as far as it has said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Features {
+    pub(crate) synchronized: bool,
+    /// It marks pastes, so that keys are keys.
+    pub(crate) marks_pastes: bool,
+    pub(crate) kitty_keys: bool,
+    /// Its name and version.
+    pub(crate) name: Option<String>,
+    /// It has answered all there was to ask.
+    pub(crate) asked: bool,
 }
 
 /// The terminal while it is ours. Dropping it gives it back, and so does a panic of the thread that took it.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    out: Out,
+    painter: Painter,
+    canvas: Canvas,
+    /// Bytes of the frame that is being made.
+    bytes: String,
+    mouse: bool,
+    title: String,
+    pub(crate) features: Features,
 }
 
 impl std::fmt::Debug for Screen {
@@ -39,71 +85,274 @@ impl std::fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, alternate screen, paste, mouse and focus events.
+    /// Takes the terminal: raw mode, alternate screen, paste, mouse and focus events; and asks what it can do.
     ///
     /// # Errors
     /// What the terminal says; there may be none.
-    pub fn take(title: &str) -> io::Result<Screen> {
+    pub fn take(mouse: bool) -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                if DRAWS.get() {
-                    give_back();
+                if keyboard::is_of_the_screen() {
+                    give_back(Duration::ZERO);
                 }
                 before(panic);
             }));
         });
-        terminal::enable_raw_mode()?;
-        TAKEN.store(true, Ordering::SeqCst);
-        DRAWS.set(true);
-        let mut out = BufWriter::with_capacity(64 << 10, io::stdout());
-        // Terminals without the keyboard protocol ignore it; Ctrl+J and \Enter work everywhere.
-        queue!(
-            out,
-            EnterAlternateScreen,
-            EnableBracketedPaste,
-            EnableMouseCapture,
-            EnableFocusChange,
-            PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES),
-            SetTitle(title)
-        )?;
-        out.flush()?;
-        Ok(Screen { terminal: Terminal::new(CrosstermBackend::new(out))? })
+        keyboard::mark_screen_thread();
+        let mut screen = Screen {
+            out: Out::new(),
+            painter: Painter::default(),
+            canvas: Canvas::default(),
+            bytes: String::new(),
+            mouse,
+            title: String::new(),
+            features: Features::default(),
+        };
+        screen.enter()?;
+        let background = if std::env::var_os("TERM").is_some_and(|it| it == "linux") { "" } else { ASK_BACKGROUND };
+        screen.out.write(format!("{ASK}{background}{ASK_LAST}").as_bytes())?;
+        Ok(screen)
     }
 
-    /// Draws one frame in one write, inside a synchronized update.
-    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
-        if std::mem::take(&mut state.repaint) {
-            self.terminal.clear()?;
+    fn enter(&mut self) -> io::Result<()> {
+        terminal::enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
+        self.out.write(TAKE.as_bytes())?;
+        if self.mouse {
+            self.out.write(MOUSE.as_bytes())?;
         }
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| view::draw(state, frame))?;
-        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+        Ok(())
+    }
+
+    /// Draws one frame, in one write. What the terminal has not taken yet is not written over.
+    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
+        let (columns, rows) = terminal::size()?;
+        if std::mem::take(&mut state.repaint) {
+            self.painter.forget();
+        }
+        self.canvas.begin(columns, rows);
+        view::draw(state, &mut self.canvas);
+        self.bytes.clear();
+        self.painter.paint(&mut self.canvas, self.features.synchronized, &mut self.bytes);
+        self.out.write(self.bytes.as_bytes())
+    }
+
+    /// The terminal has not taken the last frame yet.
+    pub(crate) fn is_stalled(&self) -> bool {
+        !self.out.pending.is_empty()
+    }
+
+    /// Returns when it has.
+    pub(crate) async fn caught_up(&mut self) -> io::Result<()> {
+        self.out.flush().await
+    }
+
+    /// What was written so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.painter.counts
+    }
+
+    /// The title of the window, when it is another one.
+    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
+        if self.title == title {
+            return Ok(());
+        }
+        title.clone_into(&mut self.title);
+        self.out.write(format!("\x1b]2;{title}\x1b\\").as_bytes())
+    }
+
+    /// Bytes that show nothing: a notification, the clipboard, progress.
+    pub(crate) fn signal(&mut self, bytes: &str) -> io::Result<()> {
+        self.out.write(bytes.as_bytes())
+    }
+
+    /// Clicks and the wheel are ours, or the terminal's own.
+    pub(crate) fn set_mouse(&mut self, mouse: bool) -> io::Result<()> {
+        if self.mouse == mouse {
+            return Ok(());
+        }
+        self.mouse = mouse;
+        self.out.write(if mouse { MOUSE } else { NO_MOUSE }.as_bytes())
+    }
+
+    /// An answer of the terminal: what it has is used from now on.
+    pub(crate) fn hear(&mut self, reply: &Reply) -> io::Result<()> {
+        match reply {
+            Reply::Mode { mode: 2026, known } => self.features.synchronized = *known,
+            Reply::Mode { mode: 2004, known } => self.features.marks_pastes = *known,
+            Reply::Mode { mode: 2031, known: true } => return self.out.write(b"\x1b[?2031h"),
+            Reply::Keyboard => self.features.kitty_keys = true,
+            Reply::Name(name) => self.features.name = Some(name.clone()),
+            Reply::Done if !self.features.asked => {
+                self.features.asked = true;
+                return self.choose_keys();
+            }
+            Reply::Mode { .. } | Reply::Background(..) | Reply::Scheme { .. } | Reply::Done => {}
+        }
+        Ok(())
+    }
+
+    /// Shift+Enter and its like can be told apart in one of two ways; where in none, Ctrl+J is there.
+    fn choose_keys(&mut self) -> io::Result<()> {
+        let (kind, sequence) =
+            if self.features.kitty_keys { (KITTY_KEYS, "\x1b[>1u") } else { (MODIFIED_KEYS, "\x1b[>4;1m") };
+        KEYS.store(kind, Ordering::SeqCst);
+        self.out.write(sequence.as_bytes())
+    }
+
+    /// Gives the terminal back for a while; [`Screen::resume`] takes it again.
+    pub(crate) fn pause(&mut self) {
+        self.out.pending.clear();
+        give_back(Duration::ZERO);
+    }
+
+    /// Takes the terminal again; nothing is known of what it shows.
+    pub(crate) fn resume(&mut self) -> io::Result<()> {
+        self.enter()?;
+        if self.features.asked {
+            self.choose_keys()?;
+        }
+        self.title.clear();
+        self.painter.forget();
+        Ok(())
+    }
+
+    /// Stops this process and those it was started with, as Ctrl+Z does in a shell; returns when it goes on.
+    ///
+    /// # Errors
+    /// What the terminal says when it is taken again.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        self.pause();
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+        self.resume()
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        give_back(if self.features.asked { Duration::ZERO } else { DRAIN });
     }
 }
 
-/// Undoes every mode that was set; harmless when nothing was.
-fn give_back() {
+/// There is a shell that could go on while this process is stopped.
+pub(crate) fn can_suspend() -> bool {
+    let own = rustix::process::getpid();
+    rustix::process::getsid(None).is_ok_and(|session| session != own)
+}
+
+/// Undoes every mode that was set, and waits so long for late answers; harmless when nothing was set.
+fn give_back(late: Duration) {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    let mut out = io::stdout();
-    let _ = execute!(
-        out,
-        EndSynchronizedUpdate,
-        PopKeyboardEnhancementFlags,
-        DisableFocusChange,
-        DisableMouseCapture,
-        DisableBracketedPaste,
-        LeaveAlternateScreen,
-        cursor::Show
-    );
+    let keys = match KEYS.swap(PLAIN_KEYS, Ordering::SeqCst) {
+        KITTY_KEYS => "\x1b[<1u",
+        MODIFIED_KEYS => "\x1b[>4m",
+        _ => "",
+    };
+    Out::new().write_all_within(format!("\x18{keys}{GIVE_BACK}").as_bytes(), LAST_WRITE);
+    keyboard::drain(late);
     let _ = terminal::disable_raw_mode();
+}
+
+/// The way to the terminal. Where it can be, it is one that does not block: a terminal that takes nothing stops nobody.
+struct Out {
+    own: Option<File>,
+    watch: Option<AsyncFd<File>>,
+    /// What it has not taken yet.
+    pending: Vec<u8>,
+}
+
+impl Out {
+    fn new() -> Out {
+        // Opened anew, it can be made non-blocking without doing so to the shell, which shares the other one.
+        let own = rustix::termios::ttyname(io::stdout(), Vec::new()).ok().and_then(|name| {
+            let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+            let name = name.into_string().ok()?;
+            File::options().write(true).custom_flags(i32::try_from(flags.bits()).ok()?).open(name).ok()
+        });
+        Out { own, watch: None, pending: Vec::new() }
+    }
+
+    /// Writes what the terminal takes now, and keeps the rest.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(own) = &mut self.own else {
+            let mut out = io::stdout();
+            out.write_all(bytes)?;
+            return out.flush();
+        };
+        if !self.pending.is_empty() {
+            self.pending.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let written = write_some(own, bytes)?;
+        self.pending.extend_from_slice(&bytes[written..]);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        while !self.pending.is_empty() {
+            let watch = match &mut self.watch {
+                Some(watch) => watch,
+                none => none.insert(watched(own.try_clone()?, Interest::WRITABLE)?),
+            };
+            let mut ready = watch.writable().await?;
+            let written = write_some(own, &self.pending)?;
+            self.pending.drain(..written);
+            if !self.pending.is_empty() {
+                ready.clear_ready();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of it, unless the terminal does not take it in time.
+    fn write_all_within(&mut self, bytes: &[u8], most: Duration) {
+        let Some(own) = &mut self.own else {
+            let _ = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
+            return;
+        };
+        let until = Instant::now() + most;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match write_some(own, rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(_) => return,
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if !rest.is_empty() && (left.is_zero() || !wait_for(own, PollFlags::OUT, left)) {
+                return;
+            }
+        }
+    }
+}
+
+/// A descriptor that tells when it is ready.
+#[expect(deprecated, reason = "a file of our own stays open as long as its watch; other kinds need `unsafe`")]
+fn watched<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(file, interest)
+}
+
+/// As much as it takes without waiting.
+fn write_some(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => written += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(written)
+}
+
+/// Whether it is ready in time.
+fn wait_for(fd: &impl std::os::fd::AsFd, flags: PollFlags, most: Duration) -> bool {
+    let most = Timespec::try_from(most).ok();
+    poll(&mut [PollFd::new(fd, flags)], most.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use pixir_core::event::{JobStatus, Mode, Plan, Rule, Status};
 use pixir_core::present::{human_duration, human_size};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Clear};
+use ratatui::widgets::{Block, BorderType};
 
 use crate::overlay::Overlay;
 use crate::render::diff;
@@ -26,12 +26,12 @@ const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
 /// Draws everything, and puts the caret where text is being written.
-pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
-    let area = frame.area();
-    frame.buffer_mut().set_style(area, state.theme.base());
+pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
+    let area = canvas.area();
+    canvas.tint(area, state.theme.base());
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
-        frame.render_widget(
+        canvas.line(
             Line::styled(text, state.theme.fg(state.theme.warning)),
             Rect { height: 1.min(area.height), ..area },
         );
@@ -50,25 +50,25 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
         Constraint::Length(1),
     ])
     .areas(area);
-    draw_header(state, frame, header);
-    draw_transcript(state, frame, body);
+    draw_header(state, canvas, header);
+    draw_transcript(state, canvas, body);
     for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
-        frame.render_widget(line, Rect { y: row, height: 1, ..dock_area });
+        canvas.line(line, Rect { y: row, height: 1, ..dock_area });
     }
     // A question counts as seen from the frame in which nothing hid it.
     if let Some(question) = state.questions.first_mut().filter(|_| state.overlays.is_empty()) {
         question.painted.get_or_insert_with(Instant::now);
         question.read |= all_in_sight;
     }
-    draw_composer(state, frame, composer);
-    draw_status(state, frame, status);
+    draw_composer(state, canvas, composer);
+    draw_status(state, canvas, status);
     if state.overlays.is_empty() {
-        draw_completions(state, frame, composer);
+        draw_completions(state, canvas, composer);
     }
     // Layers leave the header and the status line in sight.
     let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
     for overlay in &mut state.overlays {
-        overlay.draw(frame, middle, &state.theme, &state.highlighter);
+        overlay.draw(canvas, middle, &state.theme, &state.highlighter);
     }
     if let (Some(Overlay::Approval(approval, page)), Some(question)) =
         (state.overlays.last(), state.questions.first_mut())
@@ -84,7 +84,7 @@ pub(crate) fn draw(state: &mut State, frame: &mut Frame<'_>) {
     }
 }
 
-fn draw_header(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_header(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.theme;
     let settings = &state.history.settings;
     let right = match &state.connection {
@@ -116,7 +116,7 @@ fn draw_header(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Span::styled(" · ", theme.fg(theme.border)),
         Span::styled(mode, theme.fg(mode_colour(theme, settings.mode))),
     ]);
-    frame.render_widget(line, area);
+    canvas.line(line, area);
 }
 
 fn mode_colour(theme: &Theme, mode: Mode) -> Color {
@@ -127,14 +127,14 @@ fn mode_colour(theme: &Theme, mode: Mode) -> Color {
     }
 }
 
-fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
     state.transcript_area = area;
     if let Some(connection) = state.transcript.slots.is_empty().then_some(&state.connection)
         && state.transcript.draft.is_empty()
     {
         let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
-            frame.render_widget(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
+            canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
         }
         return;
     }
@@ -150,9 +150,9 @@ fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
     };
     let shown = state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
     for (row, (_, line)) in (area.y..area.bottom()).zip(&shown) {
-        frame.render_widget(line, Rect { x: area.x + 1, y: row, width: area.width.saturating_sub(3), height: 1 });
+        canvas.line(line, Rect { x: area.x + 1, y: row, width: area.width.saturating_sub(3), height: 1 });
     }
-    draw_scrollbar(state, frame, area, shown.len());
+    draw_scrollbar(state, canvas, area, shown.len());
     if let Some(new) = state.viewport.unseen(&state.transcript) {
         let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
         let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
@@ -162,12 +162,12 @@ fn draw_transcript(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
             width: columns,
             height: 1,
         };
-        frame.render_widget(Clear, at);
-        frame.render_widget(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
+        canvas.fill(at, state.theme.base());
+        canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
     }
 }
 
-fn draw_scrollbar(state: &State, frame: &mut Frame<'_>, area: Rect, shown: usize) {
+fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect, shown: usize) {
     if shown < usize::from(area.height) || area.height < 4 {
         return;
     }
@@ -180,7 +180,7 @@ fn draw_scrollbar(state: &State, frame: &mut Frame<'_>, area: Rect, shown: usize
         } else {
             ("│", state.theme.fg(state.theme.border))
         };
-        frame.buffer_mut().set_string(x, y, mark, style);
+        canvas.buffer_mut().set_string(x, y, mark, style);
     }
 }
 
@@ -355,15 +355,15 @@ fn asks(tool: &str) -> String {
     }
 }
 
-fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let colour = match state.questions.first() {
         Some(question) if question.feedback.is_some() => state.theme.warning,
         _ => mode_colour(&state.theme, state.history.settings.mode),
     };
     let block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
     let inner = block.inner(area);
-    frame.render_widget(block, area);
-    frame.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
+    canvas.render_widget(block, area);
+    canvas.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
     let placeholder = match (&state.questions.first(), state.is_busy()) {
         (Some(question), _) if question.feedback.is_some() => "What should it do instead?",
@@ -371,14 +371,14 @@ fn draw_composer(state: &mut State, frame: &mut Frame<'_>, area: Rect) {
         (_, false) => "Ask pixir…",
     };
     let theme = state.theme.clone();
-    let caret = state.composer.draw(frame, text, &theme, placeholder);
+    let caret = state.composer.draw(canvas, text, &theme, placeholder);
     let focused = state.questions.first().is_some_and(|q| q.focused);
     if let Some(caret) = caret.filter(|_| state.overlays.is_empty() && !focused) {
-        frame.set_cursor_position(caret);
+        canvas.set_cursor_position(caret);
     }
 }
 
-fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.theme;
     let columns = usize::from(area.width);
     let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
@@ -427,7 +427,7 @@ fn draw_status(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let left_width = columns.saturating_sub(width(&right) + 2);
     let left = Span::styled(fit(&left.content, left_width), left.style);
     let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);
-    frame.render_widget(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
+    canvas.line(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
 }
 
 /// Without what is less than a second.
@@ -471,7 +471,7 @@ fn short(n: u64) -> String {
     }
 }
 
-fn draw_completions(state: &mut State, frame: &mut Frame<'_>, composer: Rect) {
+fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
     let found = state.composer.completions();
     if found.is_empty() {
         return;
@@ -481,7 +481,7 @@ fn draw_completions(state: &mut State, frame: &mut Frame<'_>, composer: Rect) {
     let top = (chosen + 1).saturating_sub(usize::from(rows));
     let columns = composer.width.saturating_sub(4).min(90);
     let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
-    frame.render_widget(Clear, area);
+    canvas.fill(area, state.theme.base());
     for (row, (at, command)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
         let name = fit(&format!(" /{} {}", command.name, command.args), 28);
         let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
@@ -492,7 +492,7 @@ fn draw_completions(state: &mut State, frame: &mut Frame<'_>, composer: Rect) {
         ]);
         let at_row = Rect { y: row, height: 1, ..area };
         let style = if at == chosen { state.theme.selected() } else { Style::new().bg(state.theme.panel) };
-        frame.buffer_mut().set_style(at_row, style);
-        frame.render_widget(line, at_row);
+        canvas.tint(at_row, style);
+        canvas.line(line, at_row);
     }
 }

@@ -3,13 +3,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crossterm::event::Event as TerminalEvent;
 use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 
 use super::{App, Farewell, Launch, next_event};
-use crate::terminal::Screen;
+use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
 
 /// The shortest time between two frames that only news asked for.
 const FRAME: Duration = Duration::from_millis(16);
@@ -23,12 +21,11 @@ const KEEP_AFTER: Duration = Duration::from_millis(200);
 /// # Errors
 /// What the terminal says; inside, what the theme or the configuration says.
 pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
-    let title = format!("pixir · {}", launch.workspace.file_name().map_or_else(|| "/".into(), |n| n.to_string_lossy()));
     let mut app = match App::new(launch) {
         Ok(app) => app,
         Err(error) => return Ok(Err(error)),
     };
-    let mut screen = Screen::take(&title)?;
+    let mut screen = Screen::take(true)?;
     let outcome = steer(&mut app, &mut screen).await;
     drop(screen);
     let signal = outcome?;
@@ -36,34 +33,47 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
 }
 
 async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = Signals::new()?;
     screen.draw(&mut app.state)?;
     app.dirty = false;
     let mut drawn = Instant::now();
-    let mut keys = keyboard()?;
+    let mut keys = Keyboard::new()?;
     let mut keep_due = None;
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
-        let wants_frame = app.dirty || app.state.is_animated();
+        let wants_frame = (app.dirty || app.state.is_animated()) && !screen.is_stalled();
         let mut by_hand = false;
         if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
             keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
         }
         tokio::select! {
             biased;
-            event = keys.recv() => match event {
-                Some(event) => {
+            heard = keys.next(screen.features.marks_pastes) => match heard {
+                Some(heard) => {
                     by_hand = true;
-                    app.hear_terminal(event).await;
+                    for it in heard {
+                        if let Heard::Reply(reply) = &it {
+                            screen.hear(reply)?;
+                        }
+                        app.hear_terminal(it).await;
+                    }
                 }
                 // The terminal is gone.
                 None => return Ok(Some(1)),
             },
-            _ = terminate.recv() => return Ok(Some(15)),
-            _ = hangup.recv() => return Ok(Some(1)),
-            _ = interrupt.recv() => return Ok(Some(2)),
+            signal = signals.next() => match signal {
+                Signal::End(number) => return Ok(Some(number)),
+                Signal::Stop if can_suspend() => screen.suspend()?,
+                Signal::Stop => {}
+                // Somebody stopped it without asking, and may have changed the terminal meanwhile.
+                Signal::GoOn => {
+                    screen.pause();
+                    screen.resume()?;
+                    app.dirty = true;
+                }
+                Signal::Resized => app.dirty = true,
+            },
+            caught_up = screen.caught_up(), if screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
                 if !app.dirty {
                     app.state.frame += 1;
@@ -82,16 +92,20 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             event = next_event(&mut app.watch) => app.hear_session(event).await,
             Some(news) = app.news.recv() => app.hear(news).await,
         }
-        while let Ok(event) = keys.try_recv() {
-            by_hand = true;
-            app.hear_terminal(event).await;
-        }
         app.drain().await;
         if app.is_done() {
             return Ok(None);
         }
+        if std::mem::take(&mut app.state.suspend) {
+            if can_suspend() {
+                screen.suspend()?;
+            } else {
+                app.state.say("there is no shell to go back to");
+            }
+            app.dirty = true;
+        }
         // A key is answered at once; news waits for its frame.
-        if app.dirty && (by_hand || drawn.elapsed() >= FRAME) {
+        if app.dirty && !screen.is_stalled() && (by_hand || drawn.elapsed() >= FRAME) {
             screen.draw(&mut app.state)?;
             app.dirty = false;
             drawn = Instant::now();
@@ -99,15 +113,44 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     }
 }
 
-/// Reads the terminal on a thread of its own, which sleeps until there is something to read.
-fn keyboard() -> io::Result<mpsc::UnboundedReceiver<TerminalEvent>> {
-    let (tell, keys) = mpsc::unbounded_channel();
-    std::thread::Builder::new().name("keyboard".into()).spawn(move || {
-        while let Ok(event) = crossterm::event::read() {
-            if tell.send(event).is_err() {
-                return;
-            }
+/// What the system wants of the process.
+enum Signal {
+    End(u8),
+    Stop,
+    GoOn,
+    Resized,
+}
+
+struct Signals {
+    end: [(u8, tokio::signal::unix::Signal); 4],
+    stop: tokio::signal::unix::Signal,
+    go_on: tokio::signal::unix::Signal,
+    resized: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        let of = |number: u8| Ok::<_, io::Error>((number, signal(SignalKind::from_raw(i32::from(number)))?));
+        let other = |it: rustix::process::Signal| signal(SignalKind::from_raw(it.as_raw()));
+        Ok(Signals {
+            end: [of(1)?, of(2)?, of(3)?, of(15)?],
+            stop: other(rustix::process::Signal::TSTP)?,
+            go_on: other(rustix::process::Signal::CONT)?,
+            resized: signal(SignalKind::window_change())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        let [(hup, a), (int, b), (quit, c), (term, d)] = &mut self.end;
+        tokio::select! {
+            biased;
+            _ = a.recv() => Signal::End(*hup),
+            _ = b.recv() => Signal::End(*int),
+            _ = c.recv() => Signal::End(*quit),
+            _ = d.recv() => Signal::End(*term),
+            _ = self.stop.recv() => Signal::Stop,
+            _ = self.go_on.recv() => Signal::GoOn,
+            _ = self.resized.recv() => Signal::Resized,
         }
-    })?;
-    Ok(keys)
+    }
 }

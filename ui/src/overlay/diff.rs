@@ -2,7 +2,7 @@
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::ChangeKind;
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -72,12 +72,12 @@ impl DiffView {
         Reply::Stay
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let title = match self.scope {
             Scope::Turn => "Changes of this turn",
             Scope::Session => "Changes of this session",
         };
-        let inner = panel(frame, area, title, "Tab turn/session · [ ] files · ↑↓ scroll · Esc close", theme);
+        let inner = panel(canvas, area, title, "Tab turn/session · [ ] files · ↑↓ scroll · Esc close", theme);
         let columns = usize::from(inner.width);
         let mut lines = Vec::new();
         self.starts.clear();
@@ -104,6 +104,6 @@ impl DiffView {
             ]));
             lines.extend(diff::lines(&file.text, columns, theme));
         }
-        self.page.draw(frame, inner, &lines);
+        self.page.draw(canvas, inner, &lines);
     }
 }

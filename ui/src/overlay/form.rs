@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pixir_core::event::{Form, Question};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -191,7 +191,7 @@ impl FormView {
         (lines, cursor)
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
         let title = match self.form.questions.len() {
@@ -207,7 +207,7 @@ impl FormView {
             (true, true, false) => "Enter answer · Space mark · Esc no answer · PgUp PgDn read",
             (true, false, false) => "Enter answer · Esc no answer · PgUp PgDn read · ↑↓",
         };
-        let inner = panel(frame, centred(area, 84, height), &title, keys, theme);
+        let inner = panel(canvas, centred(area, 84, height), &title, keys, theme);
         let rows = usize::from(inner.height);
         if self.follows {
             // All of what the cursor is on is in sight, and of a long one its end, where it is written.
@@ -216,15 +216,15 @@ impl FormView {
         self.top = self.top.min(lines.len().saturating_sub(rows));
         for (y, line) in (inner.y..inner.bottom()).zip(lines.iter().skip(self.top)) {
             let at = Rect { y, height: 1, ..inner };
-            frame.buffer_mut().set_style(at, line.style);
-            frame.render_widget(line, at);
+            canvas.tint(at, line.style);
+            canvas.line(line, at);
         }
         let last = cursor.end.saturating_sub(1);
         if self.has_keys && self.is_own() && (self.top..self.top + rows).contains(&last) {
             let end = lines[last].width().min(usize::from(inner.width.saturating_sub(1)));
             let end = if self.own.is_empty() { 2 } else { end };
             if let (Ok(y), Ok(x)) = (u16::try_from(last - self.top), u16::try_from(end)) {
-                frame.set_cursor_position((inner.x + x, inner.y + y));
+                canvas.set_cursor_position((inner.x + x, inner.y + y));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What runs in the background.
 
 use pixir_core::event::{JobState, JobStatus};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -45,12 +45,12 @@ impl JobsView {
         Reply::Stay
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let rows = u16::try_from(self.jobs.len().clamp(1, 16)).unwrap_or(16);
-        let inner = panel(frame, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
+        let inner = panel(canvas, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
         let columns = usize::from(inner.width);
         if self.jobs.is_empty() {
-            frame.render_widget(Line::styled(fit("nothing runs in the background", columns), theme.dim()), inner);
+            canvas.line(Line::styled(fit("nothing runs in the background", columns), theme.dim()), inner);
             return;
         }
         let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
@@ -67,8 +67,8 @@ impl JobsView {
                 Span::styled(fit(&visible(&job.command), columns.saturating_sub(13)), theme.fg(theme.text)),
             ]);
             let at = Rect { y, height: 1, ..inner };
-            frame.buffer_mut().set_style(at, if row == self.chosen { theme.selected() } else { theme.base() });
-            frame.render_widget(line, at);
+            canvas.tint(at, if row == self.chosen { theme.selected() } else { theme.base() });
+            canvas.line(line, at);
         }
     }
 }

@@ -6,7 +6,7 @@ use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -246,11 +246,11 @@ impl Picker {
         preview.map_or(Reply::Stay, Reply::Act)
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let shown = self.shown();
         let rows = u16::try_from(shown.len().clamp(1, 16)).unwrap_or(16);
         let inner = panel(
-            frame,
+            canvas,
             centred(area, 90, rows + 4),
             self.kind.title(),
             "type to narrow · ↑↓ · Enter choose · Esc close",
@@ -260,14 +260,14 @@ impl Picker {
             Span::styled("› ", theme.fg(theme.accent)),
             Span::styled(self.letters.clone(), theme.fg(theme.text)),
         ]);
-        frame.render_widget(search, Rect { height: 1.min(inner.height), ..inner });
+        canvas.line(search, Rect { height: 1.min(inner.height), ..inner });
         if let Ok(typed) = u16::try_from(width(&self.letters)) {
-            frame.set_cursor_position((inner.x + 2 + typed.min(inner.width.saturating_sub(3)), inner.y));
+            canvas.set_cursor_position((inner.x + 2 + typed.min(inner.width.saturating_sub(3)), inner.y));
         }
         let list = Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner };
         if shown.is_empty() {
             let text = if self.rows.is_empty() { self.empty } else { "nothing fits" };
-            frame.render_widget(
+            canvas.line(
                 Line::styled(fit(text, usize::from(list.width)), theme.dim()),
                 Rect { height: 1.min(list.height), ..list },
             );
@@ -289,8 +289,8 @@ impl Picker {
             ]);
             let style = if number == self.chosen { theme.selected() } else { theme.base() };
             let at = Rect { y: row, height: 1, ..list };
-            frame.buffer_mut().set_style(at, style);
-            frame.render_widget(line, at);
+            canvas.tint(at, style);
+            canvas.line(line, at);
         }
     }
 }

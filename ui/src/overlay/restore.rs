@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pixir_core::event::{ChangeKind, PlannedFile, RestorePlan, RestoreReason, Standing};
 use pixir_core::input::{Choice, Wish};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -75,7 +75,7 @@ impl RestoreView {
         self.choices.get(&file.path).copied().unwrap_or_default()
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let count = self.plan.files.len();
         let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
         let title = match (self.plan.reason, self.plan.of_turn) {
@@ -88,16 +88,16 @@ impl RestoreView {
         } else {
             "Enter do it · Esc leave as it is · ↑↓ file · PgDn scroll"
         };
-        let inner = panel(frame, area, &title, keys, theme);
+        let inner = panel(canvas, area, &title, keys, theme);
         let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
         let [list, _, below] =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
-        self.draw_list(frame, list, theme);
+        self.draw_list(canvas, list, theme);
         let lines = self.detail(usize::from(below.width), theme);
-        self.page.draw(frame, below, &lines);
+        self.page.draw(canvas, below, &lines);
     }
 
-    fn draw_list(&self, frame: &mut Frame<'_>, list: Rect, theme: &Theme) {
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         for (row, (at, file)) in (list.y..list.bottom()).zip(self.plan.files.iter().enumerate().skip(top)) {
@@ -116,7 +116,7 @@ impl RestoreView {
             let numbers = format!("+{} −{}", file.added, file.removed);
             let room = columns.saturating_sub(told.chars().count() + numbers.chars().count() + 6);
             if at == self.chosen {
-                frame.buffer_mut().set_style(area, theme.selected());
+                canvas.tint(area, theme.selected());
             }
             let line = Line::from(vec![
                 Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
@@ -125,7 +125,7 @@ impl RestoreView {
                 Span::styled(told, theme.fg(style)),
                 Span::styled(format!("  {numbers}"), theme.dim()),
             ]);
-            frame.render_widget(line, area);
+            canvas.line(line, area);
         }
     }
 

@@ -4,7 +4,7 @@ use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
 use pixir_core::tree::{self, Node};
-use ratatui::Frame;
+use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -157,7 +157,7 @@ impl TreeView {
         }
     }
 
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let keys = match (&self.naming, self.summarize) {
             (Some(name), _) => format!("name: {}▏ Enter keep · Esc leave", plain(name)),
             (None, summarize) => {
@@ -170,9 +170,9 @@ impl TreeView {
                 format!("Enter go · Esc close · e edit{back} · f fork · {summary} · l name · p pin")
             }
         };
-        let inner = panel(frame, area, "Tree", &keys, theme);
+        let inner = panel(canvas, area, "Tree", &keys, theme);
         if self.count() == 0 {
-            frame.render_widget(
+            canvas.line(
                 Line::styled("no turns yet", theme.dim()),
                 Rect { height: 1.min(inner.height), ..inner },
             );
@@ -186,13 +186,13 @@ impl TreeView {
         } else {
             (inner, None)
         };
-        self.draw_list(frame, list, theme);
+        self.draw_list(canvas, list, theme);
         if let (Some(area), Some(node)) = (preview, self.nodes.get(self.chosen)) {
-            draw_preview(frame, area, node, theme);
+            draw_preview(canvas, area, node, theme);
         }
     }
 
-    fn draw_list(&self, frame: &mut Frame<'_>, list: Rect, theme: &Theme) {
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
         for (row, at) in (list.y..list.bottom()).zip(top..self.count()) {
@@ -208,9 +208,9 @@ impl TreeView {
             };
             let area = Rect { y: row, height: 1, ..list };
             if at == self.chosen {
-                frame.buffer_mut().set_style(area, theme.selected());
+                canvas.tint(area, theme.selected());
             }
-            frame.render_widget(line, area);
+            canvas.line(line, area);
         }
     }
 }
@@ -242,7 +242,7 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
     ])
 }
 
-fn draw_preview(frame: &mut Frame<'_>, area: Rect, node: &Node, theme: &Theme) {
+fn draw_preview(canvas: &mut Canvas, area: Rect, node: &Node, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut lines = wrap(
         &[Span::styled(plain(&node.text), theme.fg(theme.user))],
@@ -253,6 +253,6 @@ fn draw_preview(frame: &mut Frame<'_>, area: Rect, node: &Node, theme: &Theme) {
     lines.push(Line::default());
     lines.extend(wrap(&[Span::styled(plain(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
     for (row, line) in (area.y..area.bottom()).zip(lines) {
-        frame.render_widget(line, Rect { y: row, height: 1, ..area });
+        canvas.line(line, Rect { y: row, height: 1, ..area });
     }
 }

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Columns between tab stops.
-const TAB: usize = 4;
+pub(crate) const TAB: usize = 4;
 
 /// Columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {

@@ -1,0 +1,248 @@
+//! What a frame is drawn on: cells, links over them, the caret, and what lies where.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::Widget;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use crate::render::text::{TAB, width};
+
+/// Combining marks beyond these are left out of a cell, bytes.
+const MAX_CELL: usize = 64;
+
+/// Cells, and which of them belong to which link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub(crate) buffer: Buffer,
+    /// For each cell the number of its link; 0 is none.
+    pub(crate) links: Vec<u16>,
+}
+
+impl Grid {
+    pub(crate) fn new(area: Rect) -> Grid {
+        Grid { buffer: Buffer::empty(area), links: vec![0; usize::from(area.width) * usize::from(area.height)] }
+    }
+
+    fn clear(&mut self, area: Rect) {
+        if self.buffer.area == area {
+            self.buffer.reset();
+            self.links.fill(0);
+        } else {
+            *self = Grid::new(area);
+        }
+    }
+}
+
+/// Rows that show what other rows showed in the frame before: the terminal can move them itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shift {
+    pub(crate) rows: Range<u16>,
+    /// Upwards.
+    pub(crate) by: i32,
+}
+
+/// What an area of the screen is, for whoever cannot see it, and for the mouse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) role: &'static str,
+    pub(crate) label: String,
+    pub(crate) area: Rect,
+    pub(crate) focused: bool,
+    pub(crate) selected: bool,
+}
+
+/// A frame that is being drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    pub(crate) grid: Grid,
+    pub(crate) caret: Option<Position>,
+    pub(crate) shift: Option<Shift>,
+    /// What lies where, from the bottom layer up; kept only when somebody wants to know.
+    pub(crate) regions: Option<Vec<Region>>,
+    urls: Vec<Arc<str>>,
+    known: HashMap<Arc<str>, u16>,
+}
+
+impl Canvas {
+    /// An empty frame of this size.
+    pub(crate) fn begin(&mut self, columns: u16, rows: u16) {
+        self.grid.clear(Rect { x: 0, y: 0, width: columns, height: rows });
+        self.caret = None;
+        self.shift = None;
+        if let Some(regions) = &mut self.regions {
+            regions.clear();
+        }
+    }
+
+    pub(crate) fn area(&self) -> Rect {
+        self.grid.buffer.area
+    }
+
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+        &mut self.grid.buffer
+    }
+
+    pub(crate) fn render_widget<W: Widget>(&mut self, widget: W, area: Rect) {
+        widget.render(area.intersection(self.area()), &mut self.grid.buffer);
+    }
+
+    pub(crate) fn set_cursor_position(&mut self, position: impl Into<Position>) {
+        self.caret = Some(position.into());
+    }
+
+    /// Says what an area is.
+    pub(crate) fn region(&mut self, role: &'static str, area: Rect, label: impl FnOnce() -> String) -> &mut Canvas {
+        if let Some(regions) = &mut self.regions {
+            regions.push(Region { role, label: label(), area, focused: false, selected: false });
+        }
+        self
+    }
+
+    /// The region that was told last has the focus, or is the chosen one.
+    pub(crate) fn state(&mut self, focused: bool, selected: bool) {
+        if let Some(region) = self.regions.as_mut().and_then(|all| all.last_mut()) {
+            (region.focused, region.selected) = (focused, selected);
+        }
+    }
+
+    /// Sets the style of an area and leaves its text.
+    pub(crate) fn tint(&mut self, area: Rect, style: Style) {
+        self.grid.buffer.set_style(area.intersection(self.area()), style);
+    }
+
+    /// Blanks in this style.
+    pub(crate) fn fill(&mut self, area: Rect, style: Style) {
+        let area = area.intersection(self.area());
+        for y in area.y..area.bottom() {
+            let from = self.grid.buffer.index_of(area.x, y);
+            for cell in &mut self.grid.buffer.content[from..from + usize::from(area.width)] {
+                *cell = Cell::EMPTY;
+                cell.set_style(style);
+            }
+        }
+    }
+
+    /// One line of text in the first row of the area, cut where the area ends.
+    pub(crate) fn line<'a>(&mut self, line: impl Borrow<Line<'a>>, area: Rect) {
+        let line = line.borrow();
+        let area = area.intersection(self.area());
+        if area.is_empty() {
+            return;
+        }
+        let mut x = area.x;
+        for span in &line.spans {
+            x = self.text(&span.content, x, area.y, area.right(), line.style.patch(span.style));
+        }
+    }
+
+    /// Text from `x` on, before `end`; returns where it ended.
+    fn text(&mut self, text: &str, mut x: u16, y: u16, end: u16, style: Style) -> u16 {
+        let from = self.grid.buffer.index_of(self.grid.buffer.area.x, y);
+        let left = self.grid.buffer.area.x;
+        let row = &mut self.grid.buffer.content[from..from + usize::from(self.grid.buffer.area.width)];
+        let mut put = |x: u16, symbol: &str| {
+            if let Some(cell) = row.get_mut(usize::from(x - left)) {
+                cell.set_symbol(symbol);
+                cell.set_style(style);
+            }
+        };
+        for grapheme in graphemes(text) {
+            let wide = match grapheme {
+                "\t" => TAB,
+                _ => width(grapheme),
+            };
+            let Ok(wide) = u16::try_from(wide) else { continue };
+            if wide == 0 {
+                continue;
+            }
+            if x.saturating_add(wide) > end {
+                // Half of a wide character is no character.
+                for x in x..end {
+                    put(x, " ");
+                }
+                return end;
+            }
+            match grapheme {
+                "\t" => (0..wide).for_each(|i| put(x + i, " ")),
+                _ => {
+                    put(x, cut(grapheme));
+                    (1..wide).for_each(|i| put(x + i, " "));
+                }
+            }
+            x += wide;
+        }
+        x
+    }
+
+    /// These cells of a row lead there.
+    pub(crate) fn link(&mut self, y: u16, columns: Range<u16>, url: &Arc<str>) {
+        let number = match self.known.get(url) {
+            Some(number) => *number,
+            None => {
+                // A page with so many links has other problems; those after it are plain text.
+                let Ok(number) = u16::try_from(self.urls.len() + 1) else { return };
+                self.urls.push(Arc::clone(url));
+                self.known.insert(Arc::clone(url), number);
+                number
+            }
+        };
+        let area = self.area();
+        if y < area.bottom() {
+            let (from, to) = (columns.start.min(area.right()), columns.end.min(area.right()));
+            let start = self.grid.buffer.index_of(area.x, y) - usize::from(area.x);
+            self.grid.links[start + usize::from(from)..start + usize::from(to)].fill(number);
+        }
+    }
+
+    /// Where a link leads.
+    pub(crate) fn url(&self, number: u16) -> Option<&str> {
+        self.urls.get(usize::from(number).checked_sub(1)?).map(AsRef::as_ref)
+    }
+
+    /// The frame as text, without blanks at the ends of lines.
+    pub(crate) fn to_text(&self) -> String {
+        let columns = usize::from(self.area().width).max(1);
+        let rows = self.grid.buffer.content.chunks(columns).map(|row| {
+            let mut line = String::new();
+            let mut covered = 0;
+            for cell in row {
+                // The second half of a wide character holds nothing of its own.
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
+                covered = width(cell.symbol()).saturating_sub(1);
+                line.push_str(cell.symbol());
+            }
+            line.trim_end().to_owned()
+        });
+        rows.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Characters as they are seen; what is plain ASCII needs no table.
+fn graphemes(text: &str) -> impl Iterator<Item = &str> {
+    let plain = text.is_ascii();
+    let ascii = (0..if plain { text.len() } else { 0 }).map(move |at| &text[at..=at]);
+    let rest = if plain { "" } else { text };
+    ascii.chain(rest.graphemes(true))
+}
+
+/// A grapheme without the end of an endless heap of marks.
+fn cut(grapheme: &str) -> &str {
+    if grapheme.len() <= MAX_CELL {
+        return grapheme;
+    }
+    let mut end = MAX_CELL;
+    while !grapheme.is_char_boundary(end) {
+        end -= 1;
+    }
+    &grapheme[..end]
+}

@@ -1,0 +1,626 @@
+//! Bytes from the terminal → keys, pastes, mouse, and answers to what it was asked. What is unknown is swallowed whole.
+//!
+//! Sources: ECMA-48 for the shape of sequences, xterm's ctlseqs for keys, mouse (1006) and reports, the kitty keyboard protocol.
+
+use std::time::Duration;
+
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+
+/// What the terminal said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Key(KeyEvent),
+    Mouse(MouseEvent),
+    /// Text that was put in at once; it never submits.
+    Paste(String),
+    /// The window has the focus, or has lost it.
+    Focus(bool),
+    Reply(Reply),
+}
+
+/// An answer of the terminal to a question of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It has this private mode (DECRPM).
+    Mode { mode: u16, known: bool },
+    /// It speaks the kitty keyboard protocol.
+    Keyboard,
+    /// Its background.
+    Background(u8, u8, u8),
+    /// The person changed between a dark and a light one.
+    Scheme { dark: bool },
+    /// Its name and version.
+    Name(String),
+    /// It has answered everything that was asked before.
+    Done,
+}
+
+/// How long the rest of an escape sequence may take. A lone Esc is told after it.
+const ESCAPE: Duration = Duration::from_millis(25);
+/// How long the end of a paste may take.
+const PASTE: Duration = Duration::from_secs(1);
+/// The longest sequence that can mean something, bytes.
+const MAX_SEQUENCE: usize = 64 << 10;
+/// What ends a paste.
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// Takes bytes in pieces of any size.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// The beginning of something whose end has not come.
+    held: Vec<u8>,
+    pasting: Option<Vec<u8>>,
+}
+
+/// How a buffer begins.
+enum Piece {
+    /// This many bytes, which mean this.
+    Whole(usize, Option<Heard>),
+    PasteBegins(usize),
+    /// The rest has not come.
+    Half,
+}
+
+impl Decoder {
+    /// Everything that these bytes complete.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let mut held = std::mem::take(&mut self.held);
+        let joined;
+        let mut rest = if held.is_empty() {
+            bytes
+        } else {
+            held.extend_from_slice(bytes);
+            joined = held;
+            &joined[..]
+        };
+        while !rest.is_empty() {
+            if let Some(text) = &mut self.pasting {
+                rest = take_paste(text, rest);
+                if text.ends_with(PASTE_END) {
+                    heard.extend(self.end_paste());
+                }
+                continue;
+            }
+            match next(rest) {
+                Piece::Whole(length, it) => {
+                    heard.extend(it);
+                    rest = &rest[length..];
+                }
+                Piece::PasteBegins(length) => {
+                    self.pasting = Some(Vec::new());
+                    rest = &rest[length..];
+                }
+                Piece::Half if rest.len() > MAX_SEQUENCE => rest = &[],
+                Piece::Half => {
+                    self.held = rest.to_vec();
+                    return heard;
+                }
+            }
+        }
+        heard
+    }
+
+    /// How long the rest of what is held may take; none when nothing is.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        match (&self.pasting, self.held.is_empty()) {
+            (Some(_), _) => Some(PASTE),
+            (None, false) => Some(ESCAPE),
+            (None, true) => None,
+        }
+    }
+
+    /// The rest has not come in time: what is held is all there is.
+    pub(crate) fn give_up(&mut self) -> Vec<Heard> {
+        if self.pasting.is_some() {
+            return self.end_paste().into_iter().collect();
+        }
+        let held = std::mem::take(&mut self.held);
+        match held.as_slice() {
+            [0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE)],
+            [0x1b, 0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE); 2],
+            // Alt and a character that could have begun a sequence.
+            [0x1b, c @ 0x20..=0x7e] => vec![key(KeyCode::Char(char::from(*c)), KeyModifiers::ALT)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn end_paste(&mut self) -> Option<Heard> {
+        let mut text = self.pasting.take()?;
+        if text.ends_with(PASTE_END) {
+            text.truncate(text.len() - PASTE_END.len());
+        }
+        let text = String::from_utf8_lossy(&text).replace("\r\n", "\n").replace('\r', "\n");
+        Some(Heard::Paste(text))
+    }
+}
+
+/// Takes what belongs to the paste, and returns what stands behind its end.
+fn take_paste<'a>(text: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
+    // Its end may be cut between two pieces.
+    let overlap = text.len().min(PASTE_END.len() - 1);
+    let from = text.len() - overlap;
+    text.extend_from_slice(rest);
+    match memchr::memmem::find(&text[from..], PASTE_END) {
+        Some(at) => {
+            let end = from + at + PASTE_END.len();
+            let behind = text.len() - end;
+            text.truncate(end);
+            &rest[rest.len() - behind..]
+        }
+        None => &[],
+    }
+}
+
+fn key(code: KeyCode, modifiers: KeyModifiers) -> Heard {
+    Heard::Key(KeyEvent::new(code, modifiers))
+}
+
+/// What the buffer begins with; it is not empty.
+fn next(buffer: &[u8]) -> Piece {
+    match buffer[0] {
+        0x1b => escape(buffer),
+        _ => match plain(buffer) {
+            Some((length, code, modifiers)) => {
+                Piece::Whole(length, code.map(|code| key(code, modifiers)))
+            }
+            None => Piece::Half,
+        },
+    }
+}
+
+/// A character or a control key: its length, what it is if it is anything.
+fn plain(buffer: &[u8]) -> Option<(usize, Option<KeyCode>, KeyModifiers)> {
+    let control = |c: u8| (1, Some(KeyCode::Char(char::from(c))), KeyModifiers::CONTROL);
+    Some(match buffer[0] {
+        b'\r' => (1, Some(KeyCode::Enter), KeyModifiers::NONE),
+        b'\t' => (1, Some(KeyCode::Tab), KeyModifiers::NONE),
+        0x7f => (1, Some(KeyCode::Backspace), KeyModifiers::NONE),
+        0 => control(b' '),
+        c @ 0x01..=0x1a => control(c - 1 + b'a'),
+        c @ 0x1c..=0x1f => control(c - 0x1c + b'4'),
+        0x20..=0x7e => (1, Some(KeyCode::Char(char::from(buffer[0]))), KeyModifiers::NONE),
+        first => {
+            let length = match first {
+                0xc2..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xf4 => 4,
+                _ => return Some((1, None, KeyModifiers::NONE)),
+            };
+            let there = &buffer[..length.min(buffer.len())];
+            // A byte that cannot belong to it ends it.
+            if let Some(wrong) = there[1..].iter().position(|b| b & 0xc0 != 0x80) {
+                return Some((wrong + 1, None, KeyModifiers::NONE));
+            }
+            if there.len() < length {
+                return None;
+            }
+            let code = std::str::from_utf8(there).ok().and_then(|t| t.chars().next()).filter(|c| !c.is_control());
+            (length, code.map(KeyCode::Char), KeyModifiers::NONE)
+        }
+    })
+}
+
+fn escape(buffer: &[u8]) -> Piece {
+    let Some(second) = buffer.get(1) else { return Piece::Half };
+    match second {
+        b'[' => csi(buffer),
+        b'O' => match buffer.get(2) {
+            None => Piece::Half,
+            Some(last) => Piece::Whole(3, ss3(*last)),
+        },
+        b']' | b'P' | b'_' | b'^' | b'X' => string(buffer),
+        // Esc before another sequence is a key of its own.
+        0x1b => match buffer.get(2) {
+            None => Piece::Half,
+            Some(b'[' | b'O') => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            Some(_) => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+        },
+        _ => match plain(&buffer[1..]) {
+            Some((length, code, modifiers)) => {
+                Piece::Whole(1 + length, code.map(|code| key(code, modifiers | KeyModifiers::ALT)))
+            }
+            None => Piece::Half,
+        },
+    }
+}
+
+fn ss3(last: u8) -> Option<Heard> {
+    let code = match last {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'H' => KeyCode::Home,
+        b'F' => KeyCode::End,
+        b'M' => KeyCode::Enter,
+        b'P'..=b'S' => KeyCode::F(last - b'P' + 1),
+        b'j'..=b'y' => KeyCode::Char(char::from(last - 0x40)),
+        b'X' => KeyCode::Char('='),
+        _ => return None,
+    };
+    Some(key(code, KeyModifiers::NONE))
+}
+
+/// `ESC ] … BEL`, or `ESC P … ESC \`: an answer that is a text.
+fn string(buffer: &[u8]) -> Piece {
+    let end = buffer[2..].iter().position(|b| matches!(b, 0x07 | 0x1b | 0x18 | 0x1a)).map(|at| at + 2);
+    let Some(end) = end else { return Piece::Half };
+    let body = String::from_utf8_lossy(&buffer[2..end]);
+    let reply = match buffer[1] {
+        b']' => body.strip_prefix("11;").and_then(colour).map(|(r, g, b)| Reply::Background(r, g, b)),
+        b'P' => body.strip_prefix(">|").map(|name| {
+            Reply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect())
+        }),
+        _ => None,
+    };
+    let heard = reply.map(Heard::Reply);
+    match (buffer[end], buffer.get(end + 1)) {
+        (0x1b, None) => Piece::Half,
+        (0x1b, Some(b'\\')) => Piece::Whole(end + 2, heard),
+        // Something else begins: this one was broken off.
+        (0x1b, Some(_)) => Piece::Whole(end, None),
+        (0x07, _) => Piece::Whole(end + 1, heard),
+        _ => Piece::Whole(end + 1, None),
+    }
+}
+
+/// `rgb:16/18/1d` or `rgb:1616/1818/1d1d`.
+fn colour(text: &str) -> Option<(u8, u8, u8)> {
+    let text = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
+    let mut parts = text.split('/').map(|part| {
+        let digits = part.get(..part.len().min(2)).filter(|d| !d.is_empty())?;
+        let value = u8::from_str_radix(digits, 16).ok()?;
+        Some(if part.len() == 1 { value * 17 } else { value })
+    });
+    Some((parts.next()??, parts.next()??, parts.next()??))
+}
+
+/// `ESC [ parameters intermediates final`.
+fn csi(buffer: &[u8]) -> Piece {
+    // The Linux console has F1 to F5 as `ESC [ [ A`.
+    if buffer.get(2) == Some(&b'[') {
+        return match buffer.get(3) {
+            None => Piece::Half,
+            Some(last @ b'A'..=b'E') => Piece::Whole(4, Some(key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))),
+            Some(_) => Piece::Whole(4, None),
+        };
+    }
+    let Some(end) = buffer[2..].iter().position(|b| !(0x20..=0x3f).contains(b)).map(|at| at + 2) else {
+        return Piece::Half;
+    };
+    let last = buffer[end];
+    if !(0x40..=0x7e).contains(&last) {
+        // It was broken off; what breaks it off is read on its own.
+        return Piece::Whole(end, None);
+    }
+    let body = &buffer[2..end];
+    // The old mouse report has three bytes behind it, of any value. It is never asked for.
+    if last == b'M' && body.is_empty() {
+        return if buffer.len() < end + 4 { Piece::Half } else { Piece::Whole(end + 4, None) };
+    }
+    if last == b'~' && body == b"200" {
+        return Piece::PasteBegins(end + 1);
+    }
+    Piece::Whole(end + 1, report(body, last))
+}
+
+/// What a whole `CSI` sequence means.
+fn report(body: &[u8], last: u8) -> Option<Heard> {
+    let text = std::str::from_utf8(body).ok()?;
+    if let Some(text) = text.strip_prefix('<') {
+        return mouse(text, last == b'm').filter(|_| matches!(last, b'M' | b'm')).map(Heard::Mouse);
+    }
+    if let Some(text) = text.strip_prefix('?') {
+        let numbers = || text.trim_end_matches('$').split(';').map(|n| n.parse::<u16>().unwrap_or(0));
+        let (first, second) = (numbers().next().unwrap_or(0), numbers().nth(1).unwrap_or(0));
+        return Some(Heard::Reply(match last {
+            b'u' => Reply::Keyboard,
+            b'c' => Reply::Done,
+            b'y' => Reply::Mode { mode: first, known: matches!(second, 1 | 2 | 3) },
+            b'n' if first == 997 => Reply::Scheme { dark: second == 1 },
+            _ => return None,
+        }));
+    }
+    if text.starts_with(['>', '=', '!']) || text.contains(|c: char| !(c.is_ascii_digit() || c == ';' || c == ':')) {
+        return None;
+    }
+    let mut fields = text.split(';');
+    let first = fields.next().unwrap_or_default();
+    let second = fields.next().unwrap_or_default();
+    let third = fields.next().unwrap_or_default();
+    let number = |field: &str| field.split(':').next().and_then(|n| n.parse::<u32>().ok());
+    let modifiers = modifiers(number(second).unwrap_or(1));
+    let kind = match second.split(':').nth(1) {
+        Some("2") => KeyEventKind::Repeat,
+        Some("3") => KeyEventKind::Release,
+        _ => KeyEventKind::Press,
+    };
+    let code = match last {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'H' => KeyCode::Home,
+        b'F' => KeyCode::End,
+        b'Z' => return Some(key(KeyCode::BackTab, modifiers | KeyModifiers::SHIFT)),
+        b'I' if text.is_empty() => return Some(Heard::Focus(true)),
+        b'O' if text.is_empty() => return Some(Heard::Focus(false)),
+        b'P' | b'Q' | b'S' => KeyCode::F(last - b'P' + 1),
+        b'R' if number(first).unwrap_or(1) == 1 => KeyCode::F(3),
+        b'~' => match number(first)? {
+            27 => return of_number(number(third)?).map(|code| press(code, modifiers, kind)),
+            n => numbered(n)?,
+        },
+        b'u' => of_number(number(first)?)?,
+        _ => return None,
+    };
+    Some(press(code, modifiers, kind))
+}
+
+fn press(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> Heard {
+    let code = match code {
+        KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
+        code => code,
+    };
+    Heard::Key(KeyEvent::new_with_kind(code, modifiers, kind))
+}
+
+/// One more than a set of bits: Shift, Alt, Ctrl, Super.
+fn modifiers(number: u32) -> KeyModifiers {
+    let bits = number.saturating_sub(1);
+    let mut modifiers = KeyModifiers::NONE;
+    for (bit, modifier) in
+        [(1, KeyModifiers::SHIFT), (2, KeyModifiers::ALT), (4, KeyModifiers::CONTROL), (8, KeyModifiers::SUPER)]
+    {
+        if bits & bit != 0 {
+            modifiers |= modifier;
+        }
+    }
+    modifiers
+}
+
+/// Keys of the form `CSI n ~`.
+fn numbered(number: u32) -> Option<KeyCode> {
+    let f = |n: u32| u8::try_from(n).ok().map(KeyCode::F);
+    match number {
+        1 | 7 => Some(KeyCode::Home),
+        2 => Some(KeyCode::Insert),
+        3 => Some(KeyCode::Delete),
+        4 | 8 => Some(KeyCode::End),
+        5 => Some(KeyCode::PageUp),
+        6 => Some(KeyCode::PageDown),
+        11..=15 => f(number - 10),
+        17..=21 => f(number - 11),
+        23..=26 => f(number - 12),
+        28 | 29 => f(number - 13),
+        31..=34 => f(number - 14),
+        _ => None,
+    }
+}
+
+/// Keys by their code point, or by the number that the kitty protocol gives them.
+fn of_number(number: u32) -> Option<KeyCode> {
+    Some(match number {
+        8 | 127 => KeyCode::Backspace,
+        9 => KeyCode::Tab,
+        13 | 57414 => KeyCode::Enter,
+        27 => KeyCode::Esc,
+        57399..=57408 => KeyCode::Char(char::from_digit(number - 57399, 10)?),
+        57409 => KeyCode::Char('.'),
+        57410 => KeyCode::Char('/'),
+        57411 => KeyCode::Char('*'),
+        57412 => KeyCode::Char('-'),
+        57413 => KeyCode::Char('+'),
+        57415 => KeyCode::Char('='),
+        57416 => KeyCode::Char(','),
+        57417 => KeyCode::Left,
+        57418 => KeyCode::Right,
+        57419 => KeyCode::Up,
+        57420 => KeyCode::Down,
+        57421 => KeyCode::PageUp,
+        57422 => KeyCode::PageDown,
+        57423 => KeyCode::Home,
+        57424 => KeyCode::End,
+        57425 => KeyCode::Insert,
+        57426 => KeyCode::Delete,
+        // Keys that are none here: locks, media, modifiers alone.
+        0xe000..=0xf8ff => return None,
+        _ => KeyCode::Char(char::from_u32(number).filter(|c| !c.is_control())?),
+    })
+}
+
+/// `buttons ; column ; row` (SGR 1006).
+fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
+    let mut numbers = text.split(';').map(|n| n.parse::<u16>().ok());
+    let (buttons, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let button = match buttons & 3 {
+        0 => Some(MouseButton::Left),
+        1 => Some(MouseButton::Middle),
+        2 => Some(MouseButton::Right),
+        _ => None,
+    };
+    let kind = match (buttons & 64 != 0, buttons & 32 != 0, button) {
+        (true, _, Some(MouseButton::Left)) => MouseEventKind::ScrollUp,
+        (true, _, Some(MouseButton::Middle)) => MouseEventKind::ScrollDown,
+        (true, _, Some(MouseButton::Right)) => MouseEventKind::ScrollLeft,
+        (true, _, None) => MouseEventKind::ScrollRight,
+        (false, true, Some(button)) => MouseEventKind::Drag(button),
+        (false, true, None) => MouseEventKind::Moved,
+        (false, false, Some(button)) if released => MouseEventKind::Up(button),
+        (false, false, Some(button)) => MouseEventKind::Down(button),
+        (false, false, None) => return None,
+    };
+    let mut modifiers = KeyModifiers::NONE;
+    for (bit, modifier) in [(4, KeyModifiers::SHIFT), (8, KeyModifiers::ALT), (16, KeyModifiers::CONTROL)] {
+        if buttons & bit != 0 {
+            modifiers |= modifier;
+        }
+    }
+    Some(MouseEvent { kind, column: column.saturating_sub(1), row: row.saturating_sub(1), modifiers })
+}
+
+/// Characters that came together with a line end, where a person can have typed no such thing, are a paste: they never submit.
+///
+/// `marked` says that the terminal marks pastes; then only what stands behind the end of one is suspicious.
+pub(crate) fn without_burst(heard: Vec<Heard>, mut marked: bool) -> Vec<Heard> {
+    let typed = |it: &Heard| match it {
+        Heard::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
+            if modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
+        {
+            Some(*c)
+        }
+        Heard::Key(KeyEvent { code: KeyCode::Enter, modifiers, kind: KeyEventKind::Press, .. })
+            if modifiers.is_empty() =>
+        {
+            Some('\n')
+        }
+        // How a line feed of a paste arrives.
+        Heard::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
+        Heard::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
+        _ => None,
+    };
+    if heard.len() < 2 {
+        return heard;
+    }
+    let mut kept = Vec::with_capacity(heard.len());
+    let mut burst: Vec<(char, Heard)> = Vec::new();
+    let mut behind_paste = false;
+    let end = |burst: &mut Vec<(char, Heard)>, kept: &mut Vec<Heard>, behind_paste: bool, marked: bool| {
+        let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
+        if has_line_end && (behind_paste || (!marked && burst.len() > 2)) {
+            kept.push(Heard::Paste(burst.drain(..).map(|(c, _)| c).collect()));
+        } else {
+            kept.extend(burst.drain(..).map(|(_, it)| it));
+        }
+    };
+    for it in heard {
+        match typed(&it) {
+            Some(c) => burst.push((c, it)),
+            None => {
+                end(&mut burst, &mut kept, behind_paste, marked);
+                behind_paste |= matches!(it, Heard::Paste(_));
+                marked |= it == Heard::Reply(Reply::Mode { mode: 2004, known: true });
+                kept.push(it);
+            }
+        }
+    }
+    end(&mut burst, &mut kept, behind_paste, marked);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Vec<Heard> {
+        let mut decoder = Decoder::default();
+        let mut heard = decoder.feed(bytes);
+        heard.extend(decoder.give_up());
+        heard
+    }
+
+    fn char_key(c: char, modifiers: KeyModifiers) -> Heard {
+        key(KeyCode::Char(c), modifiers)
+    }
+
+    const EVERYTHING: &[u8] = b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\x91\x8d\r\x01\x1bx\x1b[A\x1b[1;5C\x1bOP\x1b[3~\x1b[97;5u\x1b[27;2;13~\x1b[Z\x1b[I\x1b[<0;3;4M\x1b[<64;1;1M\x1b[200~two\r\nlines\x1b[201~\x1b]11;rgb:1616/1818/1d1d\x1b\\\x1b[?2026;2$y\x1b[?1u\x1b[?62;4c\x1bP>|tmux 3.5a\x1b\\\x1b[?997;2n\x1b[35;150;7M\x1b_gk\x1b\\z";
+
+    fn everything() -> Vec<Heard> {
+        let none = KeyModifiers::NONE;
+        vec![
+            char_key('a', none),
+            char_key('é', none),
+            char_key('漢', none),
+            char_key('👍', none),
+            key(KeyCode::Enter, none),
+            char_key('a', KeyModifiers::CONTROL),
+            char_key('x', KeyModifiers::ALT),
+            key(KeyCode::Up, none),
+            key(KeyCode::Right, KeyModifiers::CONTROL),
+            key(KeyCode::F(1), none),
+            key(KeyCode::Delete, none),
+            char_key('a', KeyModifiers::CONTROL),
+            key(KeyCode::Enter, KeyModifiers::SHIFT),
+            key(KeyCode::BackTab, KeyModifiers::SHIFT),
+            Heard::Focus(true),
+            Heard::Mouse(MouseEvent { kind: MouseEventKind::Down(MouseButton::Left), column: 2, row: 3, modifiers: none }),
+            Heard::Mouse(MouseEvent { kind: MouseEventKind::ScrollUp, column: 0, row: 0, modifiers: none }),
+            Heard::Paste("two\nlines".into()),
+            Heard::Reply(Reply::Background(0x16, 0x18, 0x1d)),
+            Heard::Reply(Reply::Mode { mode: 2026, known: true }),
+            Heard::Reply(Reply::Keyboard),
+            Heard::Reply(Reply::Done),
+            Heard::Reply(Reply::Name("tmux 3.5a".into())),
+            Heard::Reply(Reply::Scheme { dark: false }),
+            char_key('z', none),
+        ]
+    }
+
+    #[test]
+    fn wherever_the_bytes_are_cut_the_same_is_heard() {
+        assert_eq!(all(EVERYTHING), everything());
+        for cut in 0..=EVERYTHING.len() {
+            let mut decoder = Decoder::default();
+            let mut heard = decoder.feed(&EVERYTHING[..cut]);
+            heard.extend(decoder.feed(&EVERYTHING[cut..]));
+            assert_eq!(heard, everything(), "cut at {cut}");
+        }
+        let mut decoder = Decoder::default();
+        let heard: Vec<Heard> = EVERYTHING.iter().flat_map(|b| decoder.feed(&[*b])).collect();
+        assert_eq!(heard, everything());
+    }
+
+    #[test]
+    fn a_lone_escape_is_a_key_once_nothing_follows() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b"), []);
+        assert!(decoder.patience().is_some());
+        assert_eq!(decoder.give_up(), [key(KeyCode::Esc, KeyModifiers::NONE)]);
+        assert!(decoder.patience().is_none());
+        assert_eq!(all(b"\x1b["), [char_key('[', KeyModifiers::ALT)]);
+        assert_eq!(all(b"\x1b\x1b[A"), [key(KeyCode::Esc, KeyModifiers::NONE), key(KeyCode::Up, KeyModifiers::NONE)]);
+        assert_eq!(all(b"\x1b[200~never ended"), [Heard::Paste("never ended".into())]);
+    }
+
+    #[test]
+    fn what_was_pasted_never_submits() {
+        let typed = |marked, bytes: &[u8]| without_burst(all(bytes), marked);
+        // Behind the end of a paste that holds such an end itself.
+        let sneaky = b"\x1b[200~rm x\x1b[201~ -rf /\r";
+        assert_eq!(typed(true, sneaky), [Heard::Paste("rm x".into()), Heard::Paste(" -rf /\n".into())]);
+        // In a terminal that does not mark pastes.
+        assert_eq!(typed(false, b"one\rtwo\r"), [Heard::Paste("one\ntwo\n".into())]);
+        assert_eq!(typed(false, b"a\r"), all(b"a\r"), "a fast finger is no paste");
+        assert_eq!(typed(true, b"one\r"), all(b"one\r"), "keys that a program sends are keys");
+    }
+
+    #[test]
+    fn any_bytes_at_all_are_survived_and_little_is_held() {
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut byte = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let pieces: [&[u8]; 12] =
+            [b"\x1b[", b"\x1b]", b"\x1bP", b"\x1b[200~", b"\x1b[201~", b"\x1bO", b"\x1b[<", b";", b"M", b"\x1b\\", b"\xf0\x9f", b"\x1b\x1b"];
+        let bytes = std::env::var("PIXIR_FUZZ_BYTES").ok().and_then(|n| n.parse().ok()).unwrap_or(200_000_usize);
+        let mut decoder = Decoder::default();
+        let mut fed = 0;
+        while fed < bytes {
+            let n = byte();
+            let random = n.to_le_bytes();
+            let piece = if n.is_multiple_of(3) { pieces[(n / 3 % 12) as usize] } else { &random[..(n % 8) as usize] };
+            fed += piece.len();
+            decoder.feed(piece);
+            if n.is_multiple_of(97) {
+                decoder.give_up();
+            }
+            assert!(decoder.held.len() <= MAX_SEQUENCE + 8);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What comes from the terminal, read without a thread: between two keys nothing wakes.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+
+use super::decode::{Decoder, Heard, without_burst};
+
+/// The most that is read before something is made of it, bytes.
+const BATCH: usize = 64 << 10;
+
+thread_local! {
+    /// This thread draws: when it panics, the interface is over. Elsewhere a panic ends one piece of work.
+    static DRAWS: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(super) fn mark_screen_thread() {
+    DRAWS.set(true);
+}
+
+pub(super) fn is_of_the_screen() -> bool {
+    DRAWS.get()
+}
+
+/// Reads the terminal.
+pub(crate) struct Keyboard {
+    input: AsyncFd<std::os::fd::OwnedFd>,
+    decoder: Decoder,
+    /// When what is held is all there is.
+    until: Option<Instant>,
+}
+
+impl Keyboard {
+    /// # Errors
+    /// What the system says of standard input.
+    pub(crate) fn new() -> io::Result<Keyboard> {
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        let input = super::watched(input, tokio::io::Interest::READABLE)?;
+        Ok(Keyboard { input, decoder: Decoder::default(), until: None })
+    }
+
+    /// What came since; none when the terminal is gone. Nothing is lost when it is not waited for.
+    pub(crate) async fn next(&mut self, marks_pastes: bool) -> Option<Vec<Heard>> {
+        loop {
+            let ready = match self.until {
+                Some(until) => tokio::time::timeout_at(until, self.input.readable()).await,
+                None => Ok(self.input.readable().await),
+            };
+            let Ok(ready) = ready else {
+                self.until = None;
+                return Some(self.decoder.give_up());
+            };
+            let Ok(mut ready) = ready else { return None };
+            let heard = match read(&self.input, &mut self.decoder) {
+                Read::Gone => return None,
+                Read::Nothing => {
+                    ready.clear_ready();
+                    continue;
+                }
+                Read::Heard(heard) => heard,
+            };
+            self.until = self.decoder.patience().map(|most| Instant::now() + most);
+            if !heard.is_empty() {
+                return Some(without_burst(heard, marks_pastes));
+            }
+        }
+    }
+}
+
+enum Read {
+    Gone,
+    Nothing,
+    Heard(Vec<Heard>),
+}
+
+/// Everything that is there.
+fn read(input: &AsyncFd<std::os::fd::OwnedFd>, decoder: &mut Decoder) -> Read {
+    let mut heard = Vec::new();
+    let mut all = 0;
+    let mut buffer = [0; 4 << 10];
+    while all < BATCH {
+        match read_some(input.get_ref(), &mut buffer) {
+            Some(0) => break,
+            Some(n) => {
+                heard.extend(decoder.feed(&buffer[..n]));
+                all += n;
+            }
+            None => return Read::Gone,
+        }
+    }
+    if all == 0 { Read::Nothing } else { Read::Heard(heard) }
+}
+
+/// Bytes that are there, without waiting for any; none when there will be no more.
+fn read_some(fd: &std::os::fd::OwnedFd, buffer: &mut [u8]) -> Option<usize> {
+    let mut ready = [PollFd::new(fd, PollFlags::IN)];
+    // The descriptor is shared with the shell and blocks; it is read only when something is there.
+    match poll(&mut ready, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(0) => return Some(0),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(_) => return None,
+    }
+    let there = ready[0].revents();
+    if !there.contains(PollFlags::IN) {
+        let gone = there.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+        return if gone { None } else { Some(0) };
+    }
+    match rustix::io::read(fd, buffer) {
+        Ok(0) => None,
+        Ok(n) => Some(n),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),
+        Err(_) => None,
+    }
+}
+
+/// Throws away what came too late, so that it does not reach the shell.
+pub(super) fn drain(most: Duration) {
+    let mut buffer = [0; 1 << 10];
+    let input = io::stdin();
+    if !most.is_zero() {
+        super::wait_for(&input, PollFlags::IN, most);
+    }
+    while super::wait_for(&input, PollFlags::IN, Duration::ZERO) {
+        if !matches!(rustix::io::read(&input, &mut buffer), Ok(1..)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Two frames → the bytes that turn one into the other: what changed, and what the terminal can move itself.
+
+use std::fmt::Write as _;
+
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Modifier};
+
+use crate::canvas::{Canvas, Grid, Shift};
+use crate::render::text::width;
+
+/// So many unchanged cells between two changed ones are written again: that is shorter than moving over them.
+const BRIDGE: usize = 4;
+
+/// What the terminal shows, as far as is known.
+#[derive(Debug, Default)]
+pub(crate) struct Painter {
+    shown: Grid,
+    /// Rows of which nothing is known: they are written whole.
+    unknown: Vec<bool>,
+    caret: Option<Position>,
+    /// Where the terminal's own cursor stands; none when that is not sure.
+    at: Option<Position>,
+    pen: Pen,
+    pub(crate) counts: Counts,
+}
+
+/// What was written so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) cells: u64,
+}
+
+/// How the next character will look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pen {
+    fg: Color,
+    bg: Color,
+    modifier: Modifier,
+    link: u16,
+}
+
+impl Default for Pen {
+    fn default() -> Pen {
+        Pen { fg: Color::Reset, bg: Color::Reset, modifier: Modifier::empty(), link: 0 }
+    }
+}
+
+impl Painter {
+    /// Nothing is known of the terminal any more: the next frame is written whole.
+    pub(crate) fn forget(&mut self) {
+        self.unknown.fill(true);
+        self.caret = None;
+        self.at = None;
+    }
+
+    /// Adds what turns the shown frame into this one, and takes it as shown.
+    pub(crate) fn paint(&mut self, canvas: &mut Canvas, synchronized: bool, out: &mut String) {
+        let began = out.len();
+        let area = canvas.area();
+        if self.shown.buffer.area != area {
+            self.shown = Grid::new(area);
+            self.unknown = vec![true; usize::from(area.height)];
+            (self.caret, self.at) = (None, None);
+        }
+        if synchronized {
+            out.push_str("\x1b[?2026h");
+        }
+        let body = out.len();
+        // The caret would be seen running over what is written.
+        let was_shown = self.caret.is_some();
+        let start = out.len();
+        if was_shown {
+            out.push_str("\x1b[?25l");
+        }
+        let hidden = out.len();
+        if let Some(shift) = canvas.shift.take() {
+            self.shift(canvas, &shift, out);
+        }
+        for y in 0..area.height {
+            self.row(canvas, y, area, out);
+        }
+        self.set_link(0, canvas, out);
+        let changed = out.len() > hidden;
+        if !changed {
+            out.truncate(start);
+        }
+        match canvas.caret {
+            Some(caret) => {
+                if self.at != Some(caret) {
+                    self.go(caret, out);
+                }
+                if changed || !was_shown {
+                    out.push_str("\x1b[?25h");
+                }
+            }
+            None if !changed && was_shown => out.push_str("\x1b[?25l"),
+            None => {}
+        }
+        self.caret = canvas.caret;
+        self.unknown.fill(false);
+        std::mem::swap(&mut self.shown, &mut canvas.grid);
+        if out.len() == body {
+            out.truncate(began);
+        } else if synchronized {
+            out.push_str("\x1b[?2026l");
+        }
+        self.counts.frames += u64::from(out.len() > began);
+        self.counts.bytes += (out.len() - began) as u64;
+    }
+
+    /// Lets the terminal move rows, when less is to be written after it.
+    fn shift(&mut self, canvas: &Canvas, shift: &Shift, out: &mut String) {
+        let area = canvas.area();
+        let columns = usize::from(area.width);
+        let (top, bottom) = (usize::from(shift.rows.start), usize::from(shift.rows.end.min(area.height)));
+        let by = shift.by.unsigned_abs() as usize;
+        if by == 0 || bottom <= top || by >= bottom - top || self.unknown[top..bottom].iter().any(|it| *it) {
+            return;
+        }
+        let next = &canvas.grid.buffer.content;
+        let shown = &self.shown.buffer.content;
+        let row = |y: usize| y * columns..(y + 1) * columns;
+        let differing = |a: usize, b: usize| next[row(a)].iter().zip(&shown[row(b)]).filter(|(a, b)| a != b).count();
+        let stay: usize = (top..bottom).map(|y| differing(y, y)).sum();
+        let moved: usize = (top..bottom)
+            .map(|y| {
+                let from = if shift.by > 0 { y.checked_add(by) } else { y.checked_sub(by) };
+                from.filter(|from| (top..bottom).contains(from)).map_or(columns, |from| differing(y, from))
+            })
+            .sum();
+        if moved + 24 >= stay {
+            return;
+        }
+        // What comes in has the background that most of it will have.
+        let exposed = if shift.by > 0 { bottom - 1 } else { top };
+        let corner = &next[exposed * columns];
+        self.set_pen(Pen { fg: self.pen.fg, bg: corner.bg, modifier: Modifier::empty(), link: 0 }, canvas, out);
+        let direction = if shift.by > 0 { 'S' } else { 'T' };
+        let _ = write!(out, "\x1b[{};{}r\x1b[{by}{direction}\x1b[r", top + 1, bottom);
+        self.at = None;
+        let content = &mut self.shown.buffer.content[top * columns..bottom * columns];
+        let links = &mut self.shown.links[top * columns..bottom * columns];
+        if shift.by > 0 {
+            content.rotate_left(by * columns);
+            links.rotate_left(by * columns);
+            self.unknown[bottom - by..bottom].fill(true);
+        } else {
+            content.rotate_right(by * columns);
+            links.rotate_right(by * columns);
+            self.unknown[top..top + by].fill(true);
+        }
+    }
+
+    /// Writes what changed in a row.
+    fn row(&mut self, canvas: &Canvas, y: u16, area: Rect, out: &mut String) {
+        let columns = usize::from(area.width);
+        let start = usize::from(y) * columns;
+        let next = &canvas.grid.buffer.content[start..start + columns];
+        let links = &canvas.grid.links[start..start + columns];
+        let whole = self.unknown[usize::from(y)];
+        if !whole && next == &self.shown.buffer.content[start..start + columns] && links == &self.shown.links[start..start + columns] {
+            return;
+        }
+        // Blanks at the end in the terminal's own background can be erased at once.
+        let blank = |cell: &Cell| cell.symbol() == " " && cell.bg == Color::Reset && cell.modifier.is_empty();
+        let text = columns - next.iter().rev().take_while(|cell| blank(cell)).count();
+        let mut x = 0;
+        // Cells that a wide character has covered, or may have.
+        let mut stale = 0_usize;
+        let mut last_written: Option<usize> = None;
+        while x < columns {
+            let (cell, link) = (&next[x], links[x]);
+            let wide = width(cell.symbol()).max(1);
+            let changed = whole || stale > 0 || *cell != self.shown.buffer.content[start + x] || link != self.shown.links[start + x];
+            stale = stale.saturating_sub(wide);
+            if changed {
+                if x >= text && columns - x > 8 {
+                    self.place(last_written, x, y, next, links, canvas, out);
+                    self.set_pen(Pen { fg: self.pen.fg, ..Pen::default() }, canvas, out);
+                    out.push_str("\x1b[K");
+                    return;
+                }
+                self.place(last_written, x, y, next, links, canvas, out);
+                // What stood here reached further than what stands here now.
+                for (over, old) in self.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate() {
+                    stale = stale.max((over + width(old.symbol())).saturating_sub(wide));
+                }
+                self.cell(cell, link, wide.min(columns - x), canvas, out);
+                last_written = Some(x + wide);
+                // A terminal that measures it otherwise must not spoil what follows.
+                if !is_sure(cell.symbol()) {
+                    self.at = None;
+                    let most: usize = cell.symbol().chars().map(|c| width(c.encode_utf8(&mut [0; 4]))).sum();
+                    stale = stale.max(most.saturating_sub(wide));
+                } else if x + wide >= columns {
+                    // In the last column terminals differ about where they are.
+                    self.at = None;
+                }
+            }
+            x += wide;
+        }
+    }
+
+    /// Goes to a column of a row; over few unchanged cells by writing them again.
+    #[expect(clippy::too_many_arguments, reason = "a step of `row`, with all it knows")]
+    fn place(
+        &mut self,
+        from: Option<usize>,
+        x: usize,
+        y: u16,
+        next: &[Cell],
+        links: &[u16],
+        canvas: &Canvas,
+        out: &mut String,
+    ) {
+        let target = Position { x: u16::try_from(x).unwrap_or(u16::MAX), y };
+        if self.at == Some(target) {
+            return;
+        }
+        if let Some(from) = from.filter(|from| self.at.is_some() && x > *from && x - from <= BRIDGE) {
+            let same = |at: usize| {
+                let it = &next[at];
+                it.symbol().len() == 1
+                    && self.pen == Pen { fg: it.fg, bg: it.bg, modifier: it.modifier, link: links[at] }
+            };
+            if (from..x).all(same) {
+                for at in from..x {
+                    self.cell(&next[at], links[at], 1, canvas, out);
+                }
+                return;
+            }
+        }
+        self.go(target, out);
+    }
+
+    fn go(&mut self, to: Position, out: &mut String) {
+        match self.at {
+            Some(at) if at.y == to.y && to.x > at.x => match to.x - at.x {
+                1 => out.push_str("\x1b[C"),
+                n => drop(write!(out, "\x1b[{n}C")),
+            },
+            Some(at) if at.y.checked_add(1) == Some(to.y) && to.x == 0 => out.push_str("\r\n"),
+            _ if to.x == 0 => drop(write!(out, "\x1b[{}H", to.y + 1)),
+            _ => drop(write!(out, "\x1b[{};{}H", to.y + 1, to.x + 1)),
+        }
+        self.at = Some(to);
+    }
+
+    fn cell(&mut self, cell: &Cell, link: u16, wide: usize, canvas: &Canvas, out: &mut String) {
+        self.set_pen(Pen { fg: cell.fg, bg: cell.bg, modifier: cell.modifier, link }, canvas, out);
+        let symbol = cell.symbol();
+        // Half of a wide character, or what would do something.
+        if width(symbol) > wide || symbol.chars().any(char::is_control) || symbol.is_empty() {
+            out.push_str(&" ".repeat(wide));
+        } else {
+            // A terminal that takes it to be narrower leaves nothing old beside it.
+            if wide > 1 && !is_sure(symbol) {
+                let _ = write!(out, "{:wide$}\x1b[{wide}D", "");
+            }
+            out.push_str(symbol);
+        }
+        self.counts.cells += 1;
+        if let Some(at) = &mut self.at {
+            at.x = at.x.saturating_add(u16::try_from(wide).unwrap_or(1));
+        }
+    }
+
+    fn set_link(&mut self, link: u16, canvas: &Canvas, out: &mut String) {
+        if self.pen.link != link {
+            match canvas.url(link) {
+                Some(url) => drop(write!(out, "\x1b]8;id={link};{url}\x1b\\")),
+                None => out.push_str("\x1b]8;;\x1b\\"),
+            }
+            self.pen.link = link;
+        }
+    }
+
+    fn set_pen(&mut self, pen: Pen, canvas: &Canvas, out: &mut String) {
+        self.set_link(pen.link, canvas, out);
+        if self.pen == pen {
+            return;
+        }
+        out.push_str("\x1b[");
+        let begin = out.len();
+        let off = self.pen.modifier - pen.modifier;
+        let mut on = pen.modifier - self.pen.modifier;
+        for (modifier, code) in OFF {
+            if off.intersects(modifier) {
+                code_to(out, begin, code);
+                // 22 ends both; the one that stays is set again.
+                if code == "22" {
+                    on |= pen.modifier & (Modifier::BOLD | Modifier::DIM);
+                }
+            }
+        }
+        for (modifier, code) in ON {
+            if on.contains(modifier) {
+                code_to(out, begin, code);
+            }
+        }
+        if self.pen.fg != pen.fg {
+            colour(out, begin, pen.fg, true);
+        }
+        if self.pen.bg != pen.bg {
+            colour(out, begin, pen.bg, false);
+        }
+        out.push('m');
+        self.pen = pen;
+    }
+}
+
+const ON: [(Modifier, &str); 7] = [
+    (Modifier::BOLD, "1"),
+    (Modifier::DIM, "2"),
+    (Modifier::ITALIC, "3"),
+    (Modifier::UNDERLINED, "4"),
+    (Modifier::SLOW_BLINK, "5"),
+    (Modifier::REVERSED, "7"),
+    (Modifier::CROSSED_OUT, "9"),
+];
+const OFF: [(Modifier, &str); 6] = [
+    (Modifier::BOLD.union(Modifier::DIM), "22"),
+    (Modifier::ITALIC, "23"),
+    (Modifier::UNDERLINED, "24"),
+    (Modifier::SLOW_BLINK, "25"),
+    (Modifier::REVERSED, "27"),
+    (Modifier::CROSSED_OUT, "29"),
+];
+
+fn code_to(out: &mut String, begin: usize, code: &str) {
+    if out.len() > begin {
+        out.push(';');
+    }
+    out.push_str(code);
+}
+
+fn colour(out: &mut String, begin: usize, colour: Color, is_fg: bool) {
+    let base = if is_fg { 30 } else { 40 };
+    if out.len() > begin {
+        out.push(';');
+    }
+    let bright = |n: u8| base + 60 + u16::from(n);
+    let plain = |n: u8| base + u16::from(n);
+    let _ = match colour {
+        Color::Reset => write!(out, "{}", base + 9),
+        Color::Black => write!(out, "{}", plain(0)),
+        Color::Red => write!(out, "{}", plain(1)),
+        Color::Green => write!(out, "{}", plain(2)),
+        Color::Yellow => write!(out, "{}", plain(3)),
+        Color::Blue => write!(out, "{}", plain(4)),
+        Color::Magenta => write!(out, "{}", plain(5)),
+        Color::Cyan => write!(out, "{}", plain(6)),
+        Color::Gray => write!(out, "{}", plain(7)),
+        Color::DarkGray => write!(out, "{}", bright(0)),
+        Color::LightRed => write!(out, "{}", bright(1)),
+        Color::LightGreen => write!(out, "{}", bright(2)),
+        Color::LightYellow => write!(out, "{}", bright(3)),
+        Color::LightBlue => write!(out, "{}", bright(4)),
+        Color::LightMagenta => write!(out, "{}", bright(5)),
+        Color::LightCyan => write!(out, "{}", bright(6)),
+        Color::White => write!(out, "{}", bright(7)),
+        Color::Indexed(n) => write!(out, "{};5;{n}", base + 8),
+        Color::Rgb(r, g, b) => write!(out, "{};2;{r};{g};{b}", base + 8),
+    };
+}
+
+/// Terminals agree about how wide this is: one character, and none of those that came late or are ambiguous.
+fn is_sure(symbol: &str) -> bool {
+    let mut chars = symbol.chars();
+    match (chars.next(), chars.next()) {
+        (Some(c), None) => {
+            matches!(c as u32, 0x20..=0x7e | 0xc0..=0x24f | 0x370..=0x5ff | 0x2500..=0x259f | 0x3041..=0x33ff | 0x3400..=0x9fff | 0xac00..=0xd7a3 | 0xff01..=0xff60)
+                || matches!(c, '…' | '·' | '│' | '❯' | '•' | '✓' | '✗' | '●' | '○' | '→' | '↓' | '↑')
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Style;
+    use ratatui::text::Line;
+
+    use super::*;
+
+    struct Terminal {
+        painter: Painter,
+        canvas: Canvas,
+        parser: vt100::Parser,
+        bytes: usize,
+    }
+
+    impl Terminal {
+        fn new(columns: u16, rows: u16) -> Terminal {
+            let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+            let mut terminal = Terminal {
+                painter: Painter::default(),
+                canvas: Canvas::default(),
+                parser: vt100::Parser::new(size(rows), size(columns), 0),
+                bytes: 0,
+            };
+            // As the screen is taken: a line that is too long does not go on in the next.
+            terminal.parser.process(b"\x1b[?7l");
+            terminal
+        }
+
+        /// Draws a frame, and checks that the terminal shows exactly it.
+        fn show(&mut self, columns: u16, rows: &[(&str, Style)], shift: Option<Shift>) {
+            let height = u16::try_from(rows.len()).expect("few");
+            self.canvas.begin(columns, height);
+            for (y, (text, style)) in (0..height).zip(rows) {
+                let area = Rect { x: 0, y, width: columns, height: 1 };
+                self.canvas.line(&Line::styled(*text, *style), area);
+            }
+            self.canvas.shift = shift;
+            let wanted = self.canvas.to_text();
+            let mut out = String::new();
+            self.painter.paint(&mut self.canvas, true, &mut out);
+            self.bytes = out.len();
+            self.parser.process(out.as_bytes());
+            let shown: Vec<String> = (0..height)
+                .map(|y| {
+                    self.parser.screen().rows(0, columns).nth(usize::from(y)).unwrap_or_default().trim_end().to_owned()
+                })
+                .collect();
+            assert_eq!(shown.join("\n"), wanted, "{out:?}");
+            for y in 0..height {
+                for x in 0..columns {
+                    let (cell, style) = (self.parser.screen().cell(y, x).expect("inside"), rows[usize::from(y)].1);
+                    if cell.has_contents() && cell.contents() != " " {
+                        let red = matches!(cell.fgcolor(), vt100::Color::Rgb(200, 0, 0));
+                        assert_eq!(red, style.fg == Some(Color::Rgb(200, 0, 0)), "{x},{y} of {wanted:?}: {out:?}");
+                        assert_eq!(cell.bold(), style.add_modifier.contains(Modifier::BOLD), "{x},{y}: {out:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_frame_after_any_other_is_shown_as_it_is() {
+        let words = ["", "plain", "漢字かな", "①② ☂", "e\u{301}e\u{301}", "a漢b", " ", "────────", "👍 x", "the quick brown fox jumps"];
+        let styles = [Style::new(), Style::new().fg(Color::Rgb(200, 0, 0)), Style::new().add_modifier(Modifier::BOLD)];
+        let mut seed = 7_u64;
+        let mut dice = |sides: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % sides
+        };
+        for columns in [1, 2, 7, 16, 40] {
+            let mut terminal = Terminal::new(columns, 6);
+            let mut rows: Vec<(&str, Style)> = vec![("", Style::new()); 6];
+            for _ in 0..200 {
+                let by = dice(9) as i32 - 4;
+                let mut shift = None;
+                if by != 0 && dice(2) == 0 {
+                    // Rows move, as a transcript does; what comes in is new.
+                    let n = by.unsigned_abs() as usize;
+                    if by > 0 { rows[1..6].rotate_left(n.min(5)) } else { rows[1..6].rotate_right(n.min(5)) }
+                    shift = Some(Shift { rows: 1..6, by });
+                }
+                for _ in 0..dice(4) {
+                    rows[dice(6)] = (words[dice(words.len())], styles[dice(3)]);
+                }
+                terminal.show(columns, &rows, shift);
+            }
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_measures_emoji_otherwise_spoils_nothing_beside_them() {
+        for family in ["👨‍👩‍👧", "❤️", "🇩🇪", "👍🏽", "☺️"] {
+            let mut terminal = Terminal::new(20, 2);
+            let (old, new) = (format!("xxxxxxxxxx {family}."), format!("{family} behind, {family}"));
+            for text in ["0123456789abcdefghij", &old, &new, "0123456789abcdefghij", &new] {
+                terminal.canvas.begin(20, 2);
+                terminal.canvas.line(Line::raw(text), Rect { x: 0, y: 0, width: 20, height: 1 });
+                let mut out = String::new();
+                terminal.painter.paint(&mut terminal.canvas, true, &mut out);
+                terminal.parser.process(out.as_bytes());
+            }
+            let shown = |x| terminal.parser.screen().cell(0, x).expect("inside").contents().to_owned();
+            let behind: String = (3..10).map(shown).collect();
+            assert_eq!(behind, "behind,", "{family}");
+            assert_eq!(terminal.parser.screen().rows(0, 20).nth(1).unwrap_or_default(), "", "{family}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_changes_nothing_writes_nothing_and_a_scroll_writes_a_line() {
+        let mut terminal = Terminal::new(80, 40);
+        let text: Vec<String> = (0..60).map(|i| format!("line {i} {}", "word ".repeat(12))).collect();
+        let frame = |from: usize| -> Vec<(&str, Style)> {
+            text[from..from + 40].iter().map(|t| (t.as_str(), Style::new().fg(Color::Rgb(200, 0, 0)))).collect()
+        };
+        terminal.show(80, &frame(0), None);
+        assert!(terminal.bytes > 2_000);
+        terminal.show(80, &frame(0), None);
+        assert_eq!(terminal.bytes, 0);
+        terminal.show(80, &frame(1), Some(Shift { rows: 0..40, by: 1 }));
+        assert!(terminal.bytes < 160, "{}", terminal.bytes);
+        terminal.show(80, &frame(0), Some(Shift { rows: 0..40, by: -1 }));
+        assert!(terminal.bytes < 160, "{}", terminal.bytes);
+    }
+}
