@@ -68,14 +68,11 @@ impl Story {
     /// The way from the root to the head, with what stands beside it.
     pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Story {
         let mut story = Story { summary, blocks: Vec::new(), elsewhere: 0 };
-        for entry in history.entries() {
-            let conversation = entry.fact.is_conversation();
-            if history.is_on_path(entry.seq) || (!conversation && history.stands_on_path(entry)) {
-                story.take(entry, blobs);
-            } else if conversation {
-                story.elsewhere += 1;
-            }
+        for entry in history.told() {
+            story.take(entry, blobs);
         }
+        let spoken = history.entries().iter().filter(|entry| entry.fact.is_conversation()).count();
+        story.elsewhere = spoken - history.path().len();
         story
     }
 

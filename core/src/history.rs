@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::{
-    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, Rule, SessionStarted, SettingsChanged,
-    ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
+    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, SessionStarted,
+    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
 };
 
 mod item; // what a model is sent, piece by piece
@@ -321,16 +321,19 @@ impl History {
         self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
     }
 
-    /// Whether this entry is between the root and the head.
-    pub fn is_on_path(&self, seq: u64) -> bool {
-        self.index_of(seq).is_some_and(|index| self.path.binary_search(&index).is_ok())
-    }
-
-    /// Whether this entry stands right after one on the path, with nothing of another branch between.
-    pub fn stands_on_path(&self, entry: &Entry) -> bool {
-        let after = self.entries.partition_point(|e| e.seq <= entry.seq);
-        let before = (0..after).rev().find(|i| self.entries[*i].fact.is_conversation());
-        before.is_some_and(|index| self.path.binary_search(&index).is_ok())
+    /// Everything that belongs to the path to the head, in order: its conversation, and what was noted in its Turns.
+    pub fn told(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        let mut path = self.path.iter().copied().peekable();
+        let mut is_on_path = false;
+        self.entries.iter().enumerate().filter_map(move |(index, entry)| {
+            if entry.fact.is_conversation() {
+                is_on_path = path.next_if_eq(&index).is_some();
+                return is_on_path.then_some(entry);
+            }
+            // What was done to files on the way to another branch is told there.
+            let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
+            (is_on_path && !leaves).then_some(entry)
+        })
     }
 
     /// The conversation entries from the root to this one.

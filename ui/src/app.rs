@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::MouseEventKind;
 use pixir_core::changes::{self, FileDiff};
-use pixir_core::event::{Fact, SessionId, Severity, Status};
+use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::harness::Harness;
 use pixir_core::session::Handle;
 use pixir_core::skills::Skill;
@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 
 use crate::kept::Kept;
 use crate::render::highlight::Highlighter;
-use crate::terminal::Heard;
 use crate::state::{Connection, Effect, State};
+use crate::terminal::Heard;
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
 use crate::update::{self, news};
@@ -89,7 +89,7 @@ enum News {
         error: pixir_core::Error,
     },
     Branch(Option<String>),
-    CallDiff(String, Vec<FileDiff>),
+    CallDiff(usize, u64, Vec<FileDiff>),
     Diffs(Vec<FileDiff>, Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
@@ -112,8 +112,9 @@ pub(crate) struct App {
     pub(crate) dirty: bool,
     /// Inputs that were sent.
     sent: u64,
-    /// Openings that were asked for; only the last counts.
+    /// Openings that were asked for, of which only the last counts, and those that have come to something.
     opening: u64,
+    opened: u64,
     failed: Option<Error>,
     /// What was kept beside the Log last.
     kept: Kept,
@@ -158,6 +159,7 @@ impl App {
             dirty: true,
             sent: 0,
             opening: 0,
+            opened: 0,
             failed: None,
             kept: Kept::default(),
             keep_soon: false,
@@ -202,7 +204,6 @@ impl App {
                 Effect::Send(input) => self.send(input).await,
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
-                Effect::LoadCallDiff(seq) => self.load_call_diff(seq),
                 Effect::LoadDiffs => self.load_diffs(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
@@ -288,11 +289,10 @@ impl App {
         });
     }
 
-    fn load_call_diff(&mut self, result: u64) {
+    fn load_call_diff(&mut self, cell: usize, result: u64) {
         let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
-        let Fact::ToolResult(it) = &entry.fact else { return };
-        let (blobs, call_id) = (harness.blobs().clone(), it.call_id.clone());
-        self.spawn_blocking(move || News::CallDiff(call_id, changes::between(std::iter::once(&entry), &blobs)));
+        let blobs = harness.blobs().clone();
+        self.spawn_blocking(move || News::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs)));
     }
 
     fn load_diffs(&mut self) {
@@ -312,6 +312,9 @@ impl App {
         self.dirty = true;
         if !matches!(news, News::Coloured) {
             self.pending = self.pending.saturating_sub(1);
+        }
+        if let News::Opened { .. } | News::NotOpened { .. } = news {
+            self.opened += 1;
         }
         match news {
             News::Connected(found) => match *found {
@@ -341,7 +344,7 @@ impl App {
             }
             News::Opened { handle, mut watch, instead, kept, .. } => {
                 self.state.session = Some(handle.id().clone());
-                let effects = news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
                 self.read_only = watch.read_only;
                 // Who only looks leaves the draft to whoever writes.
                 if let Some(text) = kept.filter(|_| !self.read_only) {
@@ -358,13 +361,12 @@ impl App {
                     handle.send(input).await;
                 }
                 self.handle = Some(handle);
-                self.perform(effects).await;
             }
             News::NotOpened { number, .. } if number != self.opening => {}
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
             News::NotOpened { error, .. } => self.failed = Some(error),
             News::Branch(branch) => self.state.branch = branch,
-            News::CallDiff(call_id, diffs) => news::on_call_diff(&mut self.state, &call_id, diffs),
+            News::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             News::Diffs(turn, session) => news::on_diffs(&mut self.state, turn, session),
             News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
             News::Models(models) => news::on_models(&mut self.state, &models),
@@ -372,10 +374,17 @@ impl App {
             News::Coloured => self.state.generation += 1,
             News::Broke => {
                 let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
-                self.state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+                self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
         }
         self.refresh_window();
+    }
+
+    /// What was found missing when the last frame was drawn.
+    pub(crate) fn fetch(&mut self) {
+        for (cell, result) in std::mem::take(&mut self.state.transcript.wanted_diffs) {
+            self.load_call_diff(cell, result);
+        }
     }
 
     /// Something the Session said.
@@ -395,7 +404,7 @@ impl App {
                 self.state.status = Status::Idle;
                 self.state.questions.clear();
                 let text = "the session has closed; /new starts another".to_owned();
-                self.state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+                self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
         }
     }
@@ -478,6 +487,10 @@ impl App {
 
     /// Closes the Session and says what is to be left on the main screen, or why there was none.
     pub(crate) async fn close(mut self, signal: Option<u8>) -> Result<Farewell> {
+        // One that is just being opened is closed as well, so that nothing is left of it.
+        while self.failed.is_none() && self.opened < self.opening {
+            self.listen().await;
+        }
         if let Some(error) = self.failed {
             return Err(error);
         }

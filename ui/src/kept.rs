@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::state::State;
+use crate::transcript::Fold;
 use crate::viewport::Place;
 
 /// The part of the State that belongs to the person and is in no Log.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kept {
     draft: String,
@@ -14,8 +15,14 @@ pub(crate) struct Kept {
     waiting: Vec<String>,
     /// Where the person was reading; none at the end.
     anchor: Option<Place>,
-    details: bool,
-    thinking: bool,
+    details: Fold,
+    thinking: Fold,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { draft: String::new(), waiting: Vec::new(), anchor: None, details: Fold::Some, thinking: Fold::Line }
+    }
 }
 
 impl Kept {

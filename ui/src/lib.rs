@@ -4,8 +4,8 @@
 #![warn(missing_docs)]
 
 mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
-pub mod script; // the same without a terminal
 mod canvas; // what a frame is drawn on
+pub mod script; // the same without a terminal
 mod terminal; // the terminal, taken and given back
 
 mod action; // every verb once, with its keys

@@ -1,7 +1,7 @@
 //! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Action.
 
-use pixir_core::event::{Approval, HistoryCompaction};
 use crate::canvas::Canvas;
+use pixir_core::event::{Approval, HistoryCompaction};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -10,9 +10,10 @@ use ratatui::widgets::{Block, BorderType};
 use crate::action::{Action, BINDINGS};
 use crate::render::highlight::Highlighter;
 use crate::render::markdown::{self, Look};
-use crate::render::text::{width, wrap};
+use crate::render::text::{lines_of, width, wrap_lines};
 use crate::slash::COMMANDS;
 use crate::theme::Theme;
+use crate::transcript::Fold;
 use crate::view;
 
 pub(crate) mod diff; // what was changed
@@ -159,19 +160,24 @@ impl Overlay {
             }
             Overlay::Compaction(plan, page) => {
                 let title = format!("Compact: {} → {} tokens (estimated)", plan.tokens_before, plan.tokens_after);
-                let inner =
-                    panel(canvas, centred(area, 100, 60), &title, "Enter apply · ↑↓ scroll · Esc leave as it is", theme);
+                let inner = panel(
+                    canvas,
+                    centred(area, 100, 60),
+                    &title,
+                    "Enter apply · ↑↓ scroll · Esc leave as it is",
+                    theme,
+                );
                 let columns = usize::from(inner.width);
                 let told = format!(
                     "{} entries leave the model's context; the newest part of the conversation stays as it is. Nothing is deleted: /tree goes back to before it. The model will read this instead:",
                     plan.entries_dropped
                 );
-                let mut lines = wrap(&[Span::styled(told, theme.dim())], columns, &[], &[]);
+                let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
                 lines.push(Line::default());
-                lines.extend(markdown::lines(
+                lines.extend(lines_of(markdown::rows(
                     &plan.summary,
-                    &Look { theme, highlighter, columns, colours: true, details: false, thinking: false },
-                ));
+                    &Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line },
+                )));
                 page.draw(canvas, inner, &lines);
             }
             Overlay::Tree(tree) => tree.draw(canvas, area, theme),
@@ -227,7 +233,12 @@ fn help_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("Keys", theme.bold())];
     let row = |left: String, about: &str| {
         let first = [Span::styled(format!("  {left:<13} "), theme.fg(theme.accent))];
-        wrap(&[Span::styled(about.to_owned(), theme.fg(theme.text))], columns, &first, &[Span::raw(" ".repeat(16))])
+        wrap_lines(
+            &[Span::styled(about.to_owned(), theme.fg(theme.text))],
+            columns,
+            &first,
+            &[Span::raw(" ".repeat(16))],
+        )
     };
     for binding in BINDINGS.iter().filter(|b| !b.about.is_empty()) {
         lines.extend(row(binding.keys.to_owned(), binding.about));

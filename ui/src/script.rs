@@ -75,6 +75,7 @@ impl Driver {
     pub async fn until_idle(&mut self) {
         loop {
             self.app.settle().await;
+            self.draw();
             let is_form = |layer: &Overlay| matches!(layer, Overlay::Form(_));
             let asks = !self.app.state.questions.is_empty() || self.app.state.overlays.iter().any(is_form);
             let waits = asks && self.app.state.status == Status::Asking;
@@ -114,6 +115,7 @@ impl Driver {
     fn draw(&mut self) {
         self.canvas.begin(self.size.0, self.size.1);
         view::draw(&mut self.app.state, &mut self.canvas);
+        self.app.fetch();
     }
 
     /// Changes the size.

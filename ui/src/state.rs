@@ -13,7 +13,7 @@ use crate::overlay::Overlay;
 use crate::render::highlight::Highlighter;
 use crate::render::markdown::Look;
 use crate::theme::{Depth, Theme};
-use crate::transcript::{LayoutKey, Transcript};
+use crate::transcript::{Fold, LayoutKey, Transcript};
 use crate::update::travel::Going;
 use crate::viewport::Viewport;
 
@@ -28,8 +28,6 @@ pub(crate) enum Effect {
     OpenNew,
     /// Close this Session and open that one.
     Open(SessionId),
-    /// What the call with this result changed, for its card.
-    LoadCallDiff(u64),
     LoadDiffs,
     LoadSessions {
         forks_of: Option<String>,
@@ -110,8 +108,8 @@ pub(crate) struct State {
     pub(crate) theme: Theme,
     pub(crate) depth: Depth,
     pub(crate) themes_folder: Option<PathBuf>,
-    pub(crate) details: bool,
-    pub(crate) thinking: bool,
+    pub(crate) details: Fold,
+    pub(crate) thinking: Fold,
     /// Grows whenever every cell has to be laid out again.
     pub(crate) generation: u64,
     pub(crate) highlighter: Highlighter,
@@ -158,8 +156,8 @@ impl State {
             theme,
             depth,
             themes_folder: None,
-            details: false,
-            thinking: false,
+            details: Fold::Some,
+            thinking: Fold::Line,
             generation: 0,
             highlighter,
             arming: ARMING,

@@ -45,8 +45,7 @@ const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 const ASK_LAST: &str = "\x1b[c";
 /// A sequence that was broken off is ended, then everything is undone, mode by mode.
-const GIVE_BACK: &str =
-    "\x18\x1b]8;;\x1b\\\x1b[m\x1b[r\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?2026l\x1b[?25h\x1b[23;0t";
+const GIVE_BACK: &str = "\x18\x1b]8;;\x1b\\\x1b[m\x1b[r\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?2026l\x1b[?25h\x1b[23;0t";
 
 /// How long the terminal may take to accept the last bytes.
 const LAST_WRITE: Duration = Duration::from_secs(1);

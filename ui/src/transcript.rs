@@ -1,48 +1,56 @@
-//! What is read: a projection of Events into cells, one for each thing that happened, and the draft that grows.
+//! What is read: a projection of Events into cells, one for each thing that happened or a part of it, and the draft that grows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult, TurnStatus, Verdict};
-use ratatui::text::Line;
 
-use crate::render::markdown::settled;
+use crate::render::cell;
+use crate::render::markdown::Look;
+use crate::render::split::{Part, Splitter};
+use crate::render::text::Row;
+
+mod heights; // how high everything is, as far as is known
+
+pub(crate) use heights::Guess;
+use heights::Heights;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
     /// What is in the Log, by reference: a long Session is in memory once.
     Recorded(Arc<Entry>),
-    /// Thinking that no entry repeats.
-    Thinking {
-        text: String,
-    },
-    Tool(Box<ToolCell>),
+    /// A part of a long message.
+    Part(Arc<Entry>, Box<Part>),
+    /// A part of the draft.
+    Drafted(Box<Part>),
+    /// Thinking that no entry repeats, or that is still going on.
+    Thinking(Box<Thinking>),
+    Tool(Tool),
     Error(Box<ErrorBody>),
-    Notice {
-        severity: Severity,
-        text: String,
-    },
+    Notice(Severity, Box<str>),
+    /// What stood here was taken back.
+    Gone,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Thinking {
+    pub(crate) text: String,
+    pub(crate) is_live: bool,
 }
 
 /// A tool call and what came of it.
 #[derive(Debug, Clone)]
-pub(crate) struct ToolCell {
+pub(crate) struct Tool {
     call: Arc<Entry>,
     result: Option<Arc<Entry>>,
     pub(crate) refused: bool,
-    /// Output that has come so far.
-    pub(crate) live: String,
-    /// What it changed, once that was loaded.
-    pub(crate) diffs: Option<Vec<FileDiff>>,
-    /// Shown in full, or in short; `None` leaves it to what it is.
-    pub(crate) expanded: Option<bool>,
 }
 
-impl ToolCell {
+impl Tool {
     pub(crate) fn call(&self) -> &ToolCall {
         match &self.call.fact {
             Fact::ToolCall(it) => it,
@@ -56,19 +64,58 @@ impl ToolCell {
             _ => None,
         }
     }
+
+    /// The number of its result's entry.
+    pub(crate) fn result_seq(&self) -> Option<u64> {
+        self.result.as_ref().map(|entry| entry.seq)
+    }
+
+    /// When it was called, milliseconds since 1970.
+    pub(crate) fn began(&self) -> i64 {
+        self.call.ts.as_millisecond()
+    }
 }
+
+/// How much of a cell is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fold {
+    /// One line.
+    Line,
+    /// What is most likely to be of interest.
+    #[default]
+    Some,
+    /// All of it.
+    Full,
+}
+
+impl Fold {
+    pub(crate) fn next(self) -> Fold {
+        match self {
+            Fold::Some => Fold::Full,
+            Fold::Full => Fold::Line,
+            Fold::Line => Fold::Some,
+        }
+    }
+}
+
+/// What a cell is worth finding for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Prompt,
+    Error,
+    Change,
+    Compaction,
+}
+
+pub(crate) const MARKS: [Mark; 4] = [Mark::Prompt, Mark::Error, Mark::Change, Mark::Compaction];
 
 /// The most of a running command's output that is kept for the screen, bytes.
 const MAX_LIVE: usize = 64 << 10;
+/// Cells whose rows are kept.
+const MAX_LAID: usize = 600;
 
-/// A cell and its lines, as they were last laid out.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) cell: Cell,
-    pub(crate) lines: Option<(LayoutKey, Rc<Vec<Line<'static>>>)>,
-}
-
-/// What lines depend on besides their cell.
+/// What rows depend on besides their cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LayoutKey {
     pub(crate) columns: usize,
@@ -78,88 +125,119 @@ pub(crate) struct LayoutKey {
 
 /// An answer that is still being written.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
-    pub(crate) thinking: String,
-    pub(crate) text: String,
-    /// All lines, as they were last laid out, for how much thinking and text.
-    pub(crate) whole: Option<(LayoutKey, usize, usize, Rc<Vec<Line<'static>>>)>,
-    /// Rows that the thinking took when it was last laid out.
-    pub(crate) thinking_rows: usize,
-    /// Bytes of the text whose look cannot change any more.
-    pub(crate) settled: usize,
-    /// Lines of that part, as they were last laid out.
-    pub(crate) lines: Option<(LayoutKey, usize, Vec<Line<'static>>)>,
-}
-
-impl Draft {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.thinking.is_empty() && self.text.is_empty()
-    }
-
-    fn push(&mut self, more: &str) {
-        self.text.push_str(more);
-        if more.contains('\n') {
-            self.settled += settled(&self.text[self.settled..]);
-        }
-    }
+struct Draft {
+    text: String,
+    splitter: Splitter,
+    /// Cells that hold its settled parts, and its thinking.
+    parts: Vec<usize>,
+    thinking: Option<usize>,
+    /// Rows of what is not settled, for how much of it.
+    tail: Option<(LayoutKey, usize, Rc<Vec<Row>>)>,
 }
 
 /// All cells, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) draft: Draft,
-    calls: HashMap<String, usize>,
+    cells: Vec<Cell>,
+    draft: Draft,
+    /// Calls that have no result yet.
+    open_calls: HashMap<String, usize>,
+    /// Output that has come so far, of calls that run.
+    live: HashMap<usize, String>,
+    /// What calls changed, once that was loaded.
+    diffs: HashMap<usize, Vec<FileDiff>>,
+    /// Cells that are shown otherwise than the rest.
+    folds: BTreeMap<usize, Fold>,
+    marks: [Vec<usize>; 4],
+    laid: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
+    heights: Heights,
+    /// Cells in sight whose diff is not here yet, with the number of their result.
+    pub(crate) wanted_diffs: Vec<(usize, u64)>,
 }
 
 impl Transcript {
+    /// Cells, and the part of the draft that is not settled as the last.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len() + usize::from(self.has_tail())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn cell(&self, at: usize) -> Option<&Cell> {
+        self.cells.get(at)
+    }
+
+    pub(crate) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    fn has_tail(&self) -> bool {
+        self.draft.text.len() > self.draft.splitter.settled()
+    }
+
+    // ─── What happened ───
+
     /// Takes in what was recorded.
     pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
         match &entry.fact {
-            Fact::AssistantMessage(_) => {
-                // What was streamed is now whole; two lines, and the same text can never be there twice.
-                self.draft = Draft { thinking: std::mem::take(&mut self.draft.thinking), ..Draft::default() };
-                self.settle_thinking();
-                self.show(entry);
-            }
-            Fact::Reasoning(it) => {
-                self.draft.thinking.clear();
-                if !it.text.trim().is_empty() {
-                    self.show(entry);
-                }
-            }
+            Fact::AssistantMessage(it) => self.end_draft(entry, &it.text),
+            Fact::Reasoning(it) => match self.draft.thinking.take() {
+                Some(at) => self.replace(at, Cell::Recorded(Arc::clone(entry))),
+                None if it.text.trim().is_empty() => {}
+                None => self.push(Cell::Recorded(Arc::clone(entry))),
+            },
             Fact::ToolCall(it) => {
                 self.settle_thinking();
-                self.calls.insert(it.call_id.clone(), self.slots.len());
-                self.push(Cell::Tool(Box::new(ToolCell {
-                    call: Arc::clone(entry),
-                    result: None,
-                    refused: false,
-                    live: String::new(),
-                    diffs: None,
-                    expanded: None,
-                })));
+                self.open_calls.insert(it.call_id.clone(), self.cells.len());
+                self.push(Cell::Tool(Tool { call: Arc::clone(entry), result: None, refused: false }));
             }
-            Fact::ToolResult(it) => self.with_call(&it.call_id, |cell| {
-                cell.result = Some(Arc::clone(entry));
-                cell.live = String::new();
-            }),
-            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
-                self.with_call(&it.call_id, |cell| cell.refused = true)
-            }
-            Fact::TurnEnded(it) => {
-                self.draft = Draft::default();
-                if it.status != TurnStatus::Completed {
-                    self.show(entry);
+            Fact::ToolResult(it) => {
+                if let Some(at) = self.open_calls.remove(&it.call_id) {
+                    self.live.remove(&at);
+                    if let Some(Cell::Tool(tool)) = self.cells.get_mut(at) {
+                        tool.result = Some(Arc::clone(entry));
+                    }
+                    if !it.changes.is_empty() {
+                        self.mark(at, Mark::Change);
+                    }
+                    if !it.ok {
+                        self.mark(at, Mark::Error);
+                    }
+                    self.changed(at);
                 }
             }
-            Fact::UserMessage(_)
-            | Fact::PlanUpdated(_)
+            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
+                if let Some(at) = self.open_calls.get(&it.call_id).copied()
+                    && let Some(Cell::Tool(tool)) = self.cells.get_mut(at)
+                {
+                    tool.refused = true;
+                    self.changed(at);
+                }
+            }
+            Fact::TurnEnded(it) => {
+                self.drop_draft();
+                if it.status != TurnStatus::Completed {
+                    self.push(Cell::Recorded(Arc::clone(entry)));
+                    if it.status != TurnStatus::Interrupted {
+                        self.mark(self.cells.len() - 1, Mark::Error);
+                    }
+                }
+            }
+            Fact::UserMessage(it) => {
+                self.mark(self.cells.len(), Mark::Prompt);
+                self.push_parts(entry, &Splitter::parts(&it.text));
+            }
+            Fact::HistoryCompaction(_) => {
+                self.mark(self.cells.len(), Mark::Compaction);
+                self.push(Cell::Recorded(Arc::clone(entry)));
+            }
+            Fact::PlanUpdated(_)
             | Fact::SkillActivation(_)
-            | Fact::HistoryCompaction(_)
             | Fact::BranchSummary(_)
             | Fact::FilesRestored(_)
-            | Fact::LogRepaired(_) => self.show(entry),
+            | Fact::LogRepaired(_) => self.push(Cell::Recorded(Arc::clone(entry))),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::PermissionDecision(_)
@@ -172,67 +250,287 @@ impl Transcript {
         }
     }
 
-    fn show(&mut self, entry: &Arc<Entry>) {
-        self.push(Cell::Recorded(Arc::clone(entry)));
+    /// A message in as many cells as it has parts.
+    fn push_parts(&mut self, entry: &Arc<Entry>, parts: &[Part]) {
+        if let [_] = parts {
+            return self.push(Cell::Recorded(Arc::clone(entry)));
+        }
+        for part in parts {
+            self.push(Cell::Part(Arc::clone(entry), Box::new(part.clone())));
+        }
+    }
+
+    /// What was streamed is now whole. Its parts stay where they are, so that nothing moves for whoever reads.
+    fn end_draft(&mut self, entry: &Arc<Entry>, text: &str) {
+        self.settle_thinking();
+        if self.draft.text != text {
+            self.drop_draft();
+        }
+        let drafted = std::mem::take(&mut self.draft).parts;
+        if drafted.is_empty() {
+            return self.push_parts(entry, &Splitter::parts(text));
+        }
+        let parts = Splitter::parts(text);
+        let (known, new) = parts.split_at(drafted.len().min(parts.len()));
+        for (at, part) in drafted.iter().zip(known) {
+            if let Some(cell) = self.cells.get_mut(*at) {
+                *cell = Cell::Part(Arc::clone(entry), Box::new(part.clone()));
+            }
+        }
+        for part in new {
+            self.push(Cell::Part(Arc::clone(entry), Box::new(part.clone())));
+        }
+        // Only the last one may say that it broke off.
+        self.changed(self.cells.len() - 1);
+    }
+
+    /// A try failed, or the Turn was stopped: what it had begun to say is not true any more.
+    pub(crate) fn drop_draft(&mut self) {
+        let draft = std::mem::take(&mut self.draft);
+        for at in draft.parts.into_iter().chain(draft.thinking).rev() {
+            if at + 1 == self.cells.len() {
+                self.cells.pop();
+                self.laid.remove(&at);
+                self.heights.truncate(at);
+            } else {
+                self.replace(at, Cell::Gone);
+            }
+        }
     }
 
     /// Thinking that no entry will repeat stays as a cell.
     fn settle_thinking(&mut self) {
-        let text = std::mem::take(&mut self.draft.thinking);
-        if !text.trim().is_empty() {
-            self.slots.push(Slot { cell: Cell::Thinking { text }, lines: None });
+        if let Some(at) = self.draft.thinking.take()
+            && let Some(Cell::Thinking(it)) = self.cells.get_mut(at)
+        {
+            it.is_live = false;
+            let is_empty = it.text.trim().is_empty();
+            if is_empty {
+                self.replace(at, Cell::Gone);
+            }
+            self.changed(at);
         }
     }
 
     /// Adds a cell; also for what is true now and is in no Log.
     pub(crate) fn push(&mut self, cell: Cell) {
-        self.slots.push(Slot { cell, lines: None });
+        if matches!(cell, Cell::Error(_)) {
+            self.mark(self.cells.len(), Mark::Error);
+        }
+        self.heights.push(cell::estimate(&cell));
+        self.cells.push(cell);
+    }
+
+    fn replace(&mut self, at: usize, cell: Cell) {
+        if let Some(there) = self.cells.get_mut(at) {
+            *there = cell;
+            self.changed(at);
+        }
+    }
+
+    pub(crate) fn changed(&mut self, at: usize) {
+        self.laid.remove(&at);
     }
 
     pub(crate) fn stream_text(&mut self, text: &str) {
-        self.draft.push(text);
+        self.draft.text.push_str(text);
+        let mut parts = Vec::new();
+        self.draft.splitter.feed(&self.draft.text, &mut parts);
+        for part in parts {
+            self.draft.parts.push(self.cells.len());
+            self.push(Cell::Drafted(Box::new(part)));
+        }
     }
 
     pub(crate) fn stream_thinking(&mut self, text: &str) {
-        self.draft.thinking.push_str(text);
-    }
-
-    /// A try failed; the next one begins at the start.
-    pub(crate) fn restart_draft(&mut self) {
-        self.draft = Draft::default();
+        let at = *self.draft.thinking.get_or_insert(self.cells.len());
+        if at == self.cells.len() {
+            self.push(Cell::Thinking(Box::new(Thinking { text: String::new(), is_live: true })));
+        }
+        if let Some(Cell::Thinking(it)) = self.cells.get_mut(at) {
+            it.text.push_str(text);
+        }
+        self.changed(at);
     }
 
     pub(crate) fn stream_output(&mut self, call_id: &str, text: &str) {
-        self.with_call(call_id, |cell| {
-            cell.live.push_str(text);
-            if cell.live.len() > 2 * MAX_LIVE {
-                let mut from = cell.live.len() - MAX_LIVE;
-                while !cell.live.is_char_boundary(from) {
-                    from += 1;
-                }
-                cell.live.drain(..from);
+        let Some(at) = self.open_calls.get(call_id).copied() else { return };
+        let live = self.live.entry(at).or_default();
+        live.push_str(text);
+        if live.len() > 2 * MAX_LIVE {
+            let mut from = live.len() - MAX_LIVE;
+            while !live.is_char_boundary(from) {
+                from += 1;
             }
-        });
+            live.drain(..from);
+        }
+        self.changed(at);
     }
 
-    /// Changes a call's cell; its lines are laid out again.
-    pub(crate) fn with_call(&mut self, call_id: &str, change: impl FnOnce(&mut ToolCell)) {
-        if let Some(slot) = self.calls.get(call_id).and_then(|at| self.slots.get_mut(*at))
-            && let Cell::Tool(cell) = &mut slot.cell
-        {
-            change(cell);
-            slot.lines = None;
+    /// What a call changed is known.
+    pub(crate) fn set_diffs(&mut self, at: usize, result: u64, diffs: Vec<FileDiff>) {
+        if matches!(self.cells.get(at), Some(Cell::Tool(tool)) if tool.result_seq() == Some(result)) {
+            self.diffs.insert(at, diffs);
+            self.changed(at);
         }
     }
 
     /// The last answer, for the main screen when the interface closes.
     pub(crate) fn last_answer(&self) -> Option<&str> {
-        self.slots.iter().rev().find_map(|slot| match &slot.cell {
-            Cell::Recorded(entry) => match &entry.fact {
+        self.cells.iter().rev().find_map(|cell| match cell {
+            Cell::Recorded(entry) | Cell::Part(entry, _) => match &entry.fact {
                 Fact::AssistantMessage(it) => Some(it.text.as_str()),
                 _ => None,
             },
             _ => None,
         })
+    }
+
+    /// Calls that run now, oldest first.
+    pub(crate) fn running(&self) -> Vec<&Tool> {
+        let mut places: Vec<usize> = self.open_calls.values().copied().collect();
+        places.sort_unstable();
+        places
+            .into_iter()
+            .filter_map(|at| if let Some(Cell::Tool(it)) = self.cells.get(at) { Some(it) } else { None })
+            .collect()
+    }
+
+    // ─── Marks ───
+
+    fn mark(&mut self, at: usize, mark: Mark) {
+        let marked = &mut self.marks[mark as usize];
+        if let Err(place) = marked.binary_search(&at) {
+            marked.insert(place, at);
+        }
+    }
+
+    /// Whether one of these cells has this mark.
+    pub(crate) fn has_mark(&self, mark: Mark, cells: std::ops::Range<usize>) -> bool {
+        let marked = &self.marks[mark as usize];
+        marked.get(marked.partition_point(|at| *at < cells.start)).is_some_and(|at| *at < cells.end)
+    }
+
+    /// The nearest cell with this mark, before or behind this one.
+    pub(crate) fn next_mark(&self, mark: Mark, from: usize, forward: bool) -> Option<usize> {
+        let marked = &self.marks[mark as usize];
+        if forward {
+            marked.get(marked.partition_point(|at| *at <= from)).copied()
+        } else {
+            marked[..marked.partition_point(|at| *at < from)].last().copied()
+        }
+    }
+
+    // ─── Rows ───
+
+    pub(crate) fn fold_of(&self, at: usize) -> Option<Fold> {
+        self.folds.get(&at).copied()
+    }
+
+    /// Shows more or less of one cell; none follows the rest.
+    pub(crate) fn set_fold(&mut self, at: usize, fold: Option<Fold>) {
+        match fold {
+            Some(fold) => drop(self.folds.insert(at, fold)),
+            None => drop(self.folds.remove(&at)),
+        }
+        self.changed(at);
+    }
+
+    /// Cells that are shown otherwise than the rest.
+    pub(crate) fn folds(&self) -> &BTreeMap<usize, Fold> {
+        &self.folds
+    }
+
+    pub(crate) fn unfold_none(&mut self) {
+        self.folds.clear();
+    }
+
+    /// The rows of a cell, laid out now if they were not.
+    pub(crate) fn rows(&mut self, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
+        self.heights.at_width(key.columns);
+        if at >= self.cells.len() {
+            return self.tail_rows(look, key);
+        }
+        if let Some((known, rows)) = self.laid.get(&at)
+            && *known == key
+        {
+            return Rc::clone(rows);
+        }
+        let cell = &self.cells[at];
+        if let Cell::Tool(tool) = cell
+            && let (Some(result), Some(seq)) = (tool.result(), tool.result_seq())
+            && !result.changes.is_empty()
+            && result.error.is_none()
+            && !self.diffs.contains_key(&at)
+        {
+            self.wanted_diffs.push((at, seq));
+        }
+        let context = cell::Context {
+            draft: &self.draft.text,
+            live: self.live.get(&at).map_or("", String::as_str),
+            diffs: self.diffs.get(&at).map(Vec::as_slice),
+            fold: self.folds.get(&at).copied(),
+        };
+        let mut rows = cell::rows(cell, &context, look);
+        if self.stands_apart(at) && !rows.is_empty() {
+            rows.insert(0, Row::default());
+        }
+        let rows = Rc::new(rows);
+        self.heights.set(at, rows.len());
+        if self.laid.len() >= MAX_LAID {
+            // What is far from here is laid out again when it comes near.
+            self.laid.retain(|known, _| known.abs_diff(at) < MAX_LAID / 4);
+        }
+        self.laid.insert(at, (key, Rc::clone(&rows)));
+        rows
+    }
+
+    /// An empty row parts it from what stands above.
+    fn stands_apart(&self, at: usize) -> bool {
+        match (at.checked_sub(1).and_then(|before| self.cells.get(before)), self.cells.get(at)) {
+            (Some(above), Some(below)) => !cell::joins(above, below),
+            (Some(above), None) => {
+                !(self.draft.splitter.rest(&self.draft.text).goes_on && matches!(above, Cell::Drafted(_)))
+            }
+            (None, _) => false,
+        }
+    }
+
+    fn tail_rows(&mut self, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
+        let length = self.draft.text.len();
+        if let Some((known, of, rows)) = &self.draft.tail
+            && (*known, *of) == (key, length)
+        {
+            return Rc::clone(rows);
+        }
+        let part = self.draft.splitter.rest(&self.draft.text);
+        // Code that still grows is shown plain: its colours would be out of date before they are known.
+        let growing = Look { colours: false, ..*look };
+        let mut rows = cell::message_part(&self.draft.text, &part, &growing);
+        if self.stands_apart(self.cells.len()) && !rows.is_empty() {
+            rows.insert(0, Row::default());
+        }
+        let rows = Rc::new(rows);
+        self.draft.tail = Some((key, length, Rc::clone(&rows)));
+        rows
+    }
+
+    /// Rows above a cell, as far as is known.
+    pub(crate) fn rows_above(&self, at: usize) -> usize {
+        let tail = if at > self.cells.len() { self.tail_height() } else { 0 };
+        self.heights.above(at.min(self.cells.len())) + tail
+    }
+
+    fn tail_height(&self) -> usize {
+        match (&self.draft.tail, self.has_tail()) {
+            (Some((_, _, rows)), true) => rows.len(),
+            (None, true) => 1,
+            (_, false) => 0,
+        }
+    }
+
+    /// The cell in which a row is, counted from the top, and the row in it.
+    pub(crate) fn at_row(&self, row: usize) -> (usize, usize) {
+        self.heights.find(row)
     }
 }

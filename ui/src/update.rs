@@ -186,11 +186,11 @@ pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
             return vec![Effect::LoadDiffs];
         }
         Action::Details => {
-            state.details = !state.details;
+            state.details = state.details.next();
             state.generation += 1;
         }
         Action::Thinking => {
-            state.thinking = !state.thinking;
+            state.thinking = state.thinking.next();
             state.generation += 1;
         }
         Action::PageUp => state.scroll(-page),
@@ -494,7 +494,7 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
         },
         "usage" => {
             let text = usage_text(&sums(&state.history));
-            state.transcript.push(Cell::Notice { severity: Severity::Info, text });
+            state.transcript.push(Cell::Notice(Severity::Info, text.into()));
             state.viewport.follow();
             Vec::new()
         }

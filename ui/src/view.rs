@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::canvas::{Canvas, Shift};
 use pixir_core::event::{JobStatus, Mode, Plan, Rule, Status};
 use pixir_core::present::{human_duration, human_size};
-use crate::canvas::Canvas;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
@@ -13,9 +13,10 @@ use ratatui::widgets::{Block, BorderType};
 use crate::overlay::Overlay;
 use crate::render::diff;
 use crate::render::markdown::Look;
-use crate::render::text::{fit, visible, width, wrap};
+use crate::render::text::{Row, fit, visible, width, wrap_lines};
 use crate::state::{Connection, Primed, Question, State, text_columns};
 use crate::theme::Theme;
+use crate::transcript::{MARKS, Mark};
 
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -31,10 +32,8 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     canvas.tint(area, state.theme.base());
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
-        canvas.line(
-            Line::styled(text, state.theme.fg(state.theme.warning)),
-            Rect { height: 1.min(area.height), ..area },
-        );
+        canvas
+            .line(Line::styled(text, state.theme.fg(state.theme.warning)), Rect { height: 1.min(area.height), ..area });
         return;
     }
     let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1) + 2;
@@ -129,9 +128,7 @@ fn mode_colour(theme: &Theme, mode: Mode) -> Color {
 
 fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
     state.transcript_area = area;
-    if let Some(connection) = state.transcript.slots.is_empty().then_some(&state.connection)
-        && state.transcript.draft.is_empty()
-    {
+    if let Some(connection) = state.transcript.is_empty().then_some(&state.connection) {
         let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
             canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
@@ -148,11 +145,19 @@ fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
         details: state.details,
         thinking: state.thinking,
     };
-    let shown = state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
-    for (row, (_, line)) in (area.y..area.bottom()).zip(&shown) {
-        canvas.line(line, Rect { x: area.x + 1, y: row, width: area.width.saturating_sub(3), height: 1 });
+    let before = state.viewport.shown().to_vec();
+    state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
+    let mut y = area.y;
+    for it in state.viewport.shown() {
+        for row in &it.rows[it.from..it.to] {
+            draw_row(row, canvas, Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 });
+            y += 1;
+        }
     }
-    draw_scrollbar(state, canvas, area, shown.len());
+    if let Some(by) = state.viewport.moved_since(&before) {
+        canvas.shift = Some(Shift { rows: area.y..area.bottom(), by });
+    }
+    draw_scrollbar(state, canvas, area);
     if let Some(new) = state.viewport.unseen(&state.transcript) {
         let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
         let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
@@ -167,20 +172,46 @@ fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect, shown: usize) {
-    if shown < usize::from(area.height) || area.height < 4 {
+/// A row of the transcript, with its links.
+fn draw_row(row: &Row, canvas: &mut Canvas, area: Rect) {
+    canvas.line(&row.line, area);
+    let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
+    for (columns, url) in &row.links {
+        canvas.link(area.y, column(columns.start)..column(columns.end), url);
+    }
+}
+
+/// Which part of the whole is in sight, and where something stands out.
+fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
+    let (from, to, of) = state.viewport.extent(&state.transcript);
+    if of <= usize::from(area.height) || area.height < 4 {
         return;
     }
-    let position = state.viewport.position(&state.transcript);
-    let thumb = area.y + (f64::from(area.height - 1) * position).round() as u16;
-    let x = area.right() - 1;
-    for y in area.y..area.bottom() {
-        let (mark, style) = if y == thumb {
-            ("┃", state.theme.fg(state.theme.accent))
-        } else {
-            ("│", state.theme.fg(state.theme.border))
+    let (theme, height) = (&state.theme, usize::from(area.height));
+    // At least one row, and never at an end that is not shown.
+    let size = ((to - from) * height).div_ceil(of).clamp(1, height);
+    let free = of - (to - from);
+    let top = if free == 0 { 0 } else { (from * (height - size) + free / 2) / free };
+    for row in 0..height {
+        // Cells whose first row is here.
+        let first = |row: usize| match state.transcript.at_row(row * of / height) {
+            (cell, 0) => cell,
+            (cell, _) => cell + 1,
         };
-        canvas.buffer_mut().set_string(x, y, mark, style);
+        let (from, to) = (first(row), first(row + 1));
+        let mark = MARKS.iter().rev().find(|mark| state.transcript.has_mark(**mark, from..to));
+        let thumb = (top..top + size).contains(&row);
+        let (symbol, colour) = match mark {
+            Some(Mark::Error) => ("━", theme.error),
+            Some(Mark::Compaction) => ("━", theme.warning),
+            Some(Mark::Change) => ("╼", theme.added),
+            Some(Mark::Prompt) => ("╼", theme.user),
+            None if thumb => ("┃", theme.accent),
+            None => ("│", theme.border),
+        };
+        let at = Rect { x: area.right() - 1, y: area.y + row as u16, width: 1, height: 1 };
+        let style = if thumb { theme.fg(colour).bg(theme.selection) } else { theme.fg(colour) };
+        canvas.line(Line::styled(symbol, style), at);
     }
 }
 
@@ -191,7 +222,7 @@ fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<
         Line::default(),
     ];
     let mut say = |mark: &'static str, colour: Color, text: String| {
-        lines.extend(wrap(
+        lines.extend(wrap_lines(
             &[Span::styled(text, theme.fg(theme.text))],
             columns,
             &[Span::styled(mark, theme.fg(colour))],
@@ -285,7 +316,7 @@ fn question_lines(
 
 /// Everything that a plan would do: its target, whole, then its diff.
 pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = wrap(&[Span::styled(visible(&plan.target), theme.fg(theme.code))], columns, &[], &[]);
+    let mut lines = wrap_lines(&[Span::styled(visible(&plan.target), theme.fg(theme.code))], columns, &[], &[]);
     if let Some(text) = &plan.diff {
         lines.extend(diff::lines(text, columns, theme));
     }
@@ -297,7 +328,7 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
             (_, None) => String::new(),
         };
         let target = [Span::styled(visible(&step.target), theme.fg(theme.text)), Span::styled(size, theme.dim())];
-        wrap(&target, columns, &first, &[Span::raw("  ")])
+        wrap_lines(&target, columns, &first, &[Span::raw("  ")])
     };
     // What it comes to stands before what may be long.
     if plan.steps.len() > 1 {
@@ -310,7 +341,7 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
         lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
     }
     for note in &plan.notes {
-        lines.extend(wrap(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
+        lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
     }
     lines
 }
@@ -342,7 +373,7 @@ fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<
             }
         }
     }
-    wrap(&answers, columns, &[corner], &[Span::raw("   ")])
+    wrap_lines(&answers, columns, &[corner], &[Span::raw("   ")])
 }
 
 fn asks(tool: &str) -> String {

@@ -34,9 +34,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
 
 async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
-    screen.draw(&mut app.state)?;
-    app.dirty = false;
-    let mut drawn = Instant::now();
+    let mut drawn = draw(app, screen)?;
     let mut keys = Keyboard::new()?;
     let mut keep_due = None;
     loop {
@@ -78,10 +76,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
                 if !app.dirty {
                     app.state.frame += 1;
                 }
-                app.dirty = true;
-                screen.draw(&mut app.state)?;
-                app.dirty = false;
-                drawn = Instant::now();
+                drawn = draw(app, screen)?;
                 continue;
             }
             () = tokio::time::sleep_until(keep_due.unwrap_or(frame_due)), if keep_due.is_some() => {
@@ -106,11 +101,16 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
         }
         // A key is answered at once; news waits for its frame.
         if app.dirty && !screen.is_stalled() && (by_hand || drawn.elapsed() >= FRAME) {
-            screen.draw(&mut app.state)?;
-            app.dirty = false;
-            drawn = Instant::now();
+            drawn = draw(app, screen)?;
         }
     }
+}
+
+fn draw(app: &mut App, screen: &mut Screen) -> io::Result<Instant> {
+    app.dirty = false;
+    screen.draw(&mut app.state)?;
+    app.fetch();
+    Ok(Instant::now())
 }
 
 /// What the system wants of the process.

@@ -1,8 +1,8 @@
 //! What was changed: by this Turn, or by the whole Session.
 
+use crate::canvas::Canvas;
 use pixir_core::changes::FileDiff;
 use pixir_core::event::ChangeKind;
-use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use pixir_core::event::{Form, Question};
 use crate::canvas::Canvas;
+use pixir_core::event::{Form, Question};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Reply, centred, panel};
 use crate::action::Action;
-use crate::render::text::{visible, width, wrap};
+use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
 
 /// Lines that a page key scrolls.
@@ -162,7 +162,7 @@ impl FormView {
     /// All lines, and which of them belong to the row with the cursor.
     fn lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         let question = self.question();
-        let mut lines = wrap(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
+        let mut lines = wrap_lines(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
         lines.push(Line::default());
         let mut cursor = 0..0;
         let rows = question.options.iter().enumerate().map(|(row, option)| {
@@ -180,7 +180,7 @@ impl FormView {
             let indent = Span::raw(" ".repeat(width(&mark)));
             // An empty line still has its mark.
             let text = if text.is_empty() { "\u{a0}".to_owned() } else { text };
-            let wrapped = wrap(&[Span::styled(text, style)], columns, &[Span::styled(mark, marked)], &[indent]);
+            let wrapped = wrap_lines(&[Span::styled(text, style)], columns, &[Span::styled(mark, marked)], &[indent]);
             let chosen = row == self.row && self.has_keys;
             if row == self.row {
                 cursor = lines.len()..lines.len() + wrapped.len();

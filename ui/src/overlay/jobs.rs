@@ -1,7 +1,7 @@
 //! What runs in the background.
 
-use pixir_core::event::{JobState, JobStatus};
 use crate::canvas::Canvas;
+use pixir_core::event::{JobState, JobStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::canvas::Canvas;
 use pixir_core::event::{ChangeKind, PlannedFile, RestorePlan, RestoreReason, Standing};
 use pixir_core::input::{Choice, Wish};
-use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::{Page, Reply, panel};
 use crate::action::Action;
 use crate::render::diff;
-use crate::render::text::{fit, plain, wrap};
+use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
 
 /// The layer.
@@ -134,7 +134,7 @@ impl RestoreView {
         let Some(file) = self.plan.files.get(self.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
         let mut say = |text: &str| {
-            lines.extend(wrap(&[Span::styled(text.to_owned(), theme.dim())], columns, &[], &[]));
+            lines.extend(wrap_lines(&[Span::styled(text.to_owned(), theme.dim())], columns, &[], &[]));
         };
         match (file.standing, self.choice_of(file)) {
             (Standing::Impossible, _) => {

@@ -1,10 +1,10 @@
 //! Turns and branches: go back, edit a prompt again, fork.
 
+use crate::canvas::Canvas;
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
 use pixir_core::tree::{self, Node};
-use crate::canvas::Canvas;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::{Reply, panel};
 use crate::action::Action;
 use crate::render::markdown::first_line;
-use crate::render::text::{fit, plain, wrap};
+use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
 use crate::update::travel::Going;
 
@@ -172,10 +172,7 @@ impl TreeView {
         };
         let inner = panel(canvas, area, "Tree", &keys, theme);
         if self.count() == 0 {
-            canvas.line(
-                Line::styled("no turns yet", theme.dim()),
-                Rect { height: 1.min(inner.height), ..inner },
-            );
+            canvas.line(Line::styled("no turns yet", theme.dim()), Rect { height: 1.min(inner.height), ..inner });
             return;
         }
         let (list, preview) = if inner.width >= WIDE {
@@ -244,14 +241,14 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
 
 fn draw_preview(canvas: &mut Canvas, area: Rect, node: &Node, theme: &Theme) {
     let columns = usize::from(area.width);
-    let mut lines = wrap(
+    let mut lines = wrap_lines(
         &[Span::styled(plain(&node.text), theme.fg(theme.user))],
         columns,
         &[Span::styled("❯ ", theme.fg(theme.user))],
         &[Span::raw("  ")],
     );
     lines.push(Line::default());
-    lines.extend(wrap(&[Span::styled(plain(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
+    lines.extend(wrap_lines(&[Span::styled(plain(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
     for (row, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(line, Rect { y: row, height: 1, ..area });
     }

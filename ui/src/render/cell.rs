@@ -1,10 +1,9 @@
-//! One entry of the transcript as lines.
-
-use std::rc::Rc;
+//! One cell of the transcript as rows.
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    ChangeKind, Delivery, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult, TurnStatus,
+    ChangeKind, Delivery, Entry, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult,
+    TurnStatus,
 };
 use pixir_core::present::human_duration;
 use ratatui::style::{Modifier, Style};
@@ -12,71 +11,147 @@ use ratatui::text::{Line, Span};
 
 use super::diff;
 use super::markdown::{self, Look};
-use super::text::{fit, plain, visible, width, wrap};
-use crate::transcript::{Cell, Draft, LayoutKey, ToolCell};
+use super::split::Part;
+use super::text::{Row, fit, plain, span_width, visible, width, wrap};
+use crate::transcript::{Cell, Fold, Guess, Thinking, Tool};
 
 /// Lines of a result that a card shows before it is opened.
 const PREVIEW: usize = 6;
 /// Lines of a diff that a card shows before it is opened.
 const DIFF_PREVIEW: usize = 24;
+/// Lines of thinking that are shown before it is opened, while it goes on and after.
+const THINKING_LIVE: usize = 3;
+const THINKING_PREVIEW: usize = 10;
+/// Thinking that goes on is laid out from here on, counted from its end, bytes.
+const THINKING_TAIL: usize = 8 << 10;
 /// Columns that text stands in, behind the marks.
 const INDENT: usize = 2;
 
-/// Whether two cells belong so closely together that nothing parts them.
-pub(crate) fn joins_next(above: &Cell, below: &Cell) -> bool {
-    matches!((above, below), (Cell::Tool(a), Cell::Tool(b)) if is_short(a) && is_short(b))
+/// What a cell leans on besides itself.
+pub(crate) struct Context<'a> {
+    /// The answer that is being written.
+    pub(crate) draft: &'a str,
+    /// Output of a call that runs.
+    pub(crate) live: &'a str,
+    /// What a call changed, once that was loaded.
+    pub(crate) diffs: Option<&'a [FileDiff]>,
+    /// How much of it is shown, where that is not as for all.
+    pub(crate) fold: Option<Fold>,
 }
 
-fn is_short(cell: &ToolCell) -> bool {
+/// Whether two cells belong so closely together that nothing parts them.
+pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
+    match (above, below) {
+        (Cell::Tool(a), Cell::Tool(b)) => is_short(a) && is_short(b),
+        (_, Cell::Part(entry, part)) => {
+            part.range.start > 0 && (part.goes_on || matches!(entry.fact, Fact::UserMessage(_)))
+        }
+        (_, Cell::Drafted(part)) => part.goes_on,
+        (_, Cell::Recorded(_) | Cell::Thinking(_) | Cell::Tool(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone) => {
+            false
+        }
+    }
+}
+
+fn is_short(cell: &Tool) -> bool {
     matches!(cell.call().name.as_str(), "read" | "ls" | "find" | "grep" | "update_plan")
 }
 
-/// The lines of a cell.
-pub(crate) fn lines(cell: &Cell, look: &Look<'_>) -> Vec<Line<'static>> {
+/// How high a cell will be, without laying it out.
+pub(crate) fn estimate(cell: &Cell) -> Guess {
+    let text = |length: usize, rows| Guess { columns: u32::try_from(length).unwrap_or(u32::MAX), rows };
+    match cell {
+        Cell::Recorded(entry) => match &entry.fact {
+            Fact::UserMessage(it) => text(it.text.len(), 1),
+            Fact::AssistantMessage(it) => text(it.text.len() + it.text.len() / 4, 2),
+            Fact::Reasoning(_) => text(0, 2),
+            Fact::PlanUpdated(it) => text(0, 2 + u16::try_from(it.items.len()).unwrap_or(u16::MAX - 2)),
+            _ => text(0, 2),
+        },
+        Cell::Part(_, part) | Cell::Drafted(part) => text(part.range.len() + part.range.len() / 4, 1),
+        Cell::Thinking(_) => text(0, 2),
+        Cell::Tool(tool) if is_short(tool) => text(0, 1),
+        Cell::Tool(_) => text(0, 5),
+        Cell::Error(_) | Cell::Notice(..) => text(0, 2),
+        Cell::Gone => text(0, 0),
+    }
+}
+
+/// The rows of a cell.
+pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
     match cell {
-        Cell::Recorded(entry) => recorded(&entry.fact, look),
-        Cell::Thinking { text } => thinking(text, look, false),
-        Cell::Tool(cell) => tool(cell, look),
+        Cell::Recorded(entry) => recorded(entry, context, look),
+        Cell::Part(entry, part) => match &entry.fact {
+            Fact::AssistantMessage(it) => {
+                let mut rows = message_part(&it.text, part, look);
+                if it.partial && part.range.end == it.text.len() {
+                    rows.push(broke_off(look));
+                }
+                rows
+            }
+            Fact::UserMessage(it) => said(&it.text[part.range.clone()], it.delivery, part.range.start == 0, look),
+            _ => Vec::new(),
+        },
+        Cell::Drafted(part) => message_part(context.draft, part, look),
+        Cell::Thinking(it) => thinking(it, context.fold.unwrap_or(look.thinking), look),
+        Cell::Tool(cell) => tool(cell, context, look),
         Cell::Error(it) => {
             let style = theme.fg(theme.error);
-            let mut lines = wrap(
+            let mut rows = wrap(
                 &[Span::styled(visible(&it.message), style)],
                 look.columns,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
-            lines.extend(fix(Some(&it.remediation), look));
-            lines
+            rows.extend(fix(Some(&it.remediation), look));
+            rows
         }
-        Cell::Notice { severity, text } => notice(*severity, text, look),
+        Cell::Notice(severity, text) => notice(*severity, text, look),
+        Cell::Gone => Vec::new(),
     }
 }
 
-/// An entry of the Log as lines.
-fn recorded(fact: &Fact, look: &Look<'_>) -> Vec<Line<'static>> {
+/// A part of an answer.
+pub(crate) fn message_part(text: &str, part: &Part, look: &Look<'_>) -> Vec<Row> {
+    let before = part.fence.map_or("", |at| &text[at..part.range.start]);
+    indent(markdown::inside(&text[part.range.clone()], &look.inset(INDENT), before))
+}
+
+fn broke_off(look: &Look<'_>) -> Row {
+    marked("  ", "⋯ it broke off here", look.theme.fg(look.theme.warning), look)
+}
+
+/// What a person said.
+fn said(text: &str, delivery: Delivery, is_first: bool, look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
-    match fact {
-        Fact::UserMessage(it) => {
-            let (mark, style) = match it.delivery {
-                Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
-                Delivery::Steer => ("» ", theme.fg(theme.user)),
-            };
-            wrap(
-                &[Span::styled(plain(&it.text), style)],
-                look.columns,
-                &[Span::styled(mark, style)],
-                &[Span::raw("  ")],
-            )
-        }
+    let (mark, style) = match delivery {
+        Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
+        Delivery::Steer => ("» ", theme.fg(theme.user)),
+    };
+    let mark = if is_first { Span::styled(mark, style) } else { Span::raw("  ") };
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    wrap(&[Span::styled(plain(text), style)], look.columns, &[mark], &[Span::raw("  ")])
+}
+
+/// An entry of the Log as rows.
+fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
+    let theme = look.theme;
+    // What was summed up is worth reading only to some.
+    let in_full = context.fold.unwrap_or(look.details) == Fold::Full;
+    match &entry.fact {
+        Fact::UserMessage(it) => said(&it.text, it.delivery, true, look),
         Fact::AssistantMessage(it) => {
-            let mut lines = indent(markdown::lines(&it.text, &look.inset(INDENT)));
+            let mut rows = indent(markdown::rows(&it.text, &look.inset(INDENT)));
             if it.partial {
-                lines.push(marked("  ", "⋯ it broke off here", theme.fg(theme.warning), look));
+                rows.push(broke_off(look));
             }
-            lines
+            rows
         }
-        Fact::Reasoning(it) => thinking(&it.text, look, false),
+        Fact::Reasoning(it) => {
+            let it = Thinking { text: it.text.clone(), is_live: false };
+            thinking(&it, context.fold.unwrap_or(look.thinking), look)
+        }
         Fact::PlanUpdated(it) => plan(&it.items, look),
         Fact::SkillActivation(it) => {
             vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), look)]
@@ -86,20 +161,20 @@ fn recorded(fact: &Fact, look: &Look<'_>) -> Vec<Line<'static>> {
                 "compacted: {} → {} tokens, {} entries replaced by a summary",
                 it.tokens_before, it.tokens_after, it.entries_dropped
             );
-            let mut lines = vec![marked("◆ ", &head, theme.fg(theme.warning), look)];
-            if look.details {
-                lines.extend(indent(markdown::lines(&it.summary, &look.inset(INDENT))));
+            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.warning), look)];
+            if in_full {
+                rows.extend(indent(markdown::rows(&it.summary, &look.inset(INDENT))));
             }
-            lines
+            rows
         }
         Fact::BranchSummary(it) => {
             let how = if it.strategy == "model" { "by the model" } else { "from the log" };
             let head = format!("the branch that was left is summed up here, {how}");
-            let mut lines = vec![marked("◆ ", &head, theme.fg(theme.tool), look)];
-            if look.details {
-                lines.extend(indent(markdown::lines(&it.summary, &look.inset(INDENT))));
+            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), look)];
+            if in_full {
+                rows.extend(indent(markdown::rows(&it.summary, &look.inset(INDENT))));
             }
-            lines
+            rows
         }
         Fact::FilesRestored(it) => restored(it, look),
         Fact::TurnEnded(it) => {
@@ -114,16 +189,16 @@ fn recorded(fact: &Fact, look: &Look<'_>) -> Vec<Line<'static>> {
                     (why.to_owned(), theme.fg(theme.error))
                 }
             };
-            let mut lines = wrap(
+            let mut rows = wrap(
                 &[Span::styled(visible(&text), style)],
                 look.columns,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
-                lines.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), look));
+                rows.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), look));
             }
-            lines
+            rows
         }
         Fact::LogRepaired(it) => {
             let text =
@@ -134,7 +209,7 @@ fn recorded(fact: &Fact, look: &Look<'_>) -> Vec<Line<'static>> {
     }
 }
 
-fn notice(severity: Severity, text: &str, look: &Look<'_>) -> Vec<Line<'static>> {
+fn notice(severity: Severity, text: &str, look: &Look<'_>) -> Vec<Row> {
     let style = match severity {
         Severity::Info => look.theme.dim(),
         Severity::Warning => look.theme.fg(look.theme.warning),
@@ -142,7 +217,7 @@ fn notice(severity: Severity, text: &str, look: &Look<'_>) -> Vec<Line<'static>>
     wrap(&[Span::styled(visible(text), style)], look.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
 }
 
-fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
+fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
     let what = match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
@@ -150,7 +225,7 @@ fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
         (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
         _ => "set files back".to_owned(),
     };
-    let mut lines = vec![marked("↺ ", &what, theme.fg(theme.warning), look)];
+    let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), look)];
     for change in &it.changes {
         let (mark, style) = match change.kind {
             ChangeKind::Created => ("  + ", theme.fg(theme.added)),
@@ -158,84 +233,31 @@ fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Line<'static>> {
             ChangeKind::Modified => ("  ~ ", theme.fg(theme.text)),
         };
         let text = format!("{}  +{} −{}", plain(&change.path), change.added, change.removed);
-        lines.push(marked(mark, &text, style, look));
+        rows.push(marked(mark, &text, style, look));
     }
     for left in &it.left {
-        lines.push(marked("  · ", &format!("{} stays: {}", plain(&left.path), plain(&left.why)), theme.dim(), look));
+        rows.push(marked("  · ", &format!("{} stays: {}", plain(&left.path), plain(&left.why)), theme.dim(), look));
     }
-    lines
+    rows
 }
 
-/// The answer that is being written: what is settled was laid out before, the rest is laid out now.
-pub(crate) fn draft_lines(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Line<'static>>> {
-    let (thought, said) = (draft.thinking.len(), draft.text.len());
-    if let Some((known, t, s, lines)) = &draft.whole
-        && (*known, *t, *s) == (key, thought, said)
-    {
-        return Rc::clone(lines);
+fn indent(mut rows: Vec<Row>) -> Vec<Row> {
+    for row in &mut rows {
+        row.indent(INDENT);
     }
-    let lines = Rc::new(lay_out_draft(draft, look, key));
-    draft.whole = Some((key, thought, said, Rc::clone(&lines)));
-    lines
-}
-
-fn lay_out_draft(draft: &mut Draft, look: &Look<'_>, key: LayoutKey) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::default()];
-    if !draft.thinking.is_empty() {
-        lines.extend(thinking(&draft.thinking, look, true));
-    }
-    draft.thinking_rows = lines.len();
-    if draft.text.is_empty() {
-        return lines;
-    }
-    if !draft.thinking.is_empty() {
-        lines.push(Line::default());
-    }
-    let inner = look.inset(INDENT);
-    let (known_to, mut kept) = match draft.lines.take() {
-        Some((known, to, kept)) if known == key && to <= draft.settled => (to, kept),
-        _ => (0, Vec::new()),
-    };
-    if draft.settled > known_to {
-        let newly = indent(markdown::lines(&draft.text[known_to..draft.settled], &inner));
-        if !kept.is_empty() && !newly.is_empty() {
-            kept.push(Line::default());
-        }
-        kept.extend(newly);
-    }
-    lines.extend(kept.iter().cloned());
-    // Code that still grows is shown plain: its colours would be out of date before they are known.
-    let growing = Look { colours: false, ..inner };
-    let tail = indent(markdown::lines(&draft.text[draft.settled..], &growing));
-    if !kept.is_empty() && !tail.is_empty() {
-        lines.push(Line::default());
-    }
-    lines.extend(tail);
-    draft.lines = Some((key, draft.settled, kept));
-    lines
-}
-
-fn indent(lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
-    lines
-        .into_iter()
-        .map(|mut line| {
-            if !line.spans.is_empty() {
-                line.spans.insert(0, Span::raw("  "));
-            }
-            line
-        })
-        .collect()
+    rows
 }
 
 /// One line behind a mark, cut where it ends.
-fn marked(mark: &'static str, text: &str, style: Style, look: &Look<'_>) -> Line<'static> {
-    Line::from(vec![
+fn marked(mark: &'static str, text: &str, style: Style, look: &Look<'_>) -> Row {
+    let line = Line::from(vec![
         Span::styled(mark, style),
         Span::styled(fit(text, look.columns.saturating_sub(width(mark))), style),
-    ])
+    ]);
+    Row { gutter: width(mark), ..Row::text(line) }
 }
 
-fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Line<'static>> {
+fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Row> {
     let Some(text) = remediation.filter(|t| !t.is_empty()) else { return Vec::new() };
     wrap(
         &[Span::styled(visible(text), look.theme.fg(look.theme.text))],
@@ -245,66 +267,101 @@ fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Line<'static>> {
     )
 }
 
-fn thinking(text: &str, look: &Look<'_>, live: bool) -> Vec<Line<'static>> {
+fn thinking(it: &Thinking, fold: Fold, look: &Look<'_>) -> Vec<Row> {
     let style = look.theme.fg(look.theme.thinking).add_modifier(Modifier::ITALIC);
-    let whole = wrap(
-        &[Span::styled(plain(text.trim()), style)],
-        look.columns,
-        &[Span::styled("✻ ", style)],
-        &[Span::raw("  ")],
-    );
-    if look.thinking || whole.len() <= 1 {
-        return whole;
+    let note =
+        |text: String| Row::mark(Line::from(vec![Span::styled("✻ ", style), Span::styled(text, look.theme.dim())]));
+    let laid = |text: &str, first: &'static str| {
+        wrap(
+            &[Span::styled(plain(text.trim()), style)],
+            look.columns,
+            &[Span::styled(first, style)],
+            &[Span::raw("  ")],
+        )
+    };
+    if it.is_live {
+        // While it grows, its newest lines are what is of interest; the rest is not laid out again and again.
+        let mut from = it.text.len().saturating_sub(THINKING_TAIL);
+        while !it.text.is_char_boundary(from) {
+            from += 1;
+        }
+        let rows = laid(&it.text[from..], "✻ ");
+        let most = match fold {
+            Fold::Line => 1,
+            Fold::Some => THINKING_LIVE,
+            Fold::Full => usize::MAX,
+        };
+        return rows[rows.len().saturating_sub(most)..].to_vec();
     }
-    if live {
-        // While it grows, its newest lines are what is of interest.
-        return whole[whole.len().saturating_sub(3)..].to_vec();
+    let rows = laid(&it.text, "✻ ");
+    match fold {
+        Fold::Full => rows,
+        Fold::Line | Fold::Some if rows.len() <= 1 => rows,
+        Fold::Some if rows.len() <= THINKING_PREVIEW + 1 => rows,
+        Fold::Some => {
+            let hidden = rows.len() - THINKING_PREVIEW;
+            let mut shown = vec![note(format!("{hidden} lines before · Alt+T"))];
+            shown.extend_from_slice(&rows[hidden..]);
+            shown
+        }
+        Fold::Line => {
+            let first = markdown::first_line(&it.text, look.columns.saturating_sub(22));
+            let line = Line::from(vec![
+                Span::styled("✻ ", style),
+                Span::styled(first, style),
+                Span::styled(format!("  +{} lines · Alt+T", rows.len() - 1), look.theme.dim()),
+            ]);
+            vec![Row { gutter: 2, ..Row::text(line) }]
+        }
     }
-    let first: String = markdown::first_line(text, look.columns.saturating_sub(20));
-    vec![Line::from(vec![
-        Span::styled("✻ ", style),
-        Span::styled(first, style),
-        Span::styled(format!("  +{} lines · Alt+T", whole.len() - 1), look.theme.dim()),
-    ])]
 }
 
-fn plan(items: &[PlanItem], look: &Look<'_>) -> Vec<Line<'static>> {
+fn plan(items: &[PlanItem], look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
     let done = items.iter().filter(|i| i.status == StepStatus::Completed).count();
-    let mut lines = vec![marked("▤ ", &format!("Plan · {done} of {}", items.len()), theme.fg(theme.accent), look)];
-    for item in items {
-        let (mark, style) = match item.status {
-            StepStatus::Completed => ("✓ ", theme.dim().add_modifier(Modifier::CROSSED_OUT)),
-            StepStatus::InProgress => ("▸ ", theme.bold()),
-            StepStatus::Pending => ("· ", theme.fg(theme.text)),
-        };
-        let mark = Span::styled(
-            format!("  {mark}"),
-            if item.status == StepStatus::Completed { theme.fg(theme.success) } else { theme.dim() },
-        );
-        lines.extend(wrap(&[Span::styled(plain(&item.step), style)], look.columns, &[mark], &[Span::raw("    ")]));
-    }
-    lines
+    let mut rows = vec![marked("▤ ", &format!("Plan · {done} of {}", items.len()), theme.fg(theme.accent), look)];
+    rows.extend(items.iter().flat_map(|item| plan_item(item, look)));
+    rows
 }
 
-fn tool(cell: &ToolCell, look: &Look<'_>) -> Vec<Line<'static>> {
-    let mut lines = vec![card(cell, look)];
-    let open = cell.expanded.unwrap_or(look.details);
-    if cell.call().name == "update_plan" && !open {
-        return lines;
+/// One step of a plan.
+pub(crate) fn plan_item(item: &PlanItem, look: &Look<'_>) -> Vec<Row> {
+    let theme = look.theme;
+    let (mark, style) = match item.status {
+        StepStatus::Completed => ("✓ ", theme.dim().add_modifier(Modifier::CROSSED_OUT)),
+        StepStatus::InProgress => ("▸ ", theme.bold()),
+        StepStatus::Pending => ("· ", theme.fg(theme.text)),
+    };
+    let mark_style = if item.status == StepStatus::Completed { theme.fg(theme.success) } else { theme.dim() };
+    let mark = Span::styled(format!("  {mark}"), mark_style);
+    wrap(&[Span::styled(plain(&item.step), style)], look.columns, &[mark], &[Span::raw("    ")])
+}
+
+fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
+    let mut rows = vec![card(cell, look)];
+    let fold = context.fold.unwrap_or(look.details);
+    if fold == Fold::Line || (cell.call().name == "update_plan" && fold == Fold::Some) {
+        return rows;
     }
-    match (cell.result(), &cell.diffs) {
-        (None, _) => lines.extend(block(&cell.live, look, if open { usize::MAX } else { PREVIEW }, End::Last)),
+    if fold == Fold::Full {
+        rows.extend(arguments(cell, look));
+    }
+    match (cell.result(), context.diffs) {
+        (None, _) => rows.extend(block(context.live, look, most(fold, PREVIEW), Side::Last)),
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
-            lines.extend(changed(diffs, look, open))
+            rows.extend(changed(diffs, look, fold));
         }
-        (Some(result), _) => lines.extend(output(cell, result, look, open)),
+        (Some(result), _) => rows.extend(output(cell, result, look, fold)),
     }
-    lines
+    rows
+}
+
+fn most(fold: Fold, preview: usize) -> usize {
+    if fold == Fold::Full { usize::MAX } else { preview }
 }
 
 /// `✓ edit stats.sh  +1 −1  3ms`
-fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
+fn card(cell: &Tool, look: &Look<'_>) -> Row {
     let theme = look.theme;
     let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
@@ -330,21 +387,20 @@ fn card(cell: &ToolCell, look: &Look<'_>) -> Line<'static> {
             tail.push(Span::styled(format!("  {took}"), theme.dim()));
         }
     }
-    let room = look
-        .columns
-        .saturating_sub(INDENT + width(&cell.call().name) + 1 + tail.iter().map(|s| width(&s.content)).sum::<usize>());
+    let name = &cell.call().name;
+    let room = look.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
     let mut spans = vec![
         Span::styled(mark, style),
-        Span::styled(cell.call().name.clone(), theme.fg(theme.tool)),
+        Span::styled(name.clone(), theme.fg(theme.tool)),
         Span::raw(" "),
         Span::styled(fit(&visible(&target(cell)), room), theme.fg(theme.text)),
     ];
     spans.extend(tail);
-    Line::from(spans)
+    Row { gutter: width(mark), ..Row::text(Line::from(spans)) }
 }
 
-/// The argument that says most.
-fn target(cell: &ToolCell) -> String {
+/// The argument that says most, on one line.
+pub(crate) fn target(cell: &Tool) -> String {
     let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
     match cell.call().name.as_str() {
         "bash" | "run" => text("command").unwrap_or_default(),
@@ -368,70 +424,100 @@ fn target(cell: &ToolCell) -> String {
     }
 }
 
-fn changed(diffs: &[FileDiff], look: &Look<'_>, open: bool) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    for file in diffs {
-        if diffs.len() > 1 {
-            lines.push(marked("  ", &file.path, look.theme.dim(), look));
+/// What the card's one line could not say of the arguments; what a diff shows is left to it.
+fn arguments(cell: &Tool, look: &Look<'_>) -> Vec<Row> {
+    let theme = look.theme;
+    let Some(args) = cell.call().args.as_object() else { return Vec::new() };
+    let shown = args.iter().filter(|(key, value)| {
+        let is_long_command = value.as_str().is_some_and(|text| text.contains('\n') || text.len() > look.columns / 2);
+        match key.as_str() {
+            "old_text" | "new_text" | "content" | "edits" | "items" | "questions" => false,
+            "command" => is_long_command,
+            "path" | "pattern" | "query" | "name" | "job" => false,
+            _ => true,
         }
-        lines.extend(indent(diff::lines(&file.text, look.columns.saturating_sub(INDENT).min(140), look.theme)));
-    }
-    let more = lines.len().saturating_sub(DIFF_PREVIEW);
-    if !open && more > 1 {
-        lines.truncate(DIFF_PREVIEW);
-        lines.push(marked("  ", &format!("… {more} more lines · Ctrl+O"), look.theme.dim(), look));
-    }
-    lines
+    });
+    shown
+        .flat_map(|(key, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            wrap(
+                &[Span::styled(visible(&text), theme.fg(theme.code))],
+                look.columns,
+                &[Span::styled(format!("  {key}: "), theme.dim())],
+                &[Span::raw("    ")],
+            )
+        })
+        .collect()
 }
 
-fn output(cell: &ToolCell, result: &ToolResult, look: &Look<'_>, open: bool) -> Vec<Line<'static>> {
+fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let most = most(fold, DIFF_PREVIEW);
+    let mut more = 0;
+    for file in diffs {
+        if diffs.len() > 1 {
+            rows.push(marked("  ", &file.path, look.theme.dim(), look));
+        }
+        let room = most.saturating_sub(rows.len());
+        let (lines, left) =
+            diff::first_rows(&file.text, look.columns.saturating_sub(INDENT).min(140), look.theme, room);
+        rows.extend(indent(lines));
+        more += left;
+    }
+    if more > 0 {
+        rows.push(marked("  ", &format!("… {more} more lines · Ctrl+O"), look.theme.dim(), look));
+    }
+    rows
+}
+
+fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<Row> {
     // The footer is on the card already.
     let text = result.output.rsplit_once('\n').map_or("", |(text, _)| text);
     let quiet = is_short(cell) && result.ok;
-    match (open, quiet) {
-        (false, true) => Vec::new(),
-        (true, _) => block(text, look, usize::MAX, End::First),
-        (false, false) => block(text, look, PREVIEW, if result.ok { End::First } else { End::Last }),
+    match (fold, quiet) {
+        (Fold::Line, _) | (Fold::Some, true) => Vec::new(),
+        (Fold::Full, _) => block(text, look, usize::MAX, Side::First),
+        (Fold::Some, false) => block(text, look, PREVIEW, if result.ok { Side::First } else { Side::Last }),
     }
 }
 
 /// Which end of a long text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum Side {
     First,
     Last,
 }
 
-fn block(text: &str, look: &Look<'_>, most: usize, end: End) -> Vec<Line<'static>> {
+fn block(text: &str, look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
     let theme = look.theme;
-    let text = plain(text.trim_end());
+    let text = text.trim_end();
     if text.is_empty() {
         return Vec::new();
     }
-    let all: Vec<&str> = text.lines().collect();
-    let more = all.len().saturating_sub(most);
+    let count = text.lines().count();
+    let more = count.saturating_sub(most);
     // One line more costs no more than saying that there is one.
-    let (shown, more) = if more <= 1 {
-        (all.as_slice(), 0)
-    } else if end == End::First {
-        (&all[..most], more)
-    } else {
-        (&all[more..], more)
+    let more = if more <= 1 { 0 } else { more };
+    let (skipped, shown) = match side {
+        Side::First => (0, count - more),
+        Side::Last => (more, count - more),
     };
     let bar = || Span::styled("  │ ", theme.fg(theme.border));
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
-    let note = || Line::from(vec![bar(), Span::styled(format!("… {more} more lines · Ctrl+O"), theme.dim())]);
-    let mut lines = Vec::new();
-    if more > 0 && end == End::Last {
-        lines.push(note());
+    let note =
+        || Row::mark(Line::from(vec![bar(), Span::styled(format!("… {more} more lines · Ctrl+O"), theme.dim())]));
+    let mut rows = Vec::new();
+    if more > 0 && side == Side::Last {
+        rows.push(note());
     }
-    for line in shown {
+    for line in text.lines().skip(skipped).take(shown) {
+        let line = plain(line);
         let body = line.trim_start_matches(' ');
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
-        lines.extend(wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()]));
+        rows.extend(wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()]));
     }
-    if more > 0 && end == End::First {
-        lines.push(note());
+    if more > 0 && side == Side::First {
+        rows.push(note());
     }
-    lines
+    rows
 }

@@ -3,15 +3,22 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::text::{visible, wrap};
+use super::text::{Row, lines_of, span_width, visible, wrap};
 use crate::theme::Theme;
 
 /// The lines of a unified diff; its file header is left out, for whoever shows it says the path.
 pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
+    lines_of(first_rows(diff, columns, theme, usize::MAX).0)
+}
+
+/// The first so many rows of it, and how many lines come after them.
+pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize) -> (Vec<Row>, usize) {
+    let mut rows: Vec<Row> = Vec::new();
     let (mut old, mut new) = (0_u64, 0_u64);
     let mut in_hunk = false;
-    for text in diff.lines() {
+    let mut texts = diff.lines();
+    while rows.len() < most {
+        let Some(text) = texts.next() else { break };
         // Inside a hunk such a line is a changed one.
         if !in_hunk && (text.starts_with("--- ") || text.starts_with("+++ ")) {
             continue;
@@ -19,14 +26,14 @@ pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'stat
         if let Some(hunk) = text.strip_prefix("@@ ") {
             (old, new) = starts(hunk).unwrap_or((0, 0));
             in_hunk = true;
-            if !lines.is_empty() {
-                lines.push(Line::styled("     ⋯".to_owned(), theme.dim()));
+            if !rows.is_empty() {
+                rows.push(Row::mark(Line::styled("     ⋯".to_owned(), theme.dim())));
             }
             continue;
         }
         // In brackets: why there is no diff.
         if !in_hunk {
-            lines.push(Line::styled(format!("      {}", visible(text)), theme.dim()));
+            rows.push(Row::mark(Line::styled(format!("      {}", visible(text)), theme.dim())));
             continue;
         }
         let (mark, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
@@ -51,9 +58,14 @@ pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'stat
         let first = [Span::styled(gutter, theme.dim()), Span::styled(format!("{mark} "), style)];
         let more = [Span::styled("      ".to_owned(), theme.dim()), Span::styled("  ".to_owned(), style)];
         let wrapped = wrap(&[Span::styled(keep_indent(&body), style)], columns, &first, &more);
-        lines.extend(wrapped.into_iter().map(|line| fill(line, columns, style)));
+        rows.extend(wrapped.into_iter().map(|mut row| {
+            row.line = fill(row.line, columns, style);
+            row
+        }));
     }
-    lines
+    // One line more costs no more than saying that there is one.
+    let more = texts.count();
+    if more == 1 && most < usize::MAX { first_rows(diff, columns, theme, most + 2) } else { (rows, more) }
 }
 
 /// Leading blanks would be taken for a break between words.
@@ -64,7 +76,7 @@ fn keep_indent(text: &str) -> String {
 
 /// Paints the rest of the line, so that a changed line is one bar.
 fn fill(mut line: Line<'static>, columns: usize, style: Style) -> Line<'static> {
-    let used = line.width();
+    let used = span_width(&line.spans);
     if style.bg.is_some() && used < columns {
         line.spans.push(Span::styled(" ".repeat(columns - used), style));
     }

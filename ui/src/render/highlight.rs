@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{Hash, Hasher as _};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -18,6 +18,11 @@ const MAX_LINE: usize = 4_000;
 const MAX_TEXT: usize = 400_000;
 /// Coloured texts that are kept.
 const MAX_KEPT: usize = 256;
+/// Pieces of code of which places are kept, and how many of each.
+const MAX_FAMILIES: usize = 64;
+const MAX_PLACES: usize = 400;
+/// Bytes between two places that are kept.
+const KEEP_EVERY: usize = 4 << 10;
 
 /// What a piece of code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,8 @@ impl std::fmt::Debug for Highlighter {
 struct Job {
     key: u64,
     language: String,
+    /// What stands before, whose colours are not asked for.
+    before: String,
     code: String,
 }
 
@@ -75,14 +82,12 @@ impl Highlighter {
         Highlighter { known: Arc::default(), worker: Arc::default(), ready: Arc::new(ready) }
     }
 
-    /// The colours of this code, if they are known; if not, they will be.
-    pub(crate) fn colours(&self, language: &str, code: &str) -> Option<Coloured> {
-        if language.is_empty() || code.len() > MAX_TEXT {
+    /// The colours of this code, which goes on after `before`, if they are known; if not, they will be.
+    pub(crate) fn colours(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
+        if language.is_empty() || before.len() + code.len() > MAX_TEXT {
             return None;
         }
-        let mut hasher = DefaultHasher::new();
-        (language, code).hash(&mut hasher);
-        let key = hasher.finish();
+        let key = hash(&(language, before, code));
         let mut known = lock(&self.known);
         if let Some(there) = known.get(&key) {
             return there.clone();
@@ -92,7 +97,7 @@ impl Highlighter {
         }
         known.insert(key, None);
         drop(known);
-        let job = Job { key, language: language.to_owned(), code: code.to_owned() };
+        let job = Job { key, language: language.to_owned(), before: before.to_owned(), code: code.to_owned() };
         let mut worker = lock(&self.worker);
         let sender = worker.get_or_insert_with(|| self.start());
         // A worker that broke leaves code plain.
@@ -105,8 +110,9 @@ impl Highlighter {
         let (known, ready) = (Arc::clone(&self.known), Arc::clone(&self.ready));
         let spawned = thread::Builder::new().name("highlight".into()).spawn(move || {
             let syntaxes = two_face::syntax::extra_newlines();
+            let mut places = Places::default();
             for job in jobs {
-                let colours = colour(&syntaxes, &job.language, &job.code);
+                let colours = colour(&syntaxes, &mut places, &job);
                 lock(&known).insert(job.key, colours.map(Arc::new));
                 ready();
             }
@@ -118,36 +124,93 @@ impl Highlighter {
     }
 }
 
+fn hash(it: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    it.hash(&mut hasher);
+    hasher.finish()
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn colour(syntaxes: &SyntaxSet, language: &str, code: &str) -> Option<Vec<Vec<(Kind, String)>>> {
-    let syntax = syntaxes.find_syntax_by_token(language)?;
-    let mut state = ParseState::new(syntax);
-    let mut stack = ScopeStack::new();
-    let mut lines = Vec::new();
-    for line in code.split_inclusive('\n') {
-        if line.len() > MAX_LINE {
-            lines.push(vec![(Kind::Plain, line.trim_end_matches('\n').to_owned())]);
-            continue;
+/// Where the parser stands in a piece of code.
+#[derive(Clone)]
+struct Place {
+    at: usize,
+    state: ParseState,
+    stack: ScopeStack,
+}
+
+/// Places in code that was read before, so that a long piece is not read from its start for each of its parts.
+#[derive(Default)]
+struct Places {
+    /// By language and first line; each with the hash of what stands before it.
+    of: HashMap<u64, Vec<(u64, Place)>>,
+}
+
+impl Places {
+    /// The last known place in this text.
+    fn nearest(&self, family: u64, text: &str) -> Option<Place> {
+        let places = self.of.get(&family)?.iter().rev();
+        let mut fits = places.filter(|(key, place)| text.get(..place.at).is_some_and(|start| hash(&start) == *key));
+        fits.next().map(|(_, place)| place.clone())
+    }
+
+    fn keep(&mut self, family: u64, text: &str, place: Place) {
+        if self.of.len() > MAX_FAMILIES {
+            self.of.clear();
         }
+        let places = self.of.entry(family).or_default();
+        if places.last().is_none_or(|(_, last)| last.at < place.at) && places.len() < MAX_PLACES {
+            places.push((hash(&&text[..place.at]), place));
+        }
+    }
+}
+
+fn colour(syntaxes: &SyntaxSet, places: &mut Places, job: &Job) -> Option<Vec<Vec<(Kind, String)>>> {
+    let syntax = syntaxes.find_syntax_by_token(&job.language)?;
+    let family = hash(&(&job.language, job.before.lines().next().or_else(|| job.code.lines().next())));
+    let start = || Place { at: 0, state: ParseState::new(syntax), stack: ScopeStack::new() };
+    let mut place = places.nearest(family, &job.before).unwrap_or_else(start);
+    let mut kept_at = place.at;
+    for line in job.before[place.at..].split_inclusive('\n') {
+        read_line(syntaxes, &mut place, line, |_, _| ())?;
+        if place.at - kept_at >= KEEP_EVERY {
+            kept_at = place.at;
+            places.keep(family, &job.before, place.clone());
+        }
+    }
+    let mut lines = Vec::new();
+    for line in job.code.split_inclusive('\n') {
         let mut pieces: Vec<(Kind, String)> = Vec::new();
-        let mut from = 0;
-        let mut put = |text: &str, kind| match pieces.last_mut() {
+        read_line(syntaxes, &mut place, line, |text, kind| match pieces.last_mut() {
             Some((last, joined)) if *last == kind => joined.push_str(text),
             _ if !text.is_empty() => pieces.push((kind, text.to_owned())),
             _ => {}
-        };
-        for (at, operation) in state.parse_line(line, syntaxes).ok()? {
-            put(line[from..at].trim_end_matches('\n'), kind_of(&stack));
-            from = at;
-            stack.apply(&operation).ok()?;
-        }
-        put(line[from..].trim_end_matches('\n'), kind_of(&stack));
+        })?;
         lines.push(pieces);
     }
+    if job.code.len() >= KEEP_EVERY / 4 {
+        places.keep(family, &format!("{}{}", job.before, job.code), place);
+    }
     Some(lines)
+}
+
+fn read_line(syntaxes: &SyntaxSet, place: &mut Place, line: &str, mut put: impl FnMut(&str, Kind)) -> Option<()> {
+    place.at += line.len();
+    if line.len() > MAX_LINE {
+        put(line.trim_end_matches('\n'), Kind::Plain);
+        return Some(());
+    }
+    let mut from = 0;
+    for (at, operation) in place.state.parse_line(line, syntaxes).ok()? {
+        put(line[from..at].trim_end_matches('\n'), kind_of(&place.stack));
+        from = at;
+        place.stack.apply(&operation).ok()?;
+    }
+    put(line[from..].trim_end_matches('\n'), kind_of(&place.stack));
+    Some(())
 }
 
 /// The innermost scope that means something decides.
@@ -182,11 +245,32 @@ mod tests {
             let _ = done.send(());
         });
         let code = "// hi\nfn main() { let x = \"s\"; }\n";
-        assert!(highlighter.colours("rust", code).is_none());
+        assert!(highlighter.colours("rust", "", code).is_none());
         arrived.recv_timeout(std::time::Duration::from_secs(30)).expect("the worker answers");
-        let lines = highlighter.colours("rust", code).expect("known now");
+        let lines = highlighter.colours("rust", "", code).expect("known now");
         let text: Vec<String> = lines.iter().map(|line| line.iter().map(|(_, t)| t.as_str()).collect()).collect();
         assert_eq!(text, ["// hi", "fn main() { let x = \"s\"; }"]);
         assert!(lines[1].iter().any(|(kind, text)| *kind == Kind::Function && text == "main"));
+    }
+
+    #[test]
+    fn code_that_goes_on_has_the_colours_that_it_has_in_the_whole() {
+        let syntaxes = two_face::syntax::extra_newlines();
+        let code: String = (0..400).map(|i| format!("/* {i}\n still */ fn f{i}() {{}} /*\n*/\n")).collect();
+        let whole = Job { key: 0, language: "rust".into(), before: String::new(), code: code.clone() };
+        let wanted = colour(&syntaxes, &mut Places::default(), &whole).expect("rust is known");
+        let mut places = Places::default();
+        let (mut at, mut got) = (0, Vec::new());
+        let mut cuts: Vec<usize> = code.match_indices('\n').map(|(at, _)| at + 1).step_by(61).collect();
+        cuts.push(code.len());
+        for cut in cuts {
+            let (before, code) = (code[..at].to_owned(), code[at..cut].to_owned());
+            got.extend(
+                colour(&syntaxes, &mut places, &Job { key: 0, language: "rust".into(), before, code }).expect("it is"),
+            );
+            at = cut;
+        }
+        assert_eq!(got, wanted);
+        assert!(!places.of.is_empty());
     }
 }

@@ -1,12 +1,20 @@
 //! What models write, as lines: headings, lists, quotes, tables, links, tasks, code.
 
+use std::sync::Arc;
+
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::highlight::Highlighter;
-use super::text::{fit, plain, width, wrap};
+use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 use crate::theme::Theme;
+use crate::transcript::Fold;
+
+/// Rows of a table that are shown; a longer one says how many more there are.
+const MAX_TABLE: usize = 200;
+/// The narrowest column in which a table is still one; below it each row becomes a list.
+const MIN_COLUMN: usize = 6;
 
 /// What rendering leans on.
 pub(crate) struct Look<'a> {
@@ -15,10 +23,10 @@ pub(crate) struct Look<'a> {
     pub(crate) columns: usize,
     /// Code gets its colours.
     pub(crate) colours: bool,
-    /// Tool cards in full.
-    pub(crate) details: bool,
-    /// Thinking in full.
-    pub(crate) thinking: bool,
+    /// How much of tool cards and of what was summed up is shown.
+    pub(crate) details: Fold,
+    /// How much of thinking.
+    pub(crate) thinking: Fold,
 }
 
 impl Look<'_> {
@@ -28,51 +36,53 @@ impl Look<'_> {
     }
 }
 
-/// The lines of a whole text; blocks are parted by an empty line.
-pub(crate) fn lines(source: &str, look: &Look<'_>) -> Vec<Line<'static>> {
-    let source = plain(source);
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+/// How the parts of pulldown-cmark that models use are switched on.
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// The rows of a text; blocks are parted by an empty one.
+pub(crate) fn rows(source: &str, look: &Look<'_>) -> Vec<Row> {
+    inside(source, look, "")
+}
+
+/// The same, where code goes on that began in `before`, the text from its fence on.
+pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
     let mut page = Page::new(look);
-    for event in Parser::new_ext(&source, options) {
-        page.take(event);
+    let source = plain(source);
+    if before.is_empty() {
+        Parser::new_ext(&source, options()).for_each(|event| page.take(event));
+    } else {
+        let fence = before.split_inclusive('\n').next().unwrap_or_default();
+        let code = plain(&before[fence.len()..]);
+        page.continued = Some(code.into_owned());
+        Parser::new_ext(&format!("{}\n{source}", fence.trim_end()), options()).for_each(|event| page.take(event));
     }
     page.finish()
 }
 
-/// How much of a growing text cannot change its look any more: it ends before a block that follows an empty line.
-///
-/// A list, a quote or a table may go on after an empty line, and a fence until it is closed, so these end nothing.
-pub(crate) fn settled(source: &str) -> usize {
-    let mut fence: Option<&str> = None;
-    let mut settled = 0;
-    let mut at = 0;
-    let mut after_blank = false;
-    for line in source.split_inclusive('\n') {
-        let whole = line.ends_with('\n');
-        let text = line.trim_end();
-        let bare = text.trim_start();
-        if after_blank && fence.is_none() && starts_block(text) {
-            settled = at;
+/// The n-th piece of code in a text, as it was written.
+pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
+    let mut seen = 0;
+    let mut code: Option<String> = None;
+    for event in Parser::new_ext(source, options()) {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) if seen == n => code = Some(String::new()),
+            Event::Text(text) => {
+                if let Some(code) = &mut code {
+                    code.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                if code.is_some() {
+                    return code;
+                }
+                seen += 1;
+            }
+            _ => {}
         }
-        match fence {
-            Some(mark) if bare.starts_with(mark) && bare.trim_matches(['`', '~']).is_empty() => fence = None,
-            Some(_) => {}
-            None if bare.starts_with("```") => fence = Some("```"),
-            None if bare.starts_with("~~~") => fence = Some("~~~"),
-            None => {}
-        }
-        after_blank = whole && text.is_empty() && fence.is_none();
-        at += line.len();
     }
-    settled
-}
-
-/// Whether this line, after an empty one, surely begins something new.
-fn starts_block(line: &str) -> bool {
-    let Some(first) = line.chars().next() else { return false };
-    let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let list = (line.len() != numbered.len() && numbered.starts_with(['.', ')'])) || matches!(first, '-' | '*' | '+');
-    !list && !matches!(first, ' ' | '\t' | '>' | '|' | '[') && !first.is_ascii_digit()
+    code
 }
 
 /// A container that puts something in front of each of its lines.
@@ -89,22 +99,39 @@ enum Container {
     },
 }
 
+/// A piece of text that is set in one way.
+type Piece = (String, Ink);
+
 struct Table {
     alignments: Vec<Alignment>,
-    rows: Vec<Vec<Vec<Span<'static>>>>,
-    row: Vec<Vec<Span<'static>>>,
+    rows: Vec<Vec<Vec<Piece>>>,
+    row: Vec<Vec<Piece>>,
+    /// Rows beyond those that are shown.
+    more: usize,
+}
+
+struct OpenLink {
+    /// In `urls`, from 1 on.
+    number: usize,
+    leads_somewhere: bool,
 }
 
 struct Page<'a> {
     look: &'a Look<'a>,
-    lines: Vec<Line<'static>>,
+    rows: Vec<Row>,
     containers: Vec<Container>,
     /// Inline text of the current block.
-    spans: Vec<Span<'static>>,
+    pieces: Vec<Piece>,
     styles: Vec<Style>,
-    links: Vec<String>,
+    /// Where links lead, and how many of them are open now.
+    urls: Vec<Arc<str>>,
+    open_links: Vec<OpenLink>,
     heading: Option<HeadingLevel>,
     code: Option<(String, String)>,
+    /// Code that stands before that of the first fence.
+    continued: Option<String>,
+    /// Pieces of code so far.
+    blocks: u16,
     table: Option<Table>,
 }
 
@@ -112,19 +139,27 @@ impl<'a> Page<'a> {
     fn new(look: &'a Look<'a>) -> Page<'a> {
         Page {
             look,
-            lines: Vec::new(),
+            rows: Vec::new(),
             containers: Vec::new(),
-            spans: Vec::new(),
+            pieces: Vec::new(),
             styles: vec![look.theme.fg(look.theme.text)],
-            links: Vec::new(),
+            urls: Vec::new(),
+            open_links: Vec::new(),
             heading: None,
             code: None,
+            continued: None,
+            blocks: 0,
             table: None,
         }
     }
 
     fn style(&self) -> Style {
         self.styles.last().copied().unwrap_or_default()
+    }
+
+    fn say(&mut self, text: impl Into<String>, style: Style) {
+        let link = self.open_links.last().filter(|it| it.leads_somewhere).map_or(0, |it| it.number);
+        self.pieces.push((text.into(), (style, link)));
     }
 
     fn take(&mut self, event: Event<'_>) {
@@ -134,25 +169,25 @@ impl<'a> Page<'a> {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.spans.push(Span::styled(text.into_string(), self.style())),
+                None => self.say(text.into_string(), self.style()),
             },
-            Event::Code(text) => self.spans.push(Span::styled(text.into_string(), self.style().fg(theme.code))),
-            Event::SoftBreak => self.spans.push(Span::styled(" ", self.style())),
-            Event::HardBreak => self.spans.push(Span::styled("\n", self.style())),
-            Event::Html(text) | Event::InlineHtml(text) => {
-                self.spans.push(Span::styled(text.into_string(), theme.dim()))
-            }
+            Event::Code(text) => self.say(text.into_string(), self.style().fg(theme.code)),
+            Event::SoftBreak => self.say(" ", self.style()),
+            Event::HardBreak => self.say("\n", self.style()),
+            Event::Html(text) | Event::InlineHtml(text) => self.say(text.into_string(), theme.dim()),
             Event::Rule => {
                 self.gap();
                 let rule = "─".repeat(self.room().min(40));
-                self.put(vec![Span::styled(rule, theme.dim())]);
+                let (mut line, _) = self.prefixes();
+                line.push(Span::styled(rule, theme.dim()));
+                self.rows.push(Row::mark(Line::from(line)));
             }
             Event::TaskListMarker(done) => {
                 let (mark, style) = if done { ("☑ ", theme.fg(theme.success)) } else { ("☐ ", theme.dim()) };
-                self.spans.push(Span::styled(mark, style));
+                self.say(mark, style);
             }
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.spans.push(Span::styled(text.into_string(), self.style()));
+                self.say(text.into_string(), self.style());
             }
         }
     }
@@ -199,13 +234,14 @@ impl<'a> Page<'a> {
             }
             Tag::Table(alignments) => {
                 self.gap();
-                self.table = Some(Table { alignments, rows: Vec::new(), row: Vec::new() });
+                self.table = Some(Table { alignments, rows: Vec::new(), row: Vec::new(), more: 0 });
             }
             Tag::Emphasis => self.styles.push(self.style().add_modifier(Modifier::ITALIC)),
             Tag::Strong => self.styles.push(self.style().fg(theme.strong).add_modifier(Modifier::BOLD)),
             Tag::Strikethrough => self.styles.push(self.style().add_modifier(Modifier::CROSSED_OUT)),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push(dest_url.into_string());
+                self.urls.push(plain(&dest_url).into());
+                self.open_links.push(OpenLink { number: self.urls.len(), leads_somewhere: leads_somewhere(&dest_url) });
                 self.styles.push(self.style().fg(theme.link).add_modifier(Modifier::UNDERLINED));
             }
             _ => {}
@@ -231,12 +267,12 @@ impl<'a> Page<'a> {
                 self.flush();
                 // An item without text still shows its mark.
                 if let Some(Container::Item { used: false, .. }) = self.containers.last() {
-                    self.put(Vec::new());
+                    self.put(&[]);
                 }
                 self.containers.pop();
             }
             TagEnd::TableCell => {
-                let cell = std::mem::take(&mut self.spans);
+                let cell = std::mem::take(&mut self.pieces);
                 if let Some(table) = &mut self.table {
                     table.row.push(cell);
                 }
@@ -244,20 +280,26 @@ impl<'a> Page<'a> {
             TagEnd::TableHead | TagEnd::TableRow => {
                 if let Some(table) = &mut self.table {
                     let row = std::mem::take(&mut table.row);
-                    table.rows.push(row);
+                    if table.rows.len() <= MAX_TABLE {
+                        table.rows.push(row);
+                    } else {
+                        table.more += 1;
+                    }
                 }
             }
             TagEnd::Table => self.end_table(),
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                let target = self.links.pop().unwrap_or_default();
+                let target =
+                    self.open_links.pop().and_then(|it| self.urls.get(it.number - 1)).cloned().unwrap_or_default();
                 let shown = self
-                    .spans
+                    .pieces
                     .last()
-                    .is_some_and(|span| target.ends_with(span.content.as_ref()) || target.starts_with('#'));
+                    .is_some_and(|(text, _)| target.ends_with(text.as_str()) || target.starts_with('#'));
+                // What the terminal can follow is not said twice; the rest is shown, so that nobody is led astray.
                 if !shown && !target.is_empty() {
-                    self.spans.push(Span::styled(format!(" ({target})"), self.look.theme.dim()));
+                    self.say(format!(" ({target})"), self.look.theme.dim());
                 }
             }
             _ => {}
@@ -308,7 +350,7 @@ impl<'a> Page<'a> {
             return;
         }
         let fresh_item = matches!(self.containers.last(), Some(Container::Item { used: false, .. }));
-        if self.lines.is_empty() || fresh_item {
+        if self.rows.is_empty() || fresh_item {
             return;
         }
         let quoted: Vec<Span<'static>> = self
@@ -317,32 +359,36 @@ impl<'a> Page<'a> {
             .filter(|c| matches!(c, Container::Quote { .. }))
             .map(|_| Span::styled("▎ ", self.look.theme.fg(self.look.theme.quote)))
             .collect();
-        self.lines.push(Line::from(quoted));
+        let gutter = span_width(&quoted);
+        self.rows.push(Row { line: Line::from(quoted), gutter, ..Row::default() });
     }
 
     fn flush(&mut self) {
-        if self.spans.is_empty() || self.table.is_some() {
+        if self.pieces.is_empty() || self.table.is_some() {
             return;
         }
-        let mut spans = std::mem::take(&mut self.spans);
+        let mut pieces = std::mem::take(&mut self.pieces);
         if let Some(level) = self.heading
             && level > HeadingLevel::H2
         {
-            spans.insert(0, Span::styled("· ", self.look.theme.dim()));
+            pieces.insert(0, ("· ".to_owned(), (self.look.theme.dim(), 0)));
         }
-        self.put(spans);
+        self.put(&pieces);
     }
 
-    fn put(&mut self, spans: Vec<Span<'static>>) {
+    fn put(&mut self, pieces: &[Piece]) {
         let (first, rest) = self.prefixes();
-        self.lines.extend(wrap(&spans, self.look.columns, &first, &rest));
+        let pieces = pieces.iter().map(|(text, ink)| (text.as_str(), *ink));
+        self.rows.extend(wrap_linked(pieces, &self.urls, self.look.columns, &first, &rest));
     }
 
     fn end_code(&mut self) {
         let Some((language, code)) = self.code.take() else { return };
         let theme = self.look.theme;
         let room = self.room().saturating_sub(2).max(1);
-        let coloured = if self.look.colours { self.look.highlighter.colours(&language, &code) } else { None };
+        let before = self.continued.take().unwrap_or_default();
+        let coloured = if self.look.colours { self.look.highlighter.colours(&language, &before, &code) } else { None };
+        let panel = Style::new().bg(theme.code_panel);
         for (number, text) in code.lines().enumerate() {
             let spans: Vec<Span<'static>> = match coloured.as_ref().and_then(|lines| lines.get(number)) {
                 Some(pieces) => pieces
@@ -351,73 +397,114 @@ impl<'a> Page<'a> {
                     .collect(),
                 None => vec![Span::styled(text.to_owned(), theme.fg(theme.text))],
             };
-            for piece in chop(&spans, room) {
-                let used: usize = piece.iter().map(|s| width(&s.content)).sum();
-                let (first, _) = self.prefixes();
-                let mut line = first;
-                let panel = Style::new().bg(theme.code_panel);
+            let pieces = chop(&spans, room);
+            let last = pieces.len() - 1;
+            for (at, piece) in pieces.into_iter().enumerate() {
+                let used = span_width(&piece);
+                let (mut line, _) = self.prefixes();
+                let gutter = span_width(&line) + 1;
                 line.push(Span::styled(" ", panel));
                 line.extend(piece.into_iter().map(|span| span.patch_style(panel)));
                 line.push(Span::styled(" ".repeat(room.saturating_sub(used) + 1), panel));
-                self.lines.push(Line::from(line));
+                let end = if at < last { End::Nothing } else { End::Line };
+                let block = (number == 0 && at == 0).then_some(self.blocks);
+                self.rows.push(Row { line: Line::from(line), gutter, end, links: Vec::new(), block });
             }
         }
+        self.blocks = self.blocks.saturating_add(1);
     }
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        let theme = self.look.theme;
         let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural: Vec<usize> = (0..columns)
             .map(|c| {
                 table.rows.iter().filter_map(|row| row.get(c)).map(|cell| cell_width(cell)).max().unwrap_or(0).max(1)
             })
             .collect();
-        let widths = share(&natural, self.room().saturating_sub(3 * columns.saturating_sub(1)));
+        let room = self.room().saturating_sub(3 * columns.saturating_sub(1));
+        let widths = share(&natural, room);
+        if widths.iter().sum::<usize>() > room || widths.iter().zip(&natural).any(|(w, n)| w < n && *w < MIN_COLUMN) {
+            self.table_as_list(&table);
+        } else {
+            self.table_as_grid(&table, &widths);
+        }
+        if table.more > 0 {
+            let (mut line, _) = self.prefixes();
+            line.push(Span::styled(format!("… {} more rows", table.more), self.look.theme.dim()));
+            self.rows.push(Row::mark(Line::from(line)));
+        }
+    }
+
+    fn table_as_grid(&mut self, table: &Table, widths: &[usize]) {
+        let theme = self.look.theme;
         for (number, row) in table.rows.iter().enumerate() {
-            let cells: Vec<Vec<Line<'static>>> = (0..columns)
-                .map(|c| {
-                    let cell = row.get(c).map_or(&[][..], Vec::as_slice);
-                    let bold: Vec<Span<'static>> = if number == 0 {
-                        cell.iter().map(|s| s.clone().patch_style(theme.bold())).collect()
-                    } else {
-                        cell.to_vec()
-                    };
-                    wrap(&bold, widths[c], &[], &[])
+            let cells: Vec<Vec<Row>> = widths
+                .iter()
+                .enumerate()
+                .map(|(c, room)| {
+                    let pieces = row.get(c).map_or(&[][..], Vec::as_slice).iter().map(|(text, (style, link))| {
+                        let style = if number == 0 { style.patch(theme.bold()) } else { *style };
+                        (text.as_str(), (style, *link))
+                    });
+                    wrap_linked(pieces, &self.urls, *room, &[], &[])
                 })
                 .collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(1);
             for at in 0..height {
-                let mut spans = Vec::new();
-                for (c, lines) in cells.iter().enumerate() {
+                let (mut line, _) = self.prefixes();
+                let gutter = span_width(&line);
+                let mut links = Vec::new();
+                for (c, rows) in cells.iter().enumerate() {
                     if c > 0 {
-                        spans.push(Span::styled(" │ ", theme.fg(theme.border)));
+                        line.push(Span::styled(" │ ", theme.fg(theme.border)));
                     }
-                    let line = lines.get(at).cloned().unwrap_or_default();
-                    let pad = widths[c].saturating_sub(line.width());
+                    let cell = rows.get(at).cloned().unwrap_or_default();
+                    let pad = widths[c].saturating_sub(span_width(&cell.line.spans));
                     let (left, right) = match table.alignments.get(c) {
                         Some(Alignment::Right) => (pad, 0),
                         Some(Alignment::Center) => (pad / 2, pad - pad / 2),
                         Some(Alignment::Left | Alignment::None) | None => (0, pad),
                     };
-                    spans.push(Span::raw(" ".repeat(left)));
-                    spans.extend(line.spans);
-                    spans.push(Span::raw(" ".repeat(right)));
+                    let from = span_width(&line) + left;
+                    links.extend(cell.links.into_iter().map(|(at, url)| (from + at.start..from + at.end, url)));
+                    line.push(Span::raw(" ".repeat(left)));
+                    line.extend(cell.line.spans);
+                    line.push(Span::raw(" ".repeat(right)));
                 }
-                let (mut line, _) = self.prefixes();
-                line.extend(spans);
-                self.lines.push(Line::from(line));
+                self.rows.push(Row { line: Line::from(line), gutter, links, ..Row::default() });
             }
             if number == 0 {
                 let rule = widths.iter().map(|w| "─".repeat(*w)).collect::<Vec<_>>().join("─┼─");
                 let (mut line, _) = self.prefixes();
                 line.push(Span::styled(rule, theme.fg(theme.border)));
-                self.lines.push(Line::from(line));
+                self.rows.push(Row::mark(Line::from(line)));
             }
         }
     }
 
-    fn finish(mut self) -> Vec<Line<'static>> {
+    /// Where there is no room for columns: each row with the names of its columns.
+    fn table_as_list(&mut self, table: &Table) {
+        let theme = self.look.theme;
+        let Some((head, rows)) = table.rows.split_first() else { return };
+        for (number, row) in rows.iter().enumerate() {
+            if number > 0 {
+                self.gap();
+            }
+            for (c, cell) in row.iter().enumerate() {
+                let (first, _) = self.prefixes();
+                let name = head.get(c).map(|it| it.iter().map(|(text, _)| text.as_str()).collect::<String>());
+                let name = name.filter(|it| !it.is_empty()).map(|it| format!("{it}: "));
+                let mut rest = first.clone();
+                rest.push(Span::raw("  "));
+                let pieces = name.iter().map(|it| (it.as_str(), (theme.bold(), 0)));
+                let pieces = pieces.chain(cell.iter().map(|(text, ink)| (text.as_str(), *ink)));
+                self.rows.extend(wrap_linked(pieces, &self.urls, self.look.columns, &first, &rest));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Row> {
         if let Some((_, code)) = &self.code
             && !code.is_empty()
         {
@@ -425,15 +512,22 @@ impl<'a> Page<'a> {
         }
         self.flush();
         // A block that has only just begun has made room for itself already.
-        while self.lines.last().is_some_and(|line| line.spans.is_empty()) {
-            self.lines.pop();
+        while self.rows.last().is_some_and(|row| row.line.spans.is_empty()) {
+            self.rows.pop();
         }
-        self.lines
+        self.rows
     }
 }
 
-fn cell_width(cell: &[Span<'_>]) -> usize {
-    cell.iter().map(|span| width(&span.content)).sum()
+/// A link that a terminal may follow.
+fn leads_somewhere(url: &str) -> bool {
+    ["https://", "http://", "mailto:", "file://"].iter().any(|scheme| url.starts_with(scheme))
+        && url.bytes().all(|b| (0x21..=0x7e).contains(&b))
+        && url.len() <= 2_000
+}
+
+fn cell_width(cell: &[Piece]) -> usize {
+    cell.iter().map(|(text, _)| width(text)).sum()
 }
 
 /// Widths that fit: the widest give way first, none below a few columns.
@@ -486,9 +580,15 @@ mod tests {
     fn shown(source: &str, columns: usize) -> Vec<String> {
         let theme = Theme::load("dark", None, Depth::True).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look =
-            Look { theme: &theme, highlighter: &highlighter, columns, colours: true, details: false, thinking: false };
-        lines(source, &look).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+        let look = Look {
+            theme: &theme,
+            highlighter: &highlighter,
+            columns,
+            colours: true,
+            details: Fold::Some,
+            thinking: Fold::Line,
+        };
+        rows(source, &look).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
     }
 
     #[test]
@@ -533,22 +633,6 @@ mod tests {
                     assert!(width(&line) <= columns, "{columns}: {line:?}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn growing_text_looks_the_same_when_its_settled_part_is_kept() {
-        let source = "Intro text.\n\nSecond para with `x`.\n\n- a\n\n- b\n\nAfter list.\n\n```sh\nls\n\npwd\n```\n\n## Heading\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd.\n";
-        for cut in (0..=source.len()).filter(|at| source.is_char_boundary(*at)) {
-            let part = &source[..cut];
-            let (head, tail) = part.split_at(settled(part));
-            let mut joined = shown(head, 30);
-            let rest = shown(tail, 30);
-            if !joined.is_empty() && !rest.is_empty() {
-                joined.push(String::new());
-            }
-            joined.extend(rest);
-            assert_eq!(joined, shown(part, 30), "cut at {cut}: {part:?}");
         }
     }
 }

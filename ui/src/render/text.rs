@@ -1,5 +1,9 @@
 //! Widths, wrapping, and making the invisible visible.
 
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
 use pixir_core::present::Stripper;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,17 +13,21 @@ use unicode_width::UnicodeWidthStr as _;
 /// Columns between tab stops.
 pub(crate) const TAB: usize = 4;
 
-/// Columns that a text takes.
+/// Columns that a text takes; a tab takes some, wherever it stands.
 pub(crate) fn width(text: &str) -> usize {
-    text.width()
+    if text.is_ascii() {
+        // The common case, and the one that is measured most.
+        return text.len() + text.bytes().filter(|b| *b == b'\t').count() * (TAB - 1);
+    }
+    text.split('\t').map(|part| part.width()).sum::<usize>() + text.matches('\t').count() * TAB
 }
 
-/// Text that shows everything it holds: control, bidirectional and zero-width characters as escapes, tabs as spaces.
+/// Text that shows everything it holds: control, bidirectional and zero-width characters as escapes.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\t' => shown.push_str(&" ".repeat(TAB)),
+            '\t' => shown.push(c),
             '\u{200b}'..='\u{200f}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{2069}'
@@ -38,23 +46,22 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Text from a model or a tool, safe and stable on a screen: no control characters, tabs as spaces.
-pub(crate) fn plain(text: &str) -> String {
-    if !text.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return text.to_owned();
+/// Text from a model or a tool, safe and stable on a screen: no control characters but tabs and line ends.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c)) {
+        return Cow::Borrowed(text);
     }
     // Whole terminal sequences go, not only the character that begins them.
     let text = String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned();
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\t' => shown.push_str(&" ".repeat(TAB)),
-            '\n' => shown.push('\n'),
+            '\n' | '\t' => shown.push(c),
             c if c.is_control() || is_invisible(c) => {}
             c => shown.push(c),
         }
     }
-    shown
+    Cow::Owned(shown)
 }
 
 fn is_invisible(c: char) -> bool {
@@ -69,7 +76,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     let mut cut = String::new();
     let mut used = 0;
     for grapheme in text.graphemes(true) {
-        let wide = grapheme.width();
+        let wide = width(grapheme);
         if used + wide + 1 > columns {
             break;
         }
@@ -82,78 +89,172 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// Breaks styled text at spaces, and words that are too long anywhere; no line is wider than `columns`.
+/// One row of the screen: what is drawn, and what of it is text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) line: Line<'static>,
+    /// Columns in front that are no text: marks, bars, numbers.
+    pub(crate) gutter: usize,
+    /// How the text goes on.
+    pub(crate) end: End,
+    /// Columns that lead somewhere.
+    pub(crate) links: Vec<(Range<usize>, Arc<str>)>,
+    /// The n-th piece of code of its text begins here.
+    pub(crate) block: Option<u16>,
+}
+
+/// What stands in the source where a row ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A line end.
+    #[default]
+    Line,
+    /// A blank.
+    Blank,
+    /// Nothing: a word that no row can hold goes on.
+    Nothing,
+    /// It is no text at all: a frame, a rule, a note.
+    Skip,
+}
+
+impl Row {
+    /// A row of which nothing is text.
+    pub(crate) fn mark(line: Line<'static>) -> Row {
+        Row { line, end: End::Skip, ..Row::default() }
+    }
+
+    /// A row that is all text.
+    pub(crate) fn text(line: Line<'static>) -> Row {
+        Row { line, ..Row::default() }
+    }
+
+    /// Moves it to the right.
+    pub(crate) fn indent(&mut self, by: usize) {
+        if !self.line.spans.is_empty() {
+            self.line.spans.insert(0, Span::raw(" ".repeat(by)));
+            self.gutter += by;
+            for (columns, _) in &mut self.links {
+                *columns = columns.start + by..columns.end + by;
+            }
+        }
+    }
+
+    /// The text between two columns, as it stands in the source; what stands in front of the text is not part of it.
+    pub(crate) fn between(&self, from: usize, to: usize) -> String {
+        let from = from.max(self.gutter);
+        let (mut text, mut at) = (String::new(), 0);
+        for grapheme in self.line.spans.iter().flat_map(|span| span.content.graphemes(true)) {
+            if at >= to {
+                break;
+            }
+            let wide = width(grapheme);
+            if at >= from {
+                text.push_str(grapheme);
+            }
+            at += wide;
+        }
+        text
+    }
+}
+
+/// A style, and the number of a link; 0 is none.
+pub(crate) type Ink = (Style, usize);
+
+/// Breaks styled text at spaces, and words that are too long anywhere; no row is wider than `columns`.
 ///
 /// No-break spaces hold words together and come out as blanks.
-/// The first line gets `first` in front, the others `rest`; both count as columns.
-pub(crate) fn wrap(
+/// The first row gets `first` in front, the others `rest`; both count as columns.
+pub(crate) fn wrap(spans: &[Span<'_>], columns: usize, first: &[Span<'static>], rest: &[Span<'static>]) -> Vec<Row> {
+    wrap_linked(spans.iter().map(|span| (span.content.as_ref(), (span.style, 0))), &[], columns, first, rest)
+}
+
+/// The same for an overlay, where nothing is selected.
+pub(crate) fn wrap_lines(
     spans: &[Span<'_>],
     columns: usize,
     first: &[Span<'static>],
     rest: &[Span<'static>],
 ) -> Vec<Line<'static>> {
+    lines_of(wrap(spans, columns, first, rest))
+}
+
+/// What is drawn of rows.
+pub(crate) fn lines_of(rows: Vec<Row>) -> Vec<Line<'static>> {
+    rows.into_iter().map(|row| row.line).collect()
+}
+
+/// The same with links.
+pub(crate) fn wrap_linked<'t>(
+    pieces: impl Iterator<Item = (&'t str, Ink)>,
+    urls: &[Arc<str>],
+    columns: usize,
+    first: &[Span<'static>],
+    rest: &[Span<'static>],
+) -> Vec<Row> {
+    let prefix = span_width(first);
     let mut wrapper = Wrapper {
         columns: columns.max(1),
         rest,
-        lines: Vec::new(),
-        line: first.to_vec(),
-        used: span_width(first),
-        prefix: span_width(first),
+        rest_width: span_width(rest),
+        urls,
+        rows: Vec::new(),
+        row: Row { line: Line::from(first.to_vec()), gutter: prefix, ..Row::default() },
+        used: prefix,
         word: Vec::new(),
         word_width: 0,
         space: None,
     };
-    for span in spans {
-        for grapheme in span.content.graphemes(true) {
+    for (text, ink) in pieces {
+        for grapheme in text.graphemes(true) {
             match grapheme {
-                "\n" => wrapper.newline(),
-                " " => wrapper.blank(span.style),
-                _ => wrapper.push(grapheme, span.style),
+                "\n" | "\r\n" => wrapper.newline(),
+                " " => wrapper.blank(ink),
+                _ => wrapper.push(grapheme, ink),
             }
         }
     }
     wrapper.finish()
 }
 
-fn span_width(spans: &[Span<'_>]) -> usize {
-    spans.iter().map(|span| span.content.width()).sum()
+pub(crate) fn span_width(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(|span| width(&span.content)).sum()
 }
 
 struct Wrapper<'a> {
     columns: usize,
     rest: &'a [Span<'static>],
-    lines: Vec<Line<'static>>,
-    line: Vec<Span<'static>>,
+    rest_width: usize,
+    urls: &'a [Arc<str>],
+    rows: Vec<Row>,
+    row: Row,
     used: usize,
-    /// Columns of what stands in front of the text on this line.
-    prefix: usize,
-    word: Vec<(String, Style)>,
+    word: Vec<(String, Ink)>,
     word_width: usize,
     /// Blanks that wait for a word after them.
-    space: Option<(usize, Style)>,
+    space: Option<(usize, Ink)>,
 }
 
 impl Wrapper<'_> {
-    fn push(&mut self, grapheme: &str, style: Style) {
-        let wide = grapheme.width();
-        let room = self.columns.saturating_sub(span_width(self.rest)).max(1);
+    fn push(&mut self, grapheme: &str, ink: Ink) {
+        let wide = width(grapheme);
+        let room = self.columns.saturating_sub(self.rest_width).max(1);
         // A word that no line can hold is broken where the line ends.
         if self.word_width + wide > room {
             self.end_word();
-            if self.used + wide > self.columns && self.used > self.prefix {
-                self.break_line();
+            if self.used + wide > self.columns && self.used > self.row.gutter {
+                self.break_row(End::Nothing);
             }
         }
         match self.word.last_mut() {
-            Some((text, last)) if *last == style => text.push_str(grapheme),
-            _ => self.word.push((grapheme.to_owned(), style)),
+            Some((text, last)) if *last == ink => text.push_str(grapheme),
+            _ => self.word.push((grapheme.to_owned(), ink)),
         }
         self.word_width += wide;
     }
 
-    fn blank(&mut self, style: Style) {
+    fn blank(&mut self, ink: Ink) {
         self.end_word();
-        self.space = Some((self.space.map_or(1, |(n, _)| n + 1), style));
+        self.space = Some((self.space.map_or(1, |(n, _)| n + 1), ink));
     }
 
     fn end_word(&mut self) {
@@ -162,44 +263,53 @@ impl Wrapper<'_> {
         }
         let blanks = self.space.take();
         let gap = blanks.map_or(0, |(n, _)| n);
-        if self.used + gap + self.word_width > self.columns && self.used > self.prefix {
-            self.break_line();
-        } else if let Some((n, style)) = blanks {
-            self.put(" ".repeat(n), style);
-            self.used += n;
+        if self.used + gap + self.word_width > self.columns && self.used > self.row.gutter {
+            self.break_row(if gap > 0 { End::Blank } else { End::Nothing });
+        } else if let Some((n, ink)) = blanks {
+            self.put(" ".repeat(n), ink);
         }
-        for (text, style) in std::mem::take(&mut self.word) {
-            self.put(text, style);
+        for (text, ink) in std::mem::take(&mut self.word) {
+            self.put(text, ink);
         }
-        self.used += self.word_width;
         self.word_width = 0;
     }
 
-    fn put(&mut self, text: String, style: Style) {
+    fn put(&mut self, text: String, (style, link): Ink) {
+        let wide = width(&text);
         // A blank that does not break is a blank like any other once it stands where it should.
         let text = if text.contains('\u{a0}') { text.replace('\u{a0}', " ") } else { text };
-        match self.line.last_mut() {
+        if let Some(url) = link.checked_sub(1).and_then(|at| self.urls.get(at)) {
+            let columns = self.used..self.used + wide;
+            match self.row.links.last_mut() {
+                Some((known, to)) if known.end == columns.start && to == url => known.end = columns.end,
+                _ => self.row.links.push((columns, Arc::clone(url))),
+            }
+        }
+        self.used += wide;
+        match self.row.line.spans.last_mut() {
             Some(last) if last.style == style => last.content.to_mut().push_str(&text),
-            _ => self.line.push(Span::styled(text, style)),
+            _ => self.row.line.spans.push(Span::styled(text, style)),
         }
     }
 
-    fn break_line(&mut self) {
-        self.lines.push(Line::from(std::mem::replace(&mut self.line, self.rest.to_vec())));
-        self.prefix = span_width(self.rest);
-        self.used = self.prefix;
+    fn break_row(&mut self, end: End) {
+        let next = Row { line: Line::from(self.rest.to_vec()), gutter: self.rest_width, ..Row::default() };
+        let mut row = std::mem::replace(&mut self.row, next);
+        row.end = end;
+        self.rows.push(row);
+        self.used = self.rest_width;
         self.space = None;
     }
 
     fn newline(&mut self) {
         self.end_word();
-        self.break_line();
+        self.break_row(End::Line);
     }
 
-    fn finish(mut self) -> Vec<Line<'static>> {
+    fn finish(mut self) -> Vec<Row> {
         self.end_word();
-        self.lines.push(Line::from(self.line));
-        self.lines
+        self.rows.push(self.row);
+        self.rows
     }
 }
 
@@ -210,7 +320,7 @@ mod tests {
     fn wrapped(text: &str, columns: usize) -> Vec<String> {
         wrap(&[Span::raw(text.to_owned())], columns, &[Span::raw("• ")], &[Span::raw("  ")])
             .iter()
-            .map(ToString::to_string)
+            .map(|row| row.line.to_string())
             .collect()
     }
 
@@ -230,8 +340,8 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_shown_before_it_is_approved() {
-        assert_eq!(visible("rm \u{202e}x\u{200b}\x1b[2Ky\tz"), "rm \\u{202e}x\\u{200b}\\u{1b}[2Ky    z");
-        assert_eq!(plain("a\x1b[31m\u{202e}b\x1b]0;t\x07\tc"), "ab    c");
+        assert_eq!(visible("rm \u{202e}x\u{200b}\x1b[2Ky\tz"), "rm \\u{202e}x\\u{200b}\\u{1b}[2Ky\tz");
+        assert_eq!(plain("a\x1b[31m\u{202e}b\x1b]0;t\x07\tc"), "ab\tc");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
     }
 }

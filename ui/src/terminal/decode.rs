@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use crossterm::event::{
-    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 /// What the terminal said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,9 +161,7 @@ fn next(buffer: &[u8]) -> Piece {
     match buffer[0] {
         0x1b => escape(buffer),
         _ => match plain(buffer) {
-            Some((length, code, modifiers)) => {
-                Piece::Whole(length, code.map(|code| key(code, modifiers)))
-            }
+            Some((length, code, modifiers)) => Piece::Whole(length, code.map(|code| key(code, modifiers))),
             None => Piece::Half,
         },
     }
@@ -251,9 +247,9 @@ fn string(buffer: &[u8]) -> Piece {
     let body = String::from_utf8_lossy(&buffer[2..end]);
     let reply = match buffer[1] {
         b']' => body.strip_prefix("11;").and_then(colour).map(|(r, g, b)| Reply::Background(r, g, b)),
-        b'P' => body.strip_prefix(">|").map(|name| {
-            Reply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect())
-        }),
+        b'P' => {
+            body.strip_prefix(">|").map(|name| Reply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect()))
+        }
         _ => None,
     };
     let heard = reply.map(Heard::Reply);
@@ -546,7 +542,12 @@ mod tests {
             key(KeyCode::Enter, KeyModifiers::SHIFT),
             key(KeyCode::BackTab, KeyModifiers::SHIFT),
             Heard::Focus(true),
-            Heard::Mouse(MouseEvent { kind: MouseEventKind::Down(MouseButton::Left), column: 2, row: 3, modifiers: none }),
+            Heard::Mouse(MouseEvent {
+                kind: MouseEventKind::Down(MouseButton::Left),
+                column: 2,
+                row: 3,
+                modifiers: none,
+            }),
             Heard::Mouse(MouseEvent { kind: MouseEventKind::ScrollUp, column: 0, row: 0, modifiers: none }),
             Heard::Paste("two\nlines".into()),
             Heard::Reply(Reply::Background(0x16, 0x18, 0x1d)),
@@ -606,8 +607,20 @@ mod tests {
             seed ^= seed << 17;
             seed
         };
-        let pieces: [&[u8]; 12] =
-            [b"\x1b[", b"\x1b]", b"\x1bP", b"\x1b[200~", b"\x1b[201~", b"\x1bO", b"\x1b[<", b";", b"M", b"\x1b\\", b"\xf0\x9f", b"\x1b\x1b"];
+        let pieces: [&[u8]; 12] = [
+            b"\x1b[",
+            b"\x1b]",
+            b"\x1bP",
+            b"\x1b[200~",
+            b"\x1b[201~",
+            b"\x1bO",
+            b"\x1b[<",
+            b";",
+            b"M",
+            b"\x1b\\",
+            b"\xf0\x9f",
+            b"\x1b\x1b",
+        ];
         let bytes = std::env::var("PIXIR_FUZZ_BYTES").ok().and_then(|n| n.parse().ok()).unwrap_or(200_000_usize);
         let mut decoder = Decoder::default();
         let mut fed = 0;

@@ -161,7 +161,10 @@ impl Painter {
         let next = &canvas.grid.buffer.content[start..start + columns];
         let links = &canvas.grid.links[start..start + columns];
         let whole = self.unknown[usize::from(y)];
-        if !whole && next == &self.shown.buffer.content[start..start + columns] && links == &self.shown.links[start..start + columns] {
+        if !whole
+            && next == &self.shown.buffer.content[start..start + columns]
+            && links == &self.shown.links[start..start + columns]
+        {
             return;
         }
         // Blanks at the end in the terminal's own background can be erased at once.
@@ -174,7 +177,10 @@ impl Painter {
         while x < columns {
             let (cell, link) = (&next[x], links[x]);
             let wide = width(cell.symbol()).max(1);
-            let changed = whole || stale > 0 || *cell != self.shown.buffer.content[start + x] || link != self.shown.links[start + x];
+            let changed = whole
+                || stale > 0
+                || *cell != self.shown.buffer.content[start + x]
+                || link != self.shown.links[start + x];
             stale = stale.saturating_sub(wide);
             if changed {
                 if x >= text && columns - x > 8 {
@@ -442,7 +448,18 @@ mod tests {
 
     #[test]
     fn any_frame_after_any_other_is_shown_as_it_is() {
-        let words = ["", "plain", "漢字かな", "①② ☂", "e\u{301}e\u{301}", "a漢b", " ", "────────", "👍 x", "the quick brown fox jumps"];
+        let words = [
+            "",
+            "plain",
+            "漢字かな",
+            "①② ☂",
+            "e\u{301}e\u{301}",
+            "a漢b",
+            " ",
+            "────────",
+            "👍 x",
+            "the quick brown fox jumps",
+        ];
         let styles = [Style::new(), Style::new().fg(Color::Rgb(200, 0, 0)), Style::new().add_modifier(Modifier::BOLD)];
         let mut seed = 7_u64;
         let mut dice = |sides: usize| {
@@ -458,7 +475,11 @@ mod tests {
                 if by != 0 && dice(2) == 0 {
                     // Rows move, as a transcript does; what comes in is new.
                     let n = by.unsigned_abs() as usize;
-                    if by > 0 { rows[1..6].rotate_left(n.min(5)) } else { rows[1..6].rotate_right(n.min(5)) }
+                    if by > 0 {
+                        rows[1..6].rotate_left(n.min(5))
+                    } else {
+                        rows[1..6].rotate_right(n.min(5))
+                    }
                     shift = Some(Shift { rows: 1..6, by });
                 }
                 for _ in 0..dice(4) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pixir_core::Event;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Live, RestoreReason, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Entry, Fact, Live, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
@@ -20,7 +20,7 @@ use crate::transcript::{Cell, Transcript};
 // ─── The Session said ───
 
 /// A Session was opened: its past is folded like its future.
-pub(crate) fn on_opened(state: &mut State, past: History) -> Vec<Effect> {
+pub(crate) fn on_opened(state: &mut State, past: History) {
     state.history = past;
     let said = state
         .history
@@ -29,31 +29,16 @@ pub(crate) fn on_opened(state: &mut State, past: History) -> Vec<Effect> {
     for text in said.collect::<Vec<_>>() {
         state.composer.remember(&text);
     }
-    rebuild(state)
+    rebuild(state);
 }
 
-/// Changes whose diffs are loaded when a Session is opened, the newest; what is older says its numbers.
-const MOST_DIFFS: usize = 40;
-
 /// The path to the head, as cells.
-fn rebuild(state: &mut State) -> Vec<Effect> {
+fn rebuild(state: &mut State) {
     state.transcript = Transcript::default();
-    for entry in state.history.entries() {
-        // Plans, refusals and ends of Turns are shown where their Turn is.
-        let belongs = state.history.is_on_path(entry.seq)
-            || (!entry.fact.is_conversation() && state.history.stands_on_path(entry));
-        // What was done to files on the way to another branch is told there.
-        let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
-        if belongs && !leaves {
-            state.transcript.record(entry);
-        }
+    for entry in state.history.told() {
+        state.transcript.record(entry);
     }
     state.viewport.follow();
-    let changed = state.history.path().rev().filter_map(|e| match &e.fact {
-        Fact::ToolResult(it) if !it.changes.is_empty() => Some(Effect::LoadCallDiff(e.seq)),
-        _ => None,
-    });
-    changed.take(MOST_DIFFS).collect()
 }
 
 /// Something was recorded, or is happening.
@@ -68,10 +53,10 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     state.history.append(Arc::clone(entry));
     match &entry.fact {
         Fact::HeadMoved(_) => {
-            let effects = rebuild(state);
+            rebuild(state);
             travel::arrived(state);
             state.say("it goes on from here; /tree keeps the rest");
-            return effects;
+            return Vec::new();
         }
         Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
         Fact::TurnEnded(it) => {
@@ -95,15 +80,8 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         // Whoever asked has ended, and nobody waits for the answer.
         state.overlays.retain(|layer| !matches!(layer, Overlay::Form(view) if view.form.call_id == it.call_id));
     }
-    let (draft, rows) = (state.transcript.slots.len(), state.transcript.draft.thinking_rows);
     state.transcript.record(entry);
-    if matches!(entry.fact, Fact::Reasoning(_)) && !state.transcript.draft.text.is_empty() {
-        state.viewport.draft_was_split(draft, rows);
-    }
-    match &entry.fact {
-        Fact::ToolResult(it) if !it.changes.is_empty() => vec![Effect::LoadCallDiff(entry.seq)],
-        _ => Vec::new(),
-    }
+    Vec::new()
 }
 
 fn settings_told(it: &SettingsChanged) -> String {
@@ -145,7 +123,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.status = status;
             state.writing = None;
             if status == Status::Idle {
-                state.transcript.restart_draft();
+                state.transcript.drop_draft();
             }
         }
         Live::ApprovalRequested(approval) => {
@@ -163,11 +141,11 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         }
         Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
-            state.transcript.restart_draft();
+            state.transcript.drop_draft();
             state.writing = None;
             state.tries_again = Some(Instant::now() + Duration::from_millis(wait_ms));
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
-            state.transcript.push(Cell::Notice { severity: Severity::Warning, text });
+            state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }
         Live::RestorePlanned(plan) => return travel::planned(state, plan),
         Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
@@ -180,16 +158,12 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }
-        Live::Notice { severity, message, .. } => state.transcript.push(Cell::Notice { severity, text: message }),
+        Live::Notice { severity, message, .. } => state.transcript.push(Cell::Notice(severity, message.into())),
     }
     Vec::new()
 }
 
 // ─── Work beside the screen is done ───
-
-pub(crate) fn on_call_diff(state: &mut State, call_id: &str, diffs: Vec<FileDiff>) {
-    state.transcript.with_call(call_id, |cell| cell.diffs = Some(diffs));
-}
 
 pub(crate) fn on_diffs(state: &mut State, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
     for overlay in &mut state.overlays {

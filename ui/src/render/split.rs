@@ -1,0 +1,234 @@
+//! A long text in parts, each of which looks the same whatever follows it: what is settled is laid out once.
+//!
+//! The parts are a function of the text alone, so a text that has streamed in has the same ones as when it is read again.
+
+use std::ops::Range;
+
+/// A part ends at the next good place after so many bytes.
+const PART: usize = 1 << 10;
+/// Inside code every line end is a good place; there it takes so many.
+const CODE: usize = 2 << 10;
+/// Beyond so many bytes any line end has to do, and for a single line any blank.
+const MOST: usize = 16 << 10;
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) range: Range<usize>,
+    /// Where the fence stands that is open at its start.
+    pub(crate) fence: Option<usize>,
+    /// It goes on in the middle of something: nothing parts it from what is above.
+    pub(crate) goes_on: bool,
+}
+
+/// Finds the parts of a growing text. Each byte is looked at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Splitter {
+    /// Where the current part begins, and how.
+    at: usize,
+    open_at: Option<usize>,
+    goes_on: bool,
+    /// Where the first line begins that has not ended.
+    line: usize,
+    fence: Option<Fence>,
+    after_blank: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fence {
+    at: usize,
+    mark: u8,
+    length: usize,
+    /// It stands at the left, inside of nothing.
+    is_free: bool,
+}
+
+impl Splitter {
+    /// Where the part begins that is still growing.
+    pub(crate) fn settled(&self) -> usize {
+        self.at
+    }
+
+    /// Parts that are whole now; `text` is everything so far.
+    pub(crate) fn feed(&mut self, text: &str, parts: &mut Vec<Part>) {
+        while let Some(length) = memchr::memchr(b'\n', &text.as_bytes()[self.line..]) {
+            let end = self.line + length + 1;
+            self.take_line(text, end, parts);
+        }
+        self.force(text, text.len(), parts);
+    }
+
+    /// The part that was still growing; the text has ended.
+    pub(crate) fn rest(&self, text: &str) -> Part {
+        Part { range: self.at..text.len(), fence: self.open_at, goes_on: self.goes_on }
+    }
+
+    /// All parts of a whole text.
+    pub(crate) fn parts(text: &str) -> Vec<Part> {
+        let mut splitter = Splitter::default();
+        let mut parts = Vec::new();
+        splitter.feed(text, &mut parts);
+        let rest = splitter.rest(text);
+        if !text[rest.range.clone()].trim().is_empty() || parts.is_empty() {
+            parts.push(rest);
+        }
+        parts
+    }
+
+    fn take_line(&mut self, text: &str, end: usize, parts: &mut Vec<Part>) {
+        let begin = self.line;
+        self.force(text, end, parts);
+        let line = text[begin..end].trim_end();
+        if self.after_blank && self.fence.is_none() && starts_block(line) && begin - self.at >= PART {
+            self.cut(text, begin, false, parts);
+        }
+        let bare = line.trim_start();
+        match self.fence {
+            Some(fence) if fence.is_ended_by(bare) => self.fence = None,
+            Some(fence) if fence.is_free && end - self.at >= CODE => self.cut(text, end, true, parts),
+            Some(_) => {}
+            None => self.fence = Fence::begun_by(bare, begin, line.len() - bare.len() < 4),
+        }
+        self.after_blank = line.is_empty() && self.fence.is_none();
+        self.line = end;
+        if end - self.at >= MOST {
+            self.cut(text, end, true, parts);
+        }
+    }
+
+    /// A single line that does not end.
+    fn force(&mut self, text: &str, end: usize, parts: &mut Vec<Part>) {
+        while end - self.at.max(self.line) > MOST {
+            let from = self.at.max(self.line);
+            let mut to = from + MOST;
+            while !text.is_char_boundary(to) {
+                to -= 1;
+            }
+            let at = text[from..to].rfind(' ').map_or(to, |blank| from + blank + 1);
+            self.cut(text, at.max(from + 1), true, parts);
+        }
+    }
+
+    fn cut(&mut self, text: &str, at: usize, goes_on: bool, parts: &mut Vec<Part>) {
+        if !text[self.at..at].trim().is_empty() {
+            parts.push(Part { range: self.at..at, fence: self.open_at, goes_on: self.goes_on });
+        }
+        self.at = at;
+        self.open_at = self.fence.map(|fence| fence.at);
+        self.goes_on = goes_on;
+    }
+}
+
+impl Fence {
+    fn begun_by(line: &str, at: usize, is_free: bool) -> Option<Fence> {
+        let mark = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
+        let length = line.bytes().take_while(|b| *b == mark).count();
+        // A line of ``code`` in backticks is none.
+        let is_fence = length >= 3 && !(mark == b'`' && line[length..].contains('`'));
+        is_fence.then_some(Fence { at, mark, length, is_free })
+    }
+
+    fn is_ended_by(self, line: &str) -> bool {
+        line.len() >= self.length && line.bytes().all(|b| b == self.mark)
+    }
+}
+
+/// Whether this line, after an empty one, surely begins something new.
+///
+/// A list, a quote or a table may go on after an empty line, and so may what is indented.
+fn starts_block(line: &str) -> bool {
+    let Some(first) = line.chars().next() else { return false };
+    let is_rule = line.len() >= 3 && line.bytes().all(|b| b == b'-' || b == b'*');
+    let list = !is_rule && (matches!(first, '-' | '+') || line.starts_with("* "));
+    !list && !matches!(first, ' ' | '\t' | '>' | '|' | '[') && !first.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::highlight::Highlighter;
+    use crate::render::markdown::{self, Look};
+    use crate::theme::{Depth, Theme};
+
+    fn shown(text: &str, parts: &[Part]) -> Vec<String> {
+        let theme = Theme::load("dark", None, Depth::True).expect("a theme");
+        let highlighter = Highlighter::new(|| ());
+        let look = Look {
+            theme: &theme,
+            highlighter: &highlighter,
+            columns: 50,
+            colours: false,
+            details: Default::default(),
+            thinking: Default::default(),
+        };
+        let mut rows = Vec::new();
+        for part in parts {
+            let before = part.fence.map_or("", |at| &text[at..part.range.start]);
+            let laid = markdown::inside(&text[part.range.clone()], &look, before);
+            if !part.goes_on && !rows.is_empty() && !laid.is_empty() {
+                rows.push(String::new());
+            }
+            rows.extend(laid.iter().map(|row| row.line.to_string().trim_end().to_owned()));
+        }
+        rows
+    }
+
+    fn long_text() -> String {
+        let mut text = String::from("# A long answer\n\n");
+        for i in 0..30 {
+            text.push_str(&format!("Paragraph {i} with `code` and **bold** and {}.\n\n", "many words ".repeat(20)));
+            if i % 5 == 0 {
+                text.push_str("- one\n\n- two\n  - inner\n\n");
+            }
+            if i % 7 == 0 {
+                text.push_str("````rust\n");
+                for line in 0..120 {
+                    text.push_str(&format!("fn number_{line}() -> u32 {{ {line} }}\n"));
+                }
+                text.push_str("```\nstill code\n````\n\n");
+            }
+            if i % 9 == 0 {
+                text.push_str("| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n> more\n\n");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_parts_of_a_text_look_like_the_whole_of_it() {
+        let text = long_text();
+        let parts = Splitter::parts(&text);
+        assert!(parts.len() > 10, "{}", parts.len());
+        let whole = [Part { range: 0..text.len(), fence: None, goes_on: false }];
+        assert_eq!(shown(&text, &parts), shown(&text, &whole));
+        assert!(parts.iter().all(|part| part.range.len() <= MOST));
+        let joined: String = parts.iter().map(|part| &text[part.range.clone()]).collect();
+        assert_eq!(joined.trim_end(), text.trim_end());
+    }
+
+    #[test]
+    fn a_text_that_streams_in_has_the_parts_that_it_has_when_it_is_read_again() {
+        let text = long_text();
+        for step in [1, 7, 100, 5_000] {
+            let (mut splitter, mut parts, mut so_far) = (Splitter::default(), Vec::new(), String::new());
+            for piece in text.as_bytes().chunks(step) {
+                so_far.push_str(std::str::from_utf8(piece).expect("plain"));
+                splitter.feed(&so_far, &mut parts);
+            }
+            parts.push(splitter.rest(&so_far));
+            parts.retain(|part| !text[part.range.clone()].trim().is_empty());
+            assert_eq!(parts, Splitter::parts(&text), "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_and_a_list_without_end_are_cut_somewhere() {
+        let line = "word ".repeat(100_000);
+        let list: String = (0..20_000).map(|i| format!("- item {i}\n")).collect();
+        for text in [&line, &list, &"x".repeat(100_000), &"漢".repeat(50_000)] {
+            let parts = Splitter::parts(text);
+            assert!(parts.iter().all(|part| part.range.len() <= MOST + 64), "{}", parts.len());
+            assert_eq!(parts.iter().map(|part| part.range.len()).sum::<usize>(), text.len());
+        }
+    }
+}

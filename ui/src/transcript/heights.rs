@@ -1,0 +1,136 @@
+//! How many rows cells have: exact once they were laid out at this width, guessed before.
+//!
+//! A Fenwick tree (P. Fenwick, 1994): a change, a sum and a search take steps in the logarithm of the number of cells.
+
+/// A guess that needs no layout: text of so many columns, and rows besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guess {
+    pub(crate) columns: u32,
+    pub(crate) rows: u16,
+}
+
+impl Guess {
+    fn at(self, width: usize) -> u32 {
+        let width = u32::try_from(width).unwrap_or(u32::MAX).max(1);
+        self.columns.div_ceil(width) + u32::from(self.rows)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Heights {
+    guesses: Vec<Guess>,
+    /// What each cell counts for now.
+    rows: Vec<u32>,
+    /// `tree[i]` is the sum of the `lowest_bit(i + 1)` cells that end with `i`.
+    tree: Vec<u32>,
+    width: usize,
+}
+
+fn lowest_bit(n: usize) -> usize {
+    n & n.wrapping_neg()
+}
+
+impl Heights {
+    pub(crate) fn push(&mut self, guess: Guess) {
+        let rows = if self.width == 0 { 1 } else { guess.at(self.width) };
+        self.guesses.push(guess);
+        let at = self.tree.len();
+        let below = self.above(at) - self.above(at + 1 - lowest_bit(at + 1));
+        self.rows.push(rows);
+        self.tree.push(u32::try_from(below).unwrap_or(u32::MAX).saturating_add(rows));
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.guesses.truncate(length);
+        self.rows.truncate(length);
+        self.tree.truncate(length);
+    }
+
+    /// Another width: everything is a guess again.
+    pub(crate) fn at_width(&mut self, width: usize) {
+        if self.width == width {
+            return;
+        }
+        self.width = width;
+        self.rows = self.guesses.iter().map(|guess| guess.at(width)).collect();
+        self.tree.clone_from(&self.rows);
+        for at in 0..self.tree.len() {
+            let parent = at + lowest_bit(at + 1);
+            if parent < self.tree.len() {
+                self.tree[parent] = self.tree[parent].saturating_add(self.tree[at]);
+            }
+        }
+    }
+
+    /// It is known now.
+    pub(crate) fn set(&mut self, cell: usize, rows: usize) {
+        let Some(there) = self.rows.get_mut(cell) else { return };
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        let before = std::mem::replace(there, rows);
+        let mut at = cell;
+        while at < self.tree.len() {
+            self.tree[at] = self.tree[at].saturating_add(rows).saturating_sub(before);
+            at += lowest_bit(at + 1);
+        }
+    }
+
+    /// Rows of the first so many cells.
+    pub(crate) fn above(&self, cells: usize) -> usize {
+        let (mut sum, mut at) = (0, cells.min(self.tree.len()));
+        while at > 0 {
+            sum += self.tree[at - 1] as usize;
+            at -= lowest_bit(at);
+        }
+        sum
+    }
+
+    /// The cell that holds this row, and the row in it; behind the last one when there are not so many.
+    pub(crate) fn find(&self, row: usize) -> (usize, usize) {
+        let (mut at, mut left) = (0, row);
+        let mut step = self.tree.len().next_power_of_two();
+        while step > 0 {
+            if at + step <= self.tree.len() && self.tree[at + step - 1] as usize <= left {
+                at += step;
+                left -= self.tree[at - 1] as usize;
+            }
+            step /= 2;
+        }
+        (at, left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_searches_are_those_of_a_plain_list() {
+        let mut heights = Heights::default();
+        let mut plain: Vec<usize> = Vec::new();
+        heights.at_width(10);
+        for i in 0..500_u32 {
+            heights.push(Guess { columns: i % 37, rows: 1 });
+            plain.push((i % 37).div_ceil(10) as usize + 1);
+            if i % 3 == 0 {
+                let at = (i as usize * 7) % plain.len();
+                heights.set(at, i as usize % 11);
+                plain[at] = i as usize % 11;
+            }
+            if i % 50 == 49 {
+                heights.truncate(plain.len() - 3);
+                plain.truncate(plain.len() - 3);
+            }
+        }
+        let mut sum = 0;
+        for (at, rows) in plain.iter().enumerate() {
+            assert_eq!(heights.above(at), sum);
+            for row in 0..*rows {
+                assert_eq!(heights.find(sum + row), (at, row));
+            }
+            sum += rows;
+        }
+        assert_eq!(heights.find(sum), (plain.len(), 0));
+        heights.at_width(5);
+        assert_eq!(heights.above(1), 1);
+    }
+}
