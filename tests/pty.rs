@@ -101,6 +101,11 @@ impl Terminal {
         Terminal { child, master: pair.master, keys, seen, reader: Some(reader) }
     }
 
+    /// Bytes that were written to it so far.
+    pub(crate) fn written(&self) -> usize {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
+    }
+
     pub(crate) fn screen(&self) -> String {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
     }

@@ -31,6 +31,8 @@ pub(crate) enum Act {
     Send(Vec<u8>),
     /// These bytes over and over, with so many milliseconds between, until the client goes.
     Drip(Vec<u8>, u64),
+    /// Nothing for so many microseconds.
+    Pause(u64),
     /// Nothing more, for as long as the client stays.
     Stall,
     /// The connection is reset.
@@ -258,6 +260,7 @@ fn perform<W: Connection>(
                 stream.flush()?;
                 thread::park_timeout(Duration::from_millis(every));
             },
+            Act::Pause(micros) => thread::sleep(Duration::from_micros(micros)),
             Act::Stall => return reader.read_line(&mut String::new()).map(drop),
             Act::Reset => stream.reset(),
         }

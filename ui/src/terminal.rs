@@ -102,7 +102,7 @@ impl Screen {
         keyboard::mark_screen_thread();
         let mut screen = Screen {
             out: Out::new(),
-            painter: Painter::default(),
+            painter: Painter::new(erases_in_colour()),
             canvas: Canvas::default(),
             bytes: String::new(),
             mouse,
@@ -233,6 +233,12 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back(if self.features.asked { Duration::ZERO } else { DRAIN });
     }
+}
+
+/// GNU screen alone does not; tmux, which may have the same name, does.
+fn erases_in_colour() -> bool {
+    let is_screen = std::env::var("TERM").is_ok_and(|it| it.starts_with("screen"));
+    !is_screen || std::env::var_os("TMUX").is_some()
 }
 
 /// There is a shell that could go on while this process is stopped.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::canvas::{Canvas, Shift};
 use pixir_core::event::{JobStatus, Mode, Plan, Rule, Status};
 use pixir_core::present::{human_duration, human_size};
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
@@ -41,14 +41,12 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     let room = usize::from(area.height.saturating_sub(composer_rows + 2));
     let (dock, all_in_sight) = dock_lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
     let dock_rows = u16::try_from(dock.len()).unwrap_or(u16::MAX);
-    let [header, body, dock_area, composer, status] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Min(0),
-        Constraint::Length(dock_rows),
-        Constraint::Length(composer_rows),
-        Constraint::Length(1),
-    ])
-    .areas(area);
+    // From the bottom up; the transcript has the rest.
+    let row = |y: u16, height: u16| Rect { y, height, ..area };
+    let status = row(area.height - 1, 1);
+    let composer = row(status.y - composer_rows, composer_rows);
+    let dock_area = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y - 1));
+    let (header, body) = (row(0, 1), row(1, dock_area.y - 1));
     draw_header(state, canvas, header);
     draw_transcript(state, canvas, body);
     for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
@@ -207,7 +205,8 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
             Some(Mark::Change) => ("╼", theme.added),
             Some(Mark::Prompt) => ("╼", theme.user),
             None if thumb => ("┃", theme.accent),
-            None => ("│", theme.border),
+            // The track is left blank: what stands beside every row would have to be written anew for each that moves.
+            None => continue,
         };
         let at = Rect { x: area.right() - 1, y: area.y + row as u16, width: 1, height: 1 };
         let style = if thumb { theme.fg(colour).bg(theme.selection) } else { theme.fg(colour) };

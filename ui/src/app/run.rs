@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{App, Farewell, Launch, next_event};
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
 
-/// The shortest time between two frames that only news asked for.
-const FRAME: Duration = Duration::from_millis(16);
+/// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
+const FRAME: Duration = Duration::from_millis(33);
 /// How often what is animated moves.
 const TICK: Duration = Duration::from_millis(120);
 /// How soon after a change the draft is safe.

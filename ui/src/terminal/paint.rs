@@ -11,6 +11,8 @@ use crate::render::text::width;
 
 /// So many unchanged cells between two changed ones are written again: that is shorter than moving over them.
 const BRIDGE: usize = 4;
+/// From so many blanks on, erasing them is shorter than writing them.
+const ERASED: usize = 8;
 
 /// What the terminal shows, as far as is known.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(crate) struct Painter {
     /// Where the terminal's own cursor stands; none when that is not sure.
     at: Option<Position>,
     pen: Pen,
+    /// What is erased gets the background of the pen; in a few terminals it gets the terminal's own.
+    erases_in_colour: bool,
     pub(crate) counts: Counts,
 }
 
@@ -49,6 +53,10 @@ impl Default for Pen {
 }
 
 impl Painter {
+    pub(crate) fn new(erases_in_colour: bool) -> Painter {
+        Painter { erases_in_colour, ..Painter::default() }
+    }
+
     /// Nothing is known of the terminal any more: the next frame is written whole.
     pub(crate) fn forget(&mut self) {
         self.unknown.fill(true);
@@ -111,7 +119,7 @@ impl Painter {
         self.counts.bytes += (out.len() - began) as u64;
     }
 
-    /// Lets the terminal move rows, when less is to be written after it.
+    /// Lets the terminal move rows, when that leaves less to be written.
     fn shift(&mut self, canvas: &Canvas, shift: &Shift, out: &mut String) {
         let area = canvas.area();
         let columns = usize::from(area.width);
@@ -120,20 +128,11 @@ impl Painter {
         if by == 0 || bottom <= top || by >= bottom - top || self.unknown[top..bottom].iter().any(|it| *it) {
             return;
         }
-        let next = &canvas.grid.buffer.content;
-        let shown = &self.shown.buffer.content;
-        let row = |y: usize| y * columns..(y + 1) * columns;
-        let differing = |a: usize, b: usize| next[row(a)].iter().zip(&shown[row(b)]).filter(|(a, b)| a != b).count();
-        let stay: usize = (top..bottom).map(|y| differing(y, y)).sum();
-        let moved: usize = (top..bottom)
-            .map(|y| {
-                let from = if shift.by > 0 { y.checked_add(by) } else { y.checked_sub(by) };
-                from.filter(|from| (top..bottom).contains(from)).map_or(columns, |from| differing(y, from))
-            })
-            .sum();
-        if moved + 24 >= stay {
+        // What is still in sight has to be worth it.
+        if by * 2 > bottom - top {
             return;
         }
+        let next = &canvas.grid.buffer.content;
         // What comes in has the background that most of it will have.
         let exposed = if shift.by > 0 { bottom - 1 } else { top };
         let corner = &next[exposed * columns];
@@ -167,9 +166,6 @@ impl Painter {
         {
             return;
         }
-        // Blanks at the end in the terminal's own background can be erased at once.
-        let blank = |cell: &Cell| cell.symbol() == " " && cell.bg == Color::Reset && cell.modifier.is_empty();
-        let text = columns - next.iter().rev().take_while(|cell| blank(cell)).count();
         let mut x = 0;
         // Cells that a wide character has covered, or may have.
         let mut stale = 0_usize;
@@ -183,11 +179,19 @@ impl Painter {
                 || link != self.shown.links[start + x];
             stale = stale.saturating_sub(wide);
             if changed {
-                if x >= text && columns - x > 8 {
+                let blanks = self.blanks(&next[x..], &links[x..]);
+                if blanks >= ERASED {
                     self.place(last_written, x, y, next, links, canvas, out);
-                    self.set_pen(Pen { fg: self.pen.fg, ..Pen::default() }, canvas, out);
-                    out.push_str("\x1b[K");
-                    return;
+                    self.set_pen(Pen { fg: self.pen.fg, bg: cell.bg, ..Pen::default() }, canvas, out);
+                    match x + blanks == columns {
+                        true => out.push_str("\x1b[K"),
+                        false => drop(write!(out, "\x1b[{blanks}X")),
+                    }
+                    let end = &self.shown.buffer.content[start + x + blanks - 1];
+                    stale = stale.saturating_sub(blanks - wide).max(width(end.symbol()).saturating_sub(1));
+                    last_written = None;
+                    x += blanks;
+                    continue;
                 }
                 self.place(last_written, x, y, next, links, canvas, out);
                 // What stood here reached further than what stands here now.
@@ -208,6 +212,17 @@ impl Painter {
             }
             x += wide;
         }
+    }
+
+    /// Cells that can be erased instead of written: blanks in one background.
+    fn blanks(&self, cells: &[Cell], links: &[u16]) -> usize {
+        let is_blank =
+            |cell: &Cell| cell.symbol() == " " && !cell.modifier.intersects(Modifier::REVERSED.union(Modifier::UNDERLINED));
+        if !(self.erases_in_colour || cells[0].bg == Color::Reset) {
+            return 0;
+        }
+        let bg = cells[0].bg;
+        cells.iter().zip(links).take_while(|(cell, link)| is_blank(cell) && cell.bg == bg && **link == 0).count()
     }
 
     /// Goes to a column of a row; over few unchanged cells by writing them again.
@@ -403,7 +418,7 @@ mod tests {
         fn new(columns: u16, rows: u16) -> Terminal {
             let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
             let mut terminal = Terminal {
-                painter: Painter::default(),
+                painter: Painter::new(true),
                 canvas: Canvas::default(),
                 parser: vt100::Parser::new(size(rows), size(columns), 0),
                 bytes: 0,
@@ -419,6 +434,7 @@ mod tests {
             self.canvas.begin(columns, height);
             for (y, (text, style)) in (0..height).zip(rows) {
                 let area = Rect { x: 0, y, width: columns, height: 1 };
+                self.canvas.fill(area, *style);
                 self.canvas.line(&Line::styled(*text, *style), area);
             }
             self.canvas.shift = shift;
@@ -436,6 +452,11 @@ mod tests {
             for y in 0..height {
                 for x in 0..columns {
                     let (cell, style) = (self.parser.screen().cell(y, x).expect("inside"), rows[usize::from(y)].1);
+                    // The parser keeps no colour for the second half of a wide character.
+                    if cell.is_wide_continuation() {
+                        continue;
+                    }
+                    assert_eq!(cell.bgcolor() == vt100::Color::Rgb(0, 0, 90), style.bg.is_some(), "{x},{y} of {wanted:?}: {out:?}");
                     if cell.has_contents() && cell.contents() != " " {
                         let red = matches!(cell.fgcolor(), vt100::Color::Rgb(200, 0, 0));
                         assert_eq!(red, style.fg == Some(Color::Rgb(200, 0, 0)), "{x},{y} of {wanted:?}: {out:?}");
@@ -460,7 +481,11 @@ mod tests {
             "👍 x",
             "the quick brown fox jumps",
         ];
-        let styles = [Style::new(), Style::new().fg(Color::Rgb(200, 0, 0)), Style::new().add_modifier(Modifier::BOLD)];
+        let styles = [
+            Style::new(),
+            Style::new().fg(Color::Rgb(200, 0, 0)).bg(Color::Rgb(0, 0, 90)),
+            Style::new().add_modifier(Modifier::BOLD),
+        ];
         let mut seed = 7_u64;
         let mut dice = |sides: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
