@@ -9,7 +9,7 @@ use pixir_core::harness::Harness;
 use pixir_core::provider::demo;
 use pixir_core::session::Handle;
 use pixir_core::{Code, Error, Result};
-use pixir_ui::{Farewell, Launch};
+use pixir_ui::{Farewell, Launch, Ways};
 
 use crate::args::RunOptions;
 use crate::output::chatter;
@@ -64,12 +64,16 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
     let workspace = setup::workspace(run)?;
     let (wanted, surroundings, folder) = (run.clone(), around.clone(), workspace.clone());
     let skill = run.skill.clone();
+    let config = setup::config(around)?;
     let launch = Launch {
         workspace,
         theme: theme(run, around)?,
         themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
         truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
         colour: around.variable("NO_COLOR").is_none(),
+        clipboard: Ways::of(|name| around.variable(name).is_some()),
+        mouse: config.screen.mouse.unwrap_or(true),
+        keys: config.keys(),
         prompt,
         skill,
         connect: Box::new(move || {
@@ -90,12 +94,16 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
 /// Opens the terminal interface on the demo.
 pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
     let harness = crate::demo::harness(run, around, folder, demo::script())?;
+    let config = setup::config(around)?;
     let launch = Launch {
         workspace: folder.to_owned(),
         theme: theme(run, around)?,
         themes_folder: None,
         truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
         colour: around.variable("NO_COLOR").is_none(),
+        clipboard: Ways::of(|name| around.variable(name).is_some()),
+        mouse: config.screen.mouse.unwrap_or(true),
+        keys: config.keys(),
         prompt: Some(demo::PROMPT.into()),
         skill: None,
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),

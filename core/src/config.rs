@@ -49,6 +49,28 @@ pub struct Config {
     pub models: BTreeMap<String, ModelConfig>,
     /// How long is waited for answers, and how often something is tried.
     pub requests: RequestsConfig,
+    /// How the interface behaves.
+    pub screen: ScreenConfig,
+    /// Keys of the interface, by what they do; `none` takes them away.
+    pub keys: BTreeMap<String, OneOrMany>,
+}
+
+/// One, or a list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One.
+    One(String),
+    /// A list.
+    Many(Vec<String>),
+}
+
+/// How the interface behaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ScreenConfig {
+    /// Clicks and the wheel are pixir's.
+    pub mouse: Option<bool>,
 }
 
 /// A server.
@@ -163,7 +185,9 @@ impl RequestsConfig {
     }
 }
 
-const KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests"];
+const KEYS: [&str; 10] =
+    ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
+const SCREEN_KEYS: [&str; 1] = ["mouse"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
@@ -213,6 +237,9 @@ impl Config {
         if let Some(requests) = table.get("requests").and_then(toml::Value::as_table) {
             check_keys(requests, &REQUEST_KEYS, "requests.")?;
         }
+        if let Some(screen) = table.get("screen").and_then(toml::Value::as_table) {
+            check_keys(screen, &SCREEN_KEYS, "screen.")?;
+        }
         for (name, model) in table.get("models").and_then(toml::Value::as_table).into_iter().flatten() {
             if let Some(price) = model.get("price").and_then(toml::Value::as_table) {
                 check_keys(price, &PRICE_KEYS, &format!("models.{name}.price."))?;
@@ -226,6 +253,15 @@ impl Config {
         config.mode.as_deref().map(Mode::parse).transpose()?;
         config.toolset.as_deref().map(Toolset::parse).transpose()?;
         Ok(config)
+    }
+
+    /// The same, each as a list.
+    pub fn keys(&self) -> BTreeMap<String, Vec<String>> {
+        let list = |it: &OneOrMany| match it {
+            OneOrMany::One(key) => vec![key.clone()],
+            OneOrMany::Many(keys) => keys.clone(),
+        };
+        self.keys.iter().map(|(name, keys)| (name.clone(), list(keys))).collect()
     }
 }
 

@@ -1,229 +1,198 @@
-//! Every verb of the interface, once: its default keys, its words for the help.
+//! Every verb of the interface, once: its name, its keys, its words, when it holds, and what it does.
+//!
+//! Keys, palette, help, hints, slash commands and `docs/reference/keys.md` are made of this table.
 
-use pixir_core::event::{Mode, RestorePlan, Toolset};
-use pixir_core::input::Wish;
-use pixir_core::provider::models::Effort;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-use crate::update::travel::Going;
-
-/// What a person can do.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Action {
-    Submit,
-    FollowUp,
-    NewLine,
-    TakeBackQueue,
-    Escape,
-    StashOrQuit,
-    QuitWhenEmpty,
-    Quit,
-    CycleMode,
-    Repaint,
-    Help,
-    Tree,
-    Diff,
-    Details,
-    Thinking,
-    PageUp,
-    PageDown,
-    ToStart,
-    ToEnd,
-    Focus,
-    AllowOnce,
-    AllowAlways,
-    Deny,
-    DenyWithFeedback,
-    ExpandApproval,
-    /// Chosen in a list or an overlay.
-    New,
-    Resume(String),
-    Model(String),
-    Mode(Mode),
-    Theme(String),
-    PreviewTheme(String),
-    Skill(String),
-    /// Somewhere else in the conversation.
-    Go(Going),
-    GoWithoutFiles,
-    /// Sets files back as this plan says.
-    Restore {
-        plan: Box<RestorePlan>,
-        wish: Wish,
-    },
-    Label {
-        seq: u64,
-        text: String,
-    },
-    Pin {
-        seqs: Vec<u64>,
-        pinned: bool,
-    },
-    Fork(u64),
-    ApplyCompaction,
-    Jobs,
-    StopJob(u32),
-    Toolset(Toolset),
-    Effort(Effort),
-    /// What was answered to a form; none when the person does not want to.
-    Answer {
-        call_id: String,
-        answers: Option<Vec<Vec<String>>>,
-    },
-}
+use crate::overlay::diff::DiffView;
+use crate::overlay::help::HelpView;
+use crate::overlay::jobs::JobsView;
+use crate::overlay::outline::Outline;
+use crate::overlay::palette::Palette;
+use crate::overlay::picker::{Kind, Picker};
+use crate::overlay::tree::TreeView;
+use crate::state::{Effect, State};
+use crate::update::{answer, read, send, settings, travel};
 
 /// Where a binding holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Context {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Everywhere, unless an inner place says otherwise.
     Anywhere,
+    /// The line has the focus.
+    Composer,
     /// A question is open.
     Approval,
     /// A question is open and has the focus.
-    ApprovalFocused,
+    Question,
+    /// The transcript has the focus.
+    Transcript,
+    /// The side panel has the focus.
+    Side,
 }
 
-/// A key and what it does.
-pub(crate) struct Binding {
-    pub(crate) code: KeyCode,
-    pub(crate) modifiers: KeyModifiers,
-    pub(crate) context: Context,
-    pub(crate) action: Action,
-    pub(crate) keys: &'static str,
+/// What a verb needs to be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    /// Not while a Turn runs.
+    Idle,
+}
+
+/// How a verb is written as a slash command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slash {
+    pub(crate) name: &'static str,
+    pub(crate) args: &'static str,
+    /// The Inputs that it becomes.
+    pub(crate) does: &'static str,
+}
+
+/// What a person can do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verb {
+    pub(crate) id: &'static str,
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) place: Place,
+    pub(crate) when: When,
     pub(crate) about: &'static str,
+    pub(crate) slash: Option<Slash>,
+    pub(crate) run: fn(&mut State, &str) -> Vec<Effect>,
 }
 
-const fn bind(
-    code: KeyCode,
-    modifiers: KeyModifiers,
-    context: Context,
-    action: Action,
-    keys: &'static str,
+const fn verb(
+    id: &'static str,
+    keys: &'static [&'static str],
     about: &'static str,
-) -> Binding {
-    Binding { code, modifiers, context, action, keys, about }
+    run: fn(&mut State, &str) -> Vec<Effect>,
+) -> Verb {
+    Verb { id, keys, place: Place::Anywhere, when: When::Always, about, slash: None, run }
 }
 
-const NONE: KeyModifiers = KeyModifiers::NONE;
-const CTRL: KeyModifiers = KeyModifiers::CONTROL;
-const ALT: KeyModifiers = KeyModifiers::ALT;
-const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
+impl Verb {
+    const fn at(mut self, place: Place) -> Verb {
+        self.place = place;
+        self
+    }
 
-/// The whole table; the first that fits holds. Rows without words are second keys of the row before.
-pub(crate) const BINDINGS: &[Binding] = &[
-    bind(KeyCode::Char('y'), ALT, Context::Approval, Action::AllowOnce, "Alt+Y", "allow once"),
-    bind(KeyCode::Char('a'), ALT, Context::Approval, Action::AllowAlways, "Alt+A", "allow always, in this session"),
-    bind(KeyCode::Char('n'), ALT, Context::Approval, Action::Deny, "Alt+N", "refuse"),
-    bind(
-        KeyCode::Char('f'),
-        ALT,
-        Context::Approval,
-        Action::DenyWithFeedback,
-        "Alt+F",
-        "refuse, and say what to do instead",
-    ),
-    bind(KeyCode::Char('y'), NONE, Context::ApprovalFocused, Action::AllowOnce, "y", ""),
-    bind(KeyCode::Char('a'), NONE, Context::ApprovalFocused, Action::AllowAlways, "a", ""),
-    bind(KeyCode::Char('n'), NONE, Context::ApprovalFocused, Action::Deny, "n", ""),
-    bind(KeyCode::Char('f'), NONE, Context::ApprovalFocused, Action::DenyWithFeedback, "f", ""),
-    bind(KeyCode::Enter, NONE, Context::ApprovalFocused, Action::ExpandApproval, "Enter", ""),
-    bind(
-        KeyCode::Tab,
-        NONE,
-        Context::Approval,
-        Action::Focus,
-        "Tab",
-        "focus the question: then y a n f, Enter expands",
-    ),
-    bind(KeyCode::Enter, ALT, Context::Anywhere, Action::FollowUp, "Alt+Enter", "send when the turn has ended"),
-    bind(
-        KeyCode::Enter,
-        SHIFT,
-        Context::Anywhere,
-        Action::NewLine,
-        "Shift+Enter",
-        "new line (also Ctrl+J, and \\ before Enter)",
-    ),
-    bind(KeyCode::Char('j'), CTRL, Context::Anywhere, Action::NewLine, "Ctrl+J", ""),
-    bind(
-        KeyCode::Enter,
-        NONE,
-        Context::Anywhere,
-        Action::Submit,
-        "Enter",
-        "send; while a turn runs, say it to the model now",
-    ),
-    bind(KeyCode::Up, ALT, Context::Anywhere, Action::TakeBackQueue, "Alt+Up", "take back what waits to be sent"),
-    bind(
-        KeyCode::Esc,
-        NONE,
-        Context::Anywhere,
-        Action::Escape,
-        "Esc",
-        "close, else interrupt the turn; twice on an empty line: tree",
-    ),
-    bind(
-        KeyCode::Char('c'),
-        CTRL,
-        Context::Anywhere,
-        Action::StashOrQuit,
-        "Ctrl+C",
-        "put the draft aside (Up brings it back); twice quits",
-    ),
-    bind(KeyCode::Char('d'), CTRL, Context::Anywhere, Action::QuitWhenEmpty, "Ctrl+D", "quit, when the line is empty"),
-    bind(KeyCode::BackTab, SHIFT, Context::Anywhere, Action::CycleMode, "Shift+Tab", "next mode: read-only, ask, auto"),
-    bind(KeyCode::BackTab, NONE, Context::Anywhere, Action::CycleMode, "Shift+Tab", ""),
-    bind(KeyCode::Char('t'), CTRL, Context::Anywhere, Action::Tree, "Ctrl+T", "turns and branches"),
-    bind(KeyCode::Char('d'), ALT, Context::Anywhere, Action::Diff, "Alt+D", "what was changed"),
-    bind(KeyCode::Char('o'), CTRL, Context::Anywhere, Action::Details, "Ctrl+O", "tool cards in full, or in short"),
-    bind(KeyCode::Char('t'), ALT, Context::Anywhere, Action::Thinking, "Alt+T", "thinking in full, or in short"),
-    bind(
-        KeyCode::PageUp,
-        NONE,
-        Context::Anywhere,
-        Action::PageUp,
-        "PgUp",
-        "read back (also the wheel; Shift+drag selects text)",
-    ),
-    bind(KeyCode::PageDown, NONE, Context::Anywhere, Action::PageDown, "PgDn", "read on"),
-    bind(KeyCode::Home, CTRL, Context::Anywhere, Action::ToStart, "Ctrl+Home", "to the start"),
-    bind(KeyCode::End, CTRL, Context::Anywhere, Action::ToEnd, "Ctrl+End", "to the end, and follow it"),
-    bind(KeyCode::Char('l'), CTRL, Context::Anywhere, Action::Repaint, "Ctrl+L", "paint the screen anew"),
-    bind(KeyCode::F(1), NONE, Context::Anywhere, Action::Help, "F1 or ?", "this help (? on an empty line)"),
+    const fn idle(mut self) -> Verb {
+        self.when = When::Idle;
+        self
+    }
+
+    /// Also a slash command of this name.
+    const fn slash(mut self, name: &'static str, args: &'static str, does: &'static str) -> Verb {
+        self.slash = Some(Slash { name, args, does });
+        self
+    }
+
+    /// The word for it where it stands in a list.
+    pub(crate) fn title(&self) -> String {
+        self.slash.map_or_else(|| self.id.to_owned(), |it| format!("/{}", it.name))
+    }
+}
+
+use Place::{Approval, Composer, Question, Side, Transcript};
+
+/// The whole table.
+#[rustfmt::skip]
+pub(crate) const VERBS: &[Verb] = &[
+    // Saying something.
+    verb("send", &["enter"], "send; while a turn runs, say it to the model now", |state, _| send::submit(state, false)).at(Composer),
+    verb("follow-up", &["alt+enter"], "send when the turn has ended", |state, _| send::submit(state, true)).at(Composer),
+    verb("new-line", &["shift+enter", "ctrl+j"], "new line (also \\ before Enter)", send::new_line).at(Composer),
+    verb("take-back", &["alt+up"], "take back what waits to be sent", |state, _| send::take_back_queue(state)),
+    verb("escape", &["esc"], "close, else interrupt the turn; twice on an empty line: tree", |state, _| send::escape(state)),
+    verb("stash-or-quit", &["ctrl+c"], "put the draft aside (Up brings it back); twice quits", |state, _| send::stash_or_quit(state)),
+    verb("quit-when-empty", &["ctrl+d"], "quit, when the line is empty", send::quit_when_empty).at(Composer),
+    verb("interrupt", &[], "stop the running turn (Esc)", send::interrupt).slash("interrupt", "", "Interrupt"),
+    verb("quit", &[], "close pixir; the session stays", |_, _| vec![Effect::Quit]).slash("quit", "", "closes the session"),
+    verb("suspend", &["ctrl+z"], "back to the shell for a while; fg returns", send::suspend),
+
+    // Answering.
+    verb("allow-once", &["alt+y"], "allow once", answer::allow_once).at(Approval),
+    verb("allow-always", &["alt+a"], "allow always, in this session", answer::allow_always).at(Approval),
+    verb("deny", &["alt+n"], "refuse", answer::deny).at(Approval),
+    verb("deny-feedback", &["alt+f"], "refuse, and say what to do instead", answer::deny_with_feedback).at(Approval),
+    verb("question-allow-once", &["y"], "allow once", answer::allow_once).at(Question),
+    verb("question-allow-always", &["a"], "allow always, in this session", answer::allow_always).at(Question),
+    verb("question-deny", &["n"], "refuse", answer::deny).at(Question),
+    verb("question-deny-feedback", &["f"], "refuse, and say what to do instead", answer::deny_with_feedback).at(Question),
+    verb("question-expand", &["enter"], "read all of it", answer::expand).at(Question),
+
+    // Reading.
+    verb("focus-next", &["tab"], "focus: line, question, transcript, side panel", read::focus_next),
+    verb("page-up", &["pgup"], "read back (also the wheel)", |state, _| read::page(state, -1)),
+    verb("page-down", &["pgdn"], "read on", |state, _| read::page(state, 1)),
+    verb("to-start", &["ctrl+home"], "to the start", read::to_start),
+    verb("to-end", &["ctrl+end"], "to the end, and follow it", read::to_end),
+    verb("details", &["ctrl+o"], "tool cards: as usual, in full, one line", read::details),
+    verb("thinking", &["alt+t"], "thinking: one line, its end, in full", read::thinking),
+    verb("find", &["ctrl+f"], "find in the whole conversation", read::find).slash("find", "[text]", "searches the screen"),
+    verb("repaint", &["ctrl+l"], "paint the screen anew", read::repaint),
+    verb("side-panel", &["alt+p"], "show or hide the side panel", read::toggle_side),
+    verb("cell-next", &["j", "down"], "the next entry", |state, _| read::step(state, 1)).at(Transcript),
+    verb("cell-previous", &["k", "up"], "the entry before", |state, _| read::step(state, -1)).at(Transcript),
+    verb("next-prompt", &["}"], "the next prompt", |state, _| read::jump(state, crate::transcript::Mark::Prompt, true)).at(Transcript),
+    verb("previous-prompt", &["{"], "the prompt before", |state, _| read::jump(state, crate::transcript::Mark::Prompt, false)).at(Transcript),
+    verb("next-error", &["] e"], "the next error", |state, _| read::jump(state, crate::transcript::Mark::Error, true)).at(Transcript),
+    verb("previous-error", &["[ e"], "the error before", |state, _| read::jump(state, crate::transcript::Mark::Error, false)).at(Transcript),
+    verb("next-diff", &["] d"], "the next change", |state, _| read::jump(state, crate::transcript::Mark::Change, true)).at(Transcript),
+    verb("previous-diff", &["[ d"], "the change before", |state, _| read::jump(state, crate::transcript::Mark::Change, false)).at(Transcript),
+    verb("next-compaction", &["] c"], "the next compaction", |state, _| read::jump(state, crate::transcript::Mark::Compaction, true)).at(Transcript),
+    verb("previous-compaction", &["[ c"], "the compaction before", |state, _| read::jump(state, crate::transcript::Mark::Compaction, false)).at(Transcript),
+    verb("transcript-find", &["/"], "find", read::find).at(Transcript),
+    verb("next-match", &["n"], "the next place where it was found", |state, _| read::next_match(state, true)).at(Transcript),
+    verb("previous-match", &["N"], "the place before where it was found", |state, _| read::next_match(state, false)).at(Transcript),
+    verb("copy-labels", &["y"], "put a letter on everything that can be copied", read::label).at(Transcript),
+    verb("fold", &["space"], "show more or less of this entry", read::fold).at(Transcript),
+    verb("transcript-outline", &["o"], "the outline", |state, _| state.open(Outline::new(state))).at(Transcript),
+    verb("open", &["enter"], "show all of this entry, or its change", read::open).at(Transcript),
+    verb("transcript-start", &["g", "home"], "to the start", read::to_start).at(Transcript),
+    verb("transcript-end", &["G", "end"], "to the end, and follow it", read::to_end).at(Transcript),
+    verb("side-next", &["right", "l"], "the next tab of the side panel", |state, _| read::turn_side(state, 1)).at(Side),
+    verb("side-previous", &["left", "h"], "the tab before", |state, _| read::turn_side(state, -1)).at(Side),
+    verb("side-wider", &["<", "+"], "a wider side panel", |state, _| read::widen_side(state, 4)).at(Side),
+    verb("side-narrower", &[">", "-"], "a narrower side panel", |state, _| read::widen_side(state, -4)).at(Side),
+    verb("side-down", &["down", "j"], "scroll the side panel", |state, _| read::scroll_side(state, 1)).at(Side),
+    verb("side-up", &["up", "k"], "scroll it back", |state, _| read::scroll_side(state, -1)).at(Side),
+
+    // Overlays: one line each.
+    verb("help", &["f1"], "keys and commands (? on an empty line)", |state, _| read::help(state, HelpView::default())).slash("help", "", "opens the help"),
+    verb("keys", &[], "every key, where it holds, and its name for [keys]", |state, _| read::help(state, HelpView::keys())).slash("keys", "", "opens the help"),
+    verb("palette", &["ctrl+p"], "everything that can be done, by name", |state, _| state.open(Palette::new(state))),
+    verb("outline", &[], "the outline of the conversation", |state, _| state.open(Outline::new(state))).slash("outline", "", "moves the window"),
+    verb("tree", &["ctrl+t"], "turns and branches: go back, edit, fork", |state, _| state.open(TreeView::new(&state.history))).slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}"),
+    verb("diff", &["alt+d"], "what this turn and this session changed", |state, _| state.open(DiffView::default())).slash("diff", "", "opens the diff"),
+    verb("jobs", &[], "what runs in the background; x stops it", |state, _| state.open(JobsView::new(&state.jobs))).slash("jobs", "", "StopJob{job}"),
+    verb("hud", &["f12"], "what drawing costs", read::toggle_hud),
+
+    // The session.
+    verb("new", &[], "start a new session", |_, _| vec![Effect::OpenNew]).slash("new", "", "closes this session and starts one"),
+    verb("resume", &[], "go on with another session", settings::resume).slash("resume", "[id]", "closes this session and opens that one"),
+    verb("rename", &[], "name this session", settings::rename).slash("rename", "<name>", "Set{name}"),
+    verb("fork", &[], "go on from here in a new session; this one stays as it is", travel::fork).idle().slash("fork", "", "Fork{seq}"),
+    verb("undo", &[], "take back what a turn changed in files; shown before it is done", travel::undo).idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}"),
+    verb("redo", &[], "bring back what the last undo took away; shown before it is done", travel::redo).idle().slash("redo", "", "Redo{dry_run}, then Redo{}"),
+    verb("compact", &[], "replace older history by a summary; shown before it is applied", settings::compact).idle().slash("compact", "[keep in mind]", "Compact{dry_run}, then Compact{}"),
+    verb("skill", &[], "put a SKILL.md into the conversation", settings::skill).idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}"),
+    verb("usage", &[], "tokens and money: this branch, the session, each model and turn", settings::usage).slash("usage", "", "says it"),
+    verb("copy", &[], "copy the last answer, or what has a letter", read::copy).slash("copy", "[answer|code]", "writes the clipboard"),
+
+    // How it goes on.
+    verb("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto", settings::cycle_mode),
+    verb("mode", &[], "what may run without asking", settings::mode).slash("mode", "[read-only|ask|auto]", "Set{mode}"),
+    verb("model", &[], "who answers from the next request on", settings::model).slash("model", "[provider/name]", "Set{provider, model}"),
+    verb("effort", &[], "how hard the model thinks, from the next request on", settings::effort).slash("effort", "[level]", "Set{effort}"),
+    verb("toolset", &[], "which tools the model gets, from the next request on", settings::toolset).slash("toolset", "[typed|run|both]", "Set{toolset}"),
+    verb("theme", &[], "colours", settings::theme).slash("theme", "[name]", "changes the screen only"),
+    verb("mouse", &[], "clicks and the wheel for pixir, or for the terminal's own selection", read::toggle_mouse).slash("mouse", "", "changes the screen only"),
 ];
 
-/// What a key does here, if it does anything besides typing.
-pub(crate) fn of_key(key: KeyEvent, open: &[Context]) -> Option<Action> {
-    let modifiers = key.modifiers & (CTRL | ALT | SHIFT);
-    // Terminals report a capital letter with and without Shift.
-    let code = match key.code {
-        KeyCode::Char(c) if modifiers.intersects(CTRL | ALT) => KeyCode::Char(c.to_ascii_lowercase()),
-        code => code,
-    };
-    let modifiers = if modifiers.intersects(CTRL | ALT) && matches!(code, KeyCode::Char(_)) {
-        modifiers & (CTRL | ALT)
-    } else {
-        modifiers
-    };
-    BINDINGS
-        .iter()
-        .find(|it| it.code == code && it.modifiers == modifiers && open.contains(&it.context))
-        .map(|it| it.action.clone())
+/// A list that asks for its rows.
+pub(crate) fn list(state: &mut State, kind: Kind) -> Vec<Effect> {
+    state.open(Picker::loading(kind))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_key_means_two_things_in_one_place() {
-        for (at, a) in BINDINGS.iter().enumerate() {
-            for b in &BINDINGS[at + 1..] {
-                assert!(
-                    !(a.code == b.code && a.modifiers == b.modifiers && a.context == b.context),
-                    "{} is bound twice",
-                    a.keys
-                );
-            }
-        }
-    }
+/// The verb that a slash command names.
+pub(crate) fn of_slash(name: &str) -> Option<&'static Verb> {
+    VERBS.iter().find(|verb| verb.slash.is_some_and(|it| it.name == name))
 }

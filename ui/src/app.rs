@@ -1,9 +1,9 @@
 //! The interface without a terminal: State, Session, and the work beside them that reports back.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crossterm::event::MouseEventKind;
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::harness::Harness;
@@ -15,7 +15,10 @@ use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;
 
+use crate::clipboard::{self, Ways};
 use crate::kept::Kept;
+use crate::keymap::Keymap;
+use crate::reading::{self, Hit};
 use crate::render::highlight::Highlighter;
 use crate::state::{Connection, Effect, State};
 use crate::terminal::Heard;
@@ -45,6 +48,12 @@ pub struct Launch {
     pub truecolor: bool,
     /// Colours are wanted at all.
     pub colour: bool,
+    /// Ways to a clipboard.
+    pub clipboard: Ways,
+    /// Clicks and the wheel are pixir's.
+    pub mouse: bool,
+    /// Keys that the person wants, by the names of the action table.
+    pub keys: BTreeMap<String, Vec<String>>,
     /// Sent as soon as the Session is open.
     pub prompt: Option<String>,
     /// Activated before the prompt.
@@ -93,6 +102,9 @@ enum News {
     Diffs(Vec<FileDiff>, Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
+    Found(u64, Vec<Hit>),
+    /// What became of a text that was copied.
+    Copied(String),
     Skills(Vec<Skill>),
     Coloured,
     Broke,
@@ -125,6 +137,9 @@ pub(crate) struct App {
     later: Vec<Effect>,
     /// Sessions that were left, and may not have closed yet.
     leaving: Vec<Handle>,
+    /// Bytes for the terminal that show nothing.
+    pub(crate) signals: Vec<String>,
+    clipboard: Ways,
     done: bool,
 }
 
@@ -143,8 +158,10 @@ impl App {
         let (tell, news) = mpsc::unbounded_channel();
         let coloured = tell.clone();
         let highlighter = Highlighter::new(move || drop(coloured.send(News::Coloured)));
-        let mut state = State::new(launch.workspace, theme, depth, highlighter);
+        let keymap = Keymap::new(&launch.keys)?;
+        let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
         state.themes_folder = launch.themes_folder;
+        state.mouse = launch.mouse;
         state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
         state.waiting.extend(launch.prompt.map(|text| Input::Prompt { text }));
         let mut app = App {
@@ -166,6 +183,8 @@ impl App {
             read_only: false,
             later: Vec::new(),
             leaving: Vec::new(),
+            signals: Vec::new(),
+            clipboard: launch.clipboard,
             done: false,
         };
         let connect = launch.connect;
@@ -195,7 +214,7 @@ impl App {
     pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             // What needs to know where the Sessions are waits until that is known.
-            let waits = !matches!(effect, Effect::Send(_) | Effect::Quit);
+            let waits = !matches!(effect, Effect::Send(_) | Effect::Find { .. } | Effect::Copy(_) | Effect::Quit);
             if self.harness.is_none() && waits {
                 self.later.push(effect);
                 continue;
@@ -220,6 +239,11 @@ impl App {
                         self.spawn_blocking(move || News::Skills(harness.skills()));
                     }
                 }
+                Effect::Find { number, text } => {
+                    let hay = reading::haystack(self.state.transcript.cells());
+                    self.spawn_blocking(move || News::Found(number, reading::find(&hay, &text)));
+                }
+                Effect::Copy(text) => self.copy(text),
                 Effect::Quit => self.done = true,
             }
         }
@@ -295,6 +319,15 @@ impl App {
         self.spawn_blocking(move || News::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs)));
     }
 
+    /// The terminal is asked to take it, and a program that can; what became of it is said.
+    fn copy(&mut self, text: String) {
+        let osc = clipboard::osc52(&text);
+        let sent = osc.is_some();
+        self.signals.extend(osc);
+        let ways = self.clipboard.clone();
+        self.spawn_blocking(move || News::Copied(clipboard::copy(&text, &ways, sent)));
+    }
+
     fn load_diffs(&mut self) {
         let Some(harness) = &self.harness else { return };
         let blobs = harness.blobs().clone();
@@ -367,7 +400,9 @@ impl App {
             News::NotOpened { error, .. } => self.failed = Some(error),
             News::Branch(branch) => self.state.branch = branch,
             News::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
-            News::Diffs(turn, session) => news::on_diffs(&mut self.state, turn, session),
+            News::Diffs(turn, session) => news::on_diffs(&mut self.state, &turn, &session),
+            News::Found(number, found) => news::on_found(&mut self.state, number, found),
+            News::Copied(told) => self.state.say(told),
             News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
             News::Models(models) => news::on_models(&mut self.state, &models),
             News::Skills(skills) => news::on_skills(&mut self.state, &skills),
@@ -422,15 +457,11 @@ impl App {
                 update::on_paste(&mut self.state, &text);
                 Vec::new()
             }
-            Heard::Mouse(mouse) => {
-                match mouse.kind {
-                    MouseEventKind::ScrollUp => update::on_wheel(&mut self.state, -3),
-                    MouseEventKind::ScrollDown => update::on_wheel(&mut self.state, 3),
-                    // What does not change the screen leaves what is still to be drawn alone.
-                    _ => return,
-                }
-                Vec::new()
-            }
+            // What does not change the screen leaves what is still to be drawn alone.
+            Heard::Mouse(mouse) => match update::on_mouse(&mut self.state, mouse) {
+                Some(effects) => effects,
+                None => return,
+            },
             Heard::Focus(true) => Vec::new(),
             Heard::Focus(false) | Heard::Reply(_) => return,
         };

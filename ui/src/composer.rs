@@ -5,7 +5,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
 
-use crate::slash::{self, Slash};
+use crate::action::{Slash, Verb};
+use crate::slash;
 use crate::theme::Theme;
 
 /// Most rows that the draft takes.
@@ -152,7 +153,7 @@ impl Composer {
     }
 
     /// Completions of a slash command that is being typed, best first.
-    pub(crate) fn completions(&self) -> Vec<Slash> {
+    pub(crate) fn completions(&self) -> Vec<(Slash, &'static Verb)> {
         let text = self.text();
         if self.dismissed.as_deref() == Some(text.as_str()) || self.browsing.is_some() {
             return Vec::new();

@@ -1,50 +1,140 @@
-//! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Action.
+//! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Act.
+//!
+//! A new one is a file here, its `mod` line, and a line in the action table that opens it.
 
-use crate::canvas::Canvas;
-use pixir_core::event::{Approval, HistoryCompaction};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::fmt::Debug;
+
+use pixir_core::Input;
+use pixir_core::changes::FileDiff;
+use pixir_core::event::JobState;
+use pixir_core::history::History;
+use pixir_core::skills::Skill;
+use pixir_core::store::Summary;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::action::{Action, BINDINGS};
+use crate::canvas::Canvas;
 use crate::render::highlight::Highlighter;
-use crate::render::markdown::{self, Look};
-use crate::render::text::{lines_of, width, wrap_lines};
-use crate::slash::COMMANDS;
+use crate::render::text::width;
+use crate::state::{Effect, State};
 use crate::theme::Theme;
-use crate::transcript::Fold;
-use crate::view;
 
+pub(crate) mod approval; // a question in full
+pub(crate) mod compaction; // a summary before it is applied
 pub(crate) mod diff; // what was changed
 pub(crate) mod form; // questions of the model
+pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // what runs in the background
+pub(crate) mod outline; // the conversation, turn by turn
+pub(crate) mod palette; // everything that can be done
 pub(crate) mod picker; // one of many
 pub(crate) mod restore; // files that are to be set back
 pub(crate) mod tree; // turns and branches
 
-/// A layer.
-#[derive(Debug)]
-pub(crate) enum Overlay {
-    Help(Page),
-    /// A question in full.
-    Approval(Box<Approval>, Page),
-    Compaction(Box<HistoryCompaction>, Page),
-    Tree(tree::TreeView),
-    Restore(restore::RestoreView),
-    Diff(diff::DiffView),
-    Form(form::FormView),
-    Jobs(jobs::JobsView),
-    Picker(picker::Picker),
-}
+/// What a layer wants done.
+pub(crate) type Act = Box<dyn FnOnce(&mut State) -> Vec<Effect>>;
 
 /// What a layer makes of a key.
-#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     Stay,
     Close,
-    Act(Action),
-    CloseAndAct(Action),
+    Act(Act),
+    CloseAndAct(Act),
+}
+
+/// The command, as if it had been typed.
+pub(crate) fn command(text: impl Into<String>) -> Act {
+    let text = text.into();
+    Box::new(move |state| crate::update::run_slash(state, &text))
+}
+
+/// The Input, to the Session.
+pub(crate) fn send(input: Input) -> Act {
+    Box::new(move |_| vec![Effect::Send(input)])
+}
+
+/// What layers are told; each takes what is for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Told<'a> {
+    /// Sessions of the workspace; the one that is open; whose forks were asked for.
+    Sessions {
+        all: &'a [Summary],
+        current: Option<&'a str>,
+        forks_of: Option<&'a str>,
+    },
+    Models {
+        all: &'a [String],
+        current: &'a str,
+    },
+    Skills(&'a [Skill]),
+    Diffs {
+        turn: &'a [FileDiff],
+        session: &'a [FileDiff],
+    },
+    Jobs(&'a [JobState]),
+    /// Names and pins have changed.
+    Labels(&'a History),
+    /// A call has its result, or the whole Turn has ended: nobody waits for an answer any more.
+    CallEnded(&'a str),
+    TurnEnded,
+}
+
+/// What drawing leans on.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint<'a> {
+    pub(crate) theme: &'a Theme,
+    pub(crate) highlighter: &'a Highlighter,
+}
+
+/// A layer.
+pub(crate) trait Overlay: Debug {
+    /// What it is, in a word or two.
+    fn title(&self) -> &'static str;
+    /// A key, while this layer is on top.
+    fn key(&mut self, key: KeyEvent) -> Reply;
+    /// The wheel, or a page of rows.
+    fn scroll(&mut self, by: isize);
+    /// Draws it over everything below.
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>);
+
+    /// What is asked for when it opens.
+    fn wants(&self, _: &State) -> Vec<Effect> {
+        Vec::new()
+    }
+    /// Something came that may be for it.
+    fn hear(&mut self, _: Told<'_>) {}
+    /// It is of no use any more after this.
+    fn is_over(&self, _: Told<'_>) -> bool {
+        false
+    }
+    /// Text that was pasted.
+    fn paste(&mut self, _: &str) {}
+    /// Done when the person leaves it without choosing.
+    fn on_close(&mut self) -> Option<Act> {
+        None
+    }
+    /// An Enter that was meant for something else is not for it: it has to be in sight for a moment.
+    fn must_be_seen(&self) -> bool {
+        false
+    }
+    /// Somebody waits for an answer that it gives.
+    fn is_question(&self) -> bool {
+        false
+    }
+    /// It came up while somebody wrote: the line keeps the keys until it is turned to.
+    fn is_aside(&self) -> bool {
+        false
+    }
+    /// It is turned to.
+    fn turn_to(&mut self) {}
+    /// It has the keys, but whoever wrote before it came up goes on writing.
+    fn give_way(&mut self) {}
+    /// The call whose question it has shown to its end.
+    fn has_shown(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Text that can be scrolled.
@@ -88,108 +178,6 @@ impl Page {
     }
 }
 
-impl Overlay {
-    pub(crate) fn help() -> Overlay {
-        Overlay::Help(Page::default())
-    }
-
-    pub(crate) fn compaction(plan: HistoryCompaction) -> Overlay {
-        Overlay::Compaction(Box::new(plan), Page::default())
-    }
-
-    /// A key, while this layer is on top.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
-        let is_close =
-            key.code == KeyCode::Esc || (key.code == KeyCode::Char('q') && key.modifiers == KeyModifiers::NONE);
-        match self {
-            Overlay::Help(page) => {
-                if page.key(key) || !(is_close || key.code == KeyCode::F(1) || key.code == KeyCode::Char('?')) {
-                    Reply::Stay
-                } else {
-                    Reply::Close
-                }
-            }
-            Overlay::Approval(_, page) => {
-                if is_close || key.code == KeyCode::Enter {
-                    return Reply::Close;
-                }
-                page.key(key);
-                Reply::Stay
-            }
-            Overlay::Compaction(_, page) => match key.code {
-                KeyCode::Enter => Reply::CloseAndAct(Action::ApplyCompaction),
-                _ if is_close => Reply::Close,
-                _ => {
-                    page.key(key);
-                    Reply::Stay
-                }
-            },
-            Overlay::Tree(tree) => tree.key(key),
-            Overlay::Restore(restore) => restore.key(key),
-            Overlay::Diff(diff) => diff.key(key),
-            Overlay::Form(form) => form.key(key),
-            Overlay::Jobs(jobs) => jobs.key(key),
-            Overlay::Picker(picker) => picker.key(key),
-        }
-    }
-
-    /// The wheel.
-    pub(crate) fn scroll(&mut self, by: isize) {
-        match self {
-            Overlay::Help(page) | Overlay::Approval(_, page) | Overlay::Compaction(_, page) => page.scroll(by),
-            Overlay::Tree(tree) => tree.select(by.signum()),
-            Overlay::Restore(restore) => restore.select(by.signum()),
-            Overlay::Diff(diff) => diff.scroll(by),
-            Overlay::Form(form) => form.select(by.signum()),
-            Overlay::Jobs(jobs) => jobs.select(by.signum()),
-            Overlay::Picker(picker) => picker.select(by.signum()),
-        }
-    }
-
-    /// Draws the layer over everything below it.
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme, highlighter: &Highlighter) {
-        match self {
-            Overlay::Help(page) => {
-                let inner = panel(canvas, centred(area, 84, 44), "Help", "↑↓ scroll · Esc close", theme);
-                page.draw(canvas, inner, &help_lines(usize::from(inner.width), theme));
-            }
-            Overlay::Approval(it, page) => {
-                let keys = "↑↓ read to the end · Enter or Esc back to the question";
-                let inner = panel(canvas, area, &format!("{}: {}", it.tool, it.plan.would), keys, theme);
-                page.draw(canvas, inner, &view::plan_lines(&it.plan, usize::from(inner.width), theme));
-            }
-            Overlay::Compaction(plan, page) => {
-                let title = format!("Compact: {} → {} tokens (estimated)", plan.tokens_before, plan.tokens_after);
-                let inner = panel(
-                    canvas,
-                    centred(area, 100, 60),
-                    &title,
-                    "Enter apply · ↑↓ scroll · Esc leave as it is",
-                    theme,
-                );
-                let columns = usize::from(inner.width);
-                let told = format!(
-                    "{} entries leave the model's context; the newest part of the conversation stays as it is. Nothing is deleted: /tree goes back to before it. The model will read this instead:",
-                    plan.entries_dropped
-                );
-                let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
-                lines.push(Line::default());
-                lines.extend(lines_of(markdown::rows(
-                    &plan.summary,
-                    &Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line },
-                )));
-                page.draw(canvas, inner, &lines);
-            }
-            Overlay::Tree(tree) => tree.draw(canvas, area, theme),
-            Overlay::Restore(restore) => restore.draw(canvas, area, theme),
-            Overlay::Diff(diff) => diff.draw(canvas, area, theme),
-            Overlay::Form(form) => form.draw(canvas, area, theme),
-            Overlay::Jobs(jobs) => jobs.draw(canvas, area, theme),
-            Overlay::Picker(picker) => picker.draw(canvas, area, theme),
-        }
-    }
-}
-
 /// A framed area with a title above and keys below, cleared.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
     let keys = whole_items(keys, usize::from(area.width).saturating_sub(4));
@@ -227,34 +215,4 @@ fn whole_items(keys: &str, columns: usize) -> String {
 pub(crate) fn centred(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
-}
-
-fn help_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::styled("Keys", theme.bold())];
-    let row = |left: String, about: &str| {
-        let first = [Span::styled(format!("  {left:<13} "), theme.fg(theme.accent))];
-        wrap_lines(
-            &[Span::styled(about.to_owned(), theme.fg(theme.text))],
-            columns,
-            &first,
-            &[Span::raw(" ".repeat(16))],
-        )
-    };
-    for binding in BINDINGS.iter().filter(|b| !b.about.is_empty()) {
-        lines.extend(row(binding.keys.to_owned(), binding.about));
-    }
-    lines.push(Line::default());
-    lines.push(Line::styled("Commands", theme.bold()));
-    for command in COMMANDS {
-        let args = if command.args.is_empty() { String::new() } else { format!(" {}", command.args) };
-        lines.extend(row(
-            format!("/{}", command.name),
-            &format!("{}.{}", command.about, if args.is_empty() { String::new() } else { format!(" Takes{args}.") }),
-        ));
-        lines.push(Line::from(vec![
-            Span::raw(" ".repeat(16)),
-            Span::styled(format!("does: {}", command.does), theme.dim()),
-        ]));
-    }
-    lines
 }

@@ -76,8 +76,8 @@ impl Driver {
         loop {
             self.app.settle().await;
             self.draw();
-            let is_form = |layer: &Overlay| matches!(layer, Overlay::Form(_));
-            let asks = !self.app.state.questions.is_empty() || self.app.state.overlays.iter().any(is_form);
+            let is_question = |layer: &Box<dyn Overlay>| layer.is_question();
+            let asks = !self.app.state.questions.is_empty() || self.app.state.overlays.iter().any(is_question);
             let waits = asks && self.app.state.status == Status::Asking;
             let open = self.app.is_done()
                 || self.app.state.session.is_some()
@@ -184,7 +184,9 @@ fn key_of(name: &str) -> Option<KeyEvent> {
         "End" => KeyCode::End,
         "PgUp" => KeyCode::PageUp,
         "PgDn" => KeyCode::PageDown,
-        "F1" => KeyCode::F(1),
+        "Space" => KeyCode::Char(' '),
+        "Delete" => KeyCode::Delete,
+        name if name.len() > 1 && name.starts_with('F') => KeyCode::F(name[1..].parse().ok()?),
         one => KeyCode::Char(one.chars().next().filter(|c| c.len_utf8() == one.len())?),
     };
     Some(KeyEvent::new(code, modifiers))

@@ -1,6 +1,8 @@
 //! Everything on the screen. Only `update` changes it.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use pixir_core::event::{Approval, JobState, SessionId, Status};
@@ -8,12 +10,18 @@ use pixir_core::history::History;
 use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
 
+use crate::action::Place;
 use crate::composer::Composer;
+use crate::keymap::Keymap;
+use crate::keys::Key;
 use crate::overlay::Overlay;
+use crate::reading::{Labels, Search, Selection};
 use crate::render::highlight::Highlighter;
-use crate::render::markdown::Look;
+use crate::render::text::Row;
+use crate::side::Side;
+use crate::terminal::Counts;
 use crate::theme::{Depth, Theme};
-use crate::transcript::{Fold, LayoutKey, Transcript};
+use crate::transcript::{Fold, Transcript};
 use crate::update::travel::Going;
 use crate::viewport::Viewport;
 
@@ -34,7 +42,24 @@ pub(crate) enum Effect {
     },
     LoadModels,
     LoadSkills,
+    /// Look for this in the whole conversation.
+    Find {
+        number: u64,
+        text: String,
+    },
+    /// Put this where it can be pasted.
+    Copy(String),
     Quit,
+}
+
+/// Who has the keys, when no layer lies over everything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Focus {
+    #[default]
+    Composer,
+    Question,
+    Transcript,
+    Side,
 }
 
 /// Who answers, as far as that is known.
@@ -53,7 +78,6 @@ pub(crate) struct Question {
     pub(crate) painted: Option<Instant>,
     /// All of it was in sight; before that it cannot be allowed.
     pub(crate) read: bool,
-    pub(crate) focused: bool,
     /// The composer holds what the model should do instead; this is the draft that made room for it.
     pub(crate) feedback: Option<String>,
 }
@@ -84,7 +108,27 @@ pub(crate) struct State {
     pub(crate) transcript: Transcript,
     pub(crate) viewport: Viewport,
     pub(crate) composer: Composer,
-    pub(crate) overlays: Vec<Overlay>,
+    pub(crate) overlays: Vec<Box<dyn Overlay>>,
+    pub(crate) focus: Focus,
+    pub(crate) keymap: Keymap,
+    /// Keys of a chord whose rest has not come.
+    pub(crate) pending: Vec<Key>,
+    /// The entry of the transcript that is chosen.
+    pub(crate) cell: Option<usize>,
+    pub(crate) search: Option<Search>,
+    pub(crate) selection: Option<Selection>,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) press: Press,
+    /// Where the pill stands that leads to the end, and where the question.
+    pub(crate) pill: Option<Rect>,
+    pub(crate) question_area: Option<Rect>,
+    pub(crate) side: Side,
+    pub(crate) side_area: Option<Rect>,
+    pub(crate) is_wide: bool,
+    /// Clicks and the wheel are ours.
+    pub(crate) mouse: bool,
+    pub(crate) hud: bool,
+    pub(crate) gauge: Gauge,
     /// How many layers there are, and since when the top one is in sight.
     pub(crate) layer_since: Option<(usize, Instant)>,
     /// A Session is open, or being opened: what is sent will arrive.
@@ -129,8 +173,63 @@ pub(crate) struct State {
     pub(crate) instructions: Option<String>,
 }
 
+/// What rows of the transcript look like now, and what their layout depends on. A macro, so that the rest of the State stays free.
+macro_rules! look_of {
+    ($state:expr) => {{
+        let columns = $crate::state::text_columns($state.transcript_area);
+        let look = $crate::render::markdown::Look {
+            theme: &$state.theme,
+            highlighter: &$state.highlighter,
+            columns,
+            colours: true,
+            details: $state.details,
+            thinking: $state.thinking,
+        };
+        (look, $crate::transcript::LayoutKey { columns, generation: $state.generation })
+    }};
+}
+pub(crate) use look_of;
+
+/// The button of the mouse that is held, and clicks before it.
+#[derive(Debug, Default)]
+pub(crate) struct Press {
+    pub(crate) last: Option<(Instant, u16, u16)>,
+    pub(crate) clicks: u8,
+    /// The scrollbar is dragged.
+    pub(crate) on_bar: bool,
+    /// Rows that are scrolled while the button is held at an edge.
+    pub(crate) edge: isize,
+}
+
+/// What drawing costs, for whoever looks.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    /// The last frames, microseconds from the beginning to the last byte.
+    pub(crate) frames: VecDeque<u32>,
+    /// From a key to the last byte of the frame that shows it.
+    pub(crate) echoes: VecDeque<u32>,
+    pub(crate) counts: Counts,
+}
+
+impl Gauge {
+    const KEPT: usize = 240;
+
+    pub(crate) fn note(of: &mut VecDeque<u32>, took: Duration) {
+        if of.len() == Self::KEPT {
+            of.pop_front();
+        }
+        of.push_back(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
+    }
+}
+
 impl State {
-    pub(crate) fn new(workspace: PathBuf, theme: Theme, depth: Depth, highlighter: Highlighter) -> State {
+    pub(crate) fn new(
+        workspace: PathBuf,
+        theme: Theme,
+        depth: Depth,
+        highlighter: Highlighter,
+        keymap: Keymap,
+    ) -> State {
         State {
             workspace,
             branch: None,
@@ -141,6 +240,22 @@ impl State {
             viewport: Viewport::default(),
             composer: Composer::default(),
             overlays: Vec::new(),
+            focus: Focus::Composer,
+            keymap,
+            pending: Vec::new(),
+            cell: None,
+            search: None,
+            selection: None,
+            labels: None,
+            press: Press::default(),
+            pill: None,
+            question_area: None,
+            side: Side::default(),
+            side_area: None,
+            is_wide: false,
+            mouse: true,
+            hud: false,
+            gauge: Gauge::default(),
             layer_since: None,
             can_send: true,
             questions: Vec::new(),
@@ -183,26 +298,48 @@ impl State {
 
     /// Something on the screen moves by itself.
     pub(crate) fn is_animated(&self) -> bool {
-        matches!(self.status, Status::Thinking | Status::Working)
-    }
-
-    pub(crate) fn layout_key(&self, columns: usize) -> LayoutKey {
-        LayoutKey { columns, generation: self.generation }
+        matches!(self.status, Status::Thinking | Status::Working) || self.press.edge != 0
     }
 
     /// Moves the window over the transcript.
     pub(crate) fn scroll(&mut self, by: isize) {
-        let columns = text_columns(self.transcript_area);
-        let look = Look {
-            theme: &self.theme,
-            highlighter: &self.highlighter,
-            columns,
-            colours: true,
-            details: self.details,
-            thinking: self.thinking,
-        };
-        let key = LayoutKey { columns, generation: self.generation };
+        let (look, key) = look_of!(self);
         self.viewport.scroll(by, &mut self.transcript, &look, key);
+    }
+
+    /// The rows of an entry, as they are laid out now.
+    pub(crate) fn rows_of(&mut self, cell: usize) -> Rc<Vec<Row>> {
+        let (look, key) = look_of!(self);
+        self.transcript.rows(cell, &look, key)
+    }
+
+    /// Puts a layer over everything, and asks for what it wants to show.
+    pub(crate) fn open(&mut self, overlay: impl Overlay + 'static) -> Vec<Effect> {
+        let effects = overlay.wants(self);
+        self.overlays.push(Box::new(overlay));
+        effects
+    }
+
+    /// Nobody asks any more, or another question comes up: it has to be turned to anew.
+    pub(crate) fn leave_question(&mut self) {
+        if self.focus == Focus::Question {
+            self.focus = Focus::Composer;
+        }
+    }
+
+    /// Where keys mean something now, the innermost place first.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let asked = self.questions.first().is_some_and(|question| question.feedback.is_none());
+        let inner = match self.focus {
+            Focus::Composer => Place::Composer,
+            Focus::Question => Place::Question,
+            Focus::Transcript => Place::Transcript,
+            Focus::Side => Place::Side,
+        };
+        let mut places = vec![inner];
+        places.extend(asked.then_some(Place::Approval));
+        places.push(Place::Anywhere);
+        places
     }
 
     /// Forgets one Session, to show another.
@@ -212,6 +349,9 @@ impl State {
         self.transcript = Transcript::default();
         self.viewport.reset();
         self.overlays.clear();
+        self.focus = Focus::Composer;
+        (self.cell, self.search, self.selection, self.labels) = (None, None, None, None);
+        self.side.reset();
         self.going = None;
         self.questions.clear();
         self.queue = Queue::default();

@@ -65,6 +65,11 @@ impl Tool {
         }
     }
 
+    /// The call, and its result.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        std::iter::once(&self.call).chain(&self.result)
+    }
+
     /// The number of its result's entry.
     pub(crate) fn result_seq(&self) -> Option<u64> {
         self.result.as_ref().map(|entry| entry.seq)
@@ -441,8 +446,25 @@ impl Transcript {
         &self.folds
     }
 
-    pub(crate) fn unfold_none(&mut self) {
+    /// A click on its first row shows more of it, or less.
+    pub(crate) fn folds_by_click(&self, at: usize) -> bool {
+        match self.cells.get(at) {
+            Some(Cell::Tool(_) | Cell::Thinking(_)) => true,
+            Some(Cell::Recorded(entry)) => {
+                matches!(entry.fact, Fact::Reasoning(_) | Fact::HistoryCompaction(_) | Fact::BranchSummary(_))
+            }
+            Some(Cell::Part(..) | Cell::Drafted(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone) | None => false,
+        }
+    }
+
+    /// Every cell is shown like the rest again.
+    pub(crate) fn follow_all(&mut self) {
         self.folds.clear();
+    }
+
+    /// What the call of this cell changed, once that was loaded.
+    pub(crate) fn diffs_of(&self, at: usize) -> Option<&[FileDiff]> {
+        self.diffs.get(&at).map(Vec::as_slice)
     }
 
     /// The rows of a cell, laid out now if they were not.
@@ -513,6 +535,11 @@ impl Transcript {
         let rows = Rc::new(rows);
         self.draft.tail = Some((key, length, Rc::clone(&rows)));
         rows
+    }
+
+    /// Cells whose rows are kept.
+    pub(crate) fn laid_out(&self) -> usize {
+        self.laid.len()
     }
 
     /// Rows above a cell, as far as is known.

@@ -1,84 +1,62 @@
-//! What the person did: the door by which keys, pastes and slash commands change the State.
+//! What the person did: the door by which keys, pastes, the mouse and slash commands change the State.
 
-use pixir_core::event::{Mode, SettingsChanged, Severity, Toolset};
-use pixir_core::provider::models::Effort;
-use pixir_core::usage::{Sums, Total, sums};
-use pixir_core::{Decision, Input};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::Position;
 
-use crate::action::{Action, Context, of_key};
-use crate::overlay::diff::DiffView;
-use crate::overlay::jobs::JobsView;
-use crate::overlay::picker::{Kind, Picker};
-use crate::overlay::{Overlay, Page, Reply};
-use crate::slash::{self, When};
-use crate::state::{Effect, Primed, State};
-use crate::theme::Theme;
-use crate::transcript::Cell;
+use crate::action::{VERBS, Verb, When};
+use crate::keymap::Found;
+use crate::keys::Key;
+use crate::overlay::Reply;
+use crate::slash;
+use crate::state::{Effect, Focus, Primed, State};
 
+pub(crate) mod answer; // may this call run?
 pub(crate) mod news; // what the Session said
+pub(crate) mod read; // scroll, jump, fold, find, copy
+pub(crate) mod send; // the draft, and the ways out
+pub(crate) mod settings; // who answers, and how
 pub(crate) mod travel; // going elsewhere in the conversation; undo and redo
 
-/// A key: the top layer has it first, then the question, then the table, then the draft.
+/// Rows that a notch of the wheel moves.
+const NOTCH: isize = 3;
+/// Two clicks within so long are a double click.
+const DOUBLE: std::time::Duration = std::time::Duration::from_millis(400);
+
+/// A key: the top layer has it first, then what was begun, then the table, then the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
     state.toast = None;
-    // A plan that has just come up is not applied by an Enter that was meant for something else.
-    let fresh = state.layer_since.is_none_or(|(_, since)| since.elapsed() < state.arming);
-    if fresh
-        && key.code == KeyCode::Enter
-        && matches!(state.overlays.last(), Some(Overlay::Compaction(..) | Overlay::Restore(_)))
-    {
-        return Vec::new();
+    if let Some(effects) = on_layer_key(state, key) {
+        return effects;
     }
-    // Nor does what was meant for the composer answer a question that came up meanwhile: whoever writes goes on writing.
-    if let Some(Overlay::Form(form)) = state.overlays.last_mut() {
-        if form.has_keys && fresh {
-            form.has_keys = matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab);
-            if form.has_keys {
-                return Vec::new();
-            }
-        } else if !form.has_keys && key.code == KeyCode::Tab {
-            form.has_keys = true;
-            return Vec::new();
-        }
-    }
-    let is_aside = matches!(state.overlays.last(), Some(Overlay::Form(form)) if !form.has_keys);
-    if let Some(overlay) = state.overlays.last_mut().filter(|_| !is_aside) {
-        let reply = match (key.code, key.modifiers) {
-            (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
-            _ => overlay.key(key),
-        };
-        return match reply {
-            Reply::Stay => Vec::new(),
-            Reply::Close => close_overlay(state),
-            Reply::Act(action) => on_action(state, action),
-            Reply::CloseAndAct(action) => {
-                state.overlays.pop();
-                on_action(state, action)
-            }
-        };
+    if let Some(effects) = on_search_key(state, key).or_else(|| on_label_key(state, key)) {
+        return effects;
     }
     if let Some(effects) = on_completion_key(state, key) {
         return effects;
     }
-    if key.code == KeyCode::Char('?') && state.composer.is_empty() && !is_focused(state) {
-        return on_action(state, Action::Help);
+    if key.code == KeyCode::Char('?') && state.composer.is_empty() && state.focus != Focus::Question {
+        return VERBS.iter().find(|verb| verb.id == "help").map_or_else(Vec::new, |verb| (verb.run)(state, ""));
     }
-    let mut open = vec![Context::Anywhere];
-    if let Some(question) = state.questions.first().filter(|q| q.feedback.is_none()) {
-        open.push(Context::Approval);
-        if question.focused {
-            open.push(Context::ApprovalFocused);
+    state.pending.push(Key::of(key));
+    let places = state.places();
+    match state.keymap.find(&state.pending, &places) {
+        Found::Verb(verb) => {
+            state.pending.clear();
+            return run(state, verb, "");
         }
-    }
-    if let Some(action) = of_key(key, &open) {
-        return on_action(state, action);
+        Found::Begun => return Vec::new(),
+        Found::Nothing => {}
     }
     state.primed = Primed::Nothing;
-    if is_focused(state) {
+    // The rest of a chord that means nothing is no text.
+    let was_begun = state.pending.len() > 1;
+    state.pending.clear();
+    if was_begun || state.focus != Focus::Composer {
         return Vec::new();
     }
     match key.code {
@@ -89,30 +67,101 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-fn is_focused(state: &State) -> bool {
-    state.questions.first().is_some_and(|q| q.focused)
+/// Does what a verb means, if it can be done now.
+pub(crate) fn run(state: &mut State, verb: &Verb, args: &str) -> Vec<Effect> {
+    // What primes itself looks at what was primed.
+    if !matches!(verb.id, "escape" | "stash-or-quit") {
+        state.primed = Primed::Nothing;
+    }
+    (verb.run)(state, args)
 }
 
-fn close_overlay(state: &mut State) -> Vec<Effect> {
-    match state.overlays.pop() {
-        // A theme that was only looked at is put back.
-        Some(Overlay::Picker(picker)) => {
-            if let Some(Action::Theme(name)) = picker.on_cancel {
-                load_theme(state, &name);
+/// The top layer has the keys, unless it lies aside.
+fn on_layer_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    let fresh = state.layer_since.is_none_or(|(_, since)| since.elapsed() < state.arming);
+    let layer = state.overlays.last_mut()?;
+    if layer.is_aside() {
+        if key.code == KeyCode::Tab {
+            layer.turn_to();
+            return Some(Vec::new());
+        }
+        return None;
+    }
+    // What was meant for the line does not answer what came up meanwhile: whoever writes goes on writing.
+    if fresh && layer.must_be_seen() {
+        if layer.is_question() && !matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab) {
+            layer.give_way();
+            return None;
+        }
+        if layer.is_question() || key.code == KeyCode::Enter {
+            return Some(Vec::new());
+        }
+    }
+    let reply = match (key.code, key.modifiers) {
+        (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
+        _ => layer.key(key),
+    };
+    Some(match reply {
+        Reply::Stay => Vec::new(),
+        Reply::Close => {
+            let act = state.overlays.pop().and_then(|mut layer| layer.on_close());
+            act.map_or_else(Vec::new, |act| act(state))
+        }
+        Reply::Act(act) => act(state),
+        Reply::CloseAndAct(act) => {
+            state.overlays.pop();
+            act(state)
+        }
+    })
+}
+
+/// While a search is typed, keys are its text.
+fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    let search = state.search.as_mut().filter(|search| search.is_typed)?;
+    match key.code {
+        KeyCode::Esc => {
+            let before = state.search.take().and_then(|search| search.before);
+            state.viewport.return_to(before, &state.transcript);
+        }
+        KeyCode::Enter => {
+            search.is_typed = false;
+            if search.text.is_empty() {
+                state.search = None;
+                return Some(Vec::new());
+            }
+            state.focus = Focus::Transcript;
+            if search.found.is_some() && search.at.is_none() {
+                return Some(read::next_match(state, true));
             }
         }
-        Some(Overlay::Form(form)) => {
-            return vec![Effect::Send(Input::Answer { call_id: form.form.call_id, answers: None })];
+        KeyCode::Up => return Some(read::next_match(state, false)),
+        KeyCode::Down => return Some(read::next_match(state, true)),
+        KeyCode::Backspace => {
+            search.text.pop();
+            return Some(read::look_for(state));
         }
-        // The person stays here.
-        Some(Overlay::Restore(_)) => state.going = None,
+        KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => state.search = None,
+        KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+            search.text.push(c);
+            return Some(read::look_for(state));
+        }
         _ => {}
     }
-    Vec::new()
+    Some(Vec::new())
+}
+
+/// While letters are shown, the next key chooses one of them.
+fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    let labels = state.labels.take()?;
+    let chosen = labels.0.into_iter().find(|label| key.code == KeyCode::Char(label.letter));
+    Some(chosen.map_or_else(Vec::new, |label| vec![Effect::Copy(label.text)]))
 }
 
 /// While completions are shown, a few keys are about them.
 fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    if state.focus != Focus::Composer {
+        return None;
+    }
     let found = state.composer.completions();
     if found.is_empty() || !key.modifiers.difference(KeyModifiers::SHIFT).is_empty() {
         return None;
@@ -122,15 +171,15 @@ fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
         KeyCode::Up => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
         KeyCode::Down => state.composer.chosen = (chosen + 1) % found.len(),
         KeyCode::Esc => state.composer.dismiss(),
-        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].name)),
+        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].0.name)),
         KeyCode::Enter => {
-            let command = found[chosen];
-            if command.args.starts_with('<') {
-                state.composer.set(&format!("/{} ", command.name));
+            let (slash, _) = found[chosen];
+            if slash.args.starts_with('<') {
+                state.composer.set(&format!("/{} ", slash.name));
             } else {
                 state.composer.set("");
-                state.composer.remember(&format!("/{}", command.name));
-                return Some(run_slash(state, &format!("/{}", command.name)));
+                state.composer.remember(&format!("/{}", slash.name));
+                return Some(run_slash(state, &format!("/{}", slash.name)));
             }
         }
         _ => return None,
@@ -138,271 +187,9 @@ fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     Some(Vec::new())
 }
 
-/// Text that was pasted: it never submits.
-pub(crate) fn on_paste(state: &mut State, text: &str) {
-    match state.overlays.last_mut() {
-        None => state.composer.insert(text),
-        Some(Overlay::Form(form)) if form.has_keys => form.paste(text),
-        Some(Overlay::Form(_)) => state.composer.insert(text),
-        Some(_) => {}
-    }
-}
-
-/// The wheel.
-pub(crate) fn on_wheel(state: &mut State, lines: isize) {
-    match state.overlays.last_mut() {
-        Some(overlay) => overlay.scroll(lines),
-        None => state.scroll(lines),
-    }
-}
-
-/// What the person wants.
-pub(crate) fn on_action(state: &mut State, action: Action) -> Vec<Effect> {
-    let primed = std::mem::take(&mut state.primed);
-    let page = isize::try_from(state.viewport.height.saturating_sub(2)).unwrap_or(1);
-    match action {
-        Action::Submit => return submit(state, false),
-        Action::FollowUp => return submit(state, true),
-        Action::NewLine => state.composer.newline(),
-        Action::TakeBackQueue => return take_back_queue(state),
-        Action::Escape => return escape(state, primed),
-        Action::StashOrQuit => return stash_or_quit(state, primed),
-        Action::QuitWhenEmpty if state.composer.is_empty() => return vec![Effect::Quit],
-        Action::QuitWhenEmpty => state.composer.key(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE)),
-        Action::Quit => return vec![Effect::Quit],
-        Action::CycleMode => {
-            let next = match state.history.settings.mode {
-                Mode::ReadOnly => Mode::Ask,
-                Mode::Ask => Mode::Auto,
-                Mode::Auto => Mode::ReadOnly,
-            };
-            return vec![set(SettingsChanged { mode: Some(next), ..SettingsChanged::default() })];
-        }
-        Action::Repaint => state.repaint = true,
-        Action::Help => state.overlays.push(Overlay::help()),
-        Action::Tree => return travel::open_tree(state),
-        Action::Diff => {
-            state.overlays.push(Overlay::Diff(DiffView::default()));
-            return vec![Effect::LoadDiffs];
-        }
-        Action::Details => {
-            state.details = state.details.next();
-            state.generation += 1;
-        }
-        Action::Thinking => {
-            state.thinking = state.thinking.next();
-            state.generation += 1;
-        }
-        Action::PageUp => state.scroll(-page),
-        Action::PageDown => state.scroll(page),
-        Action::ToStart => state.viewport.show_start(&state.transcript),
-        Action::ToEnd => state.viewport.follow(),
-        Action::Focus => {
-            if let Some(question) = state.questions.first_mut() {
-                question.focused = !question.focused;
-            }
-        }
-        Action::ExpandApproval => {
-            if let Some(question) = state.questions.first() {
-                state.overlays.push(Overlay::Approval(Box::new(question.approval.clone()), Page::default()));
-            }
-        }
-        Action::AllowOnce => return allow(state, Decision::Allow),
-        Action::AllowAlways => return allow_always(state),
-        Action::Deny => return answer(state, Decision::Deny { feedback: None }),
-        Action::DenyWithFeedback => {
-            if is_armed(state)
-                && let Some(question) = state.questions.first_mut()
-            {
-                question.feedback = Some(state.composer.text());
-                question.focused = false;
-                state.composer.set("");
-            }
-        }
-        Action::New => return vec![Effect::OpenNew],
-        Action::Resume(id) => return open_session(state, &id),
-        Action::Model(name) => return set_model(state, &name),
-        Action::Mode(mode) => return vec![set(SettingsChanged { mode: Some(mode), ..SettingsChanged::default() })],
-        Action::Theme(name) | Action::PreviewTheme(name) => load_theme(state, &name),
-        Action::Skill(name) => {
-            state.composer.set(&format!("/skill {name} "));
-            state.say("add a task, or press Enter to activate it alone");
-        }
-        Action::Go(going) => return travel::go(state, going),
-        Action::GoWithoutFiles => return travel::arrive(state, None),
-        Action::Restore { plan, wish } => return travel::restore(state, &plan, wish),
-        Action::Label { seq, text } => return vec![Effect::Send(Input::Label { seq, text })],
-        Action::Pin { seqs, pinned } => {
-            return seqs.into_iter().map(|seq| Effect::Send(Input::Pin { seq, pinned })).collect();
-        }
-        Action::Fork(seq) => return vec![Effect::Send(Input::Fork { seq })],
-        Action::Jobs => state.overlays.push(Overlay::Jobs(JobsView::new(state.jobs.clone()))),
-        Action::StopJob(job) => return vec![Effect::Send(Input::StopJob { job })],
-        Action::Toolset(toolset) => {
-            return vec![set(SettingsChanged { toolset: Some(toolset), ..SettingsChanged::default() })];
-        }
-        Action::Effort(effort) => {
-            let effort = Some(effort.name().to_owned());
-            return vec![set(SettingsChanged { effort, ..SettingsChanged::default() })];
-        }
-        Action::Answer { call_id, answers } => return vec![Effect::Send(Input::Answer { call_id, answers })],
-        Action::ApplyCompaction => {
-            return vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: false })];
-        }
-    }
-    Vec::new()
-}
-
-fn set(change: SettingsChanged) -> Effect {
-    Effect::Send(Input::Set(change))
-}
-
-fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
-    if state.composer.continue_line() {
-        return Vec::new();
-    }
-    if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
-        let question = state.questions.remove(0);
-        let said = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
-        state.composer.set(&question.feedback.unwrap_or_default());
-        let decision = Decision::Deny { feedback: said };
-        return vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })];
-    }
-    if !state.can_send {
-        state.say("there is no session to send it to; /new starts one");
-        return Vec::new();
-    }
-    if state.composer.text().trim().is_empty() {
-        return Vec::new();
-    }
-    let text = state.composer.take();
-    if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
-        return run_slash(state, &text);
-    }
-    state.viewport.follow();
-    let input = match (state.is_busy(), follow_up) {
-        (true, true) => Input::FollowUp { text },
-        (true, false) => Input::Steer { text },
-        (false, _) => Input::Prompt { text },
-    };
-    vec![Effect::Send(input)]
-}
-
-fn take_back_queue(state: &mut State) -> Vec<Effect> {
-    let queue = std::mem::take(&mut state.queue);
-    let mut texts: Vec<String> = queue.steer.into_iter().chain(queue.follow_up).collect();
-    if texts.is_empty() {
-        return Vec::new();
-    }
-    if !state.composer.is_empty() {
-        texts.push(state.composer.text());
-    }
-    state.composer.set(&texts.join("\n"));
-    vec![Effect::Send(Input::Dequeue)]
-}
-
-/// Closes what is open, then interrupts, then opens the tree.
-fn escape(state: &mut State, primed: Primed) -> Vec<Effect> {
-    if let Some(question) = state.questions.first_mut().filter(|q| q.feedback.is_some() || q.focused) {
-        question.focused = false;
-        if let Some(draft) = question.feedback.take() {
-            state.composer.set(&draft);
-        }
-        return Vec::new();
-    }
-    if state.is_busy() {
-        // What waited to be sent comes back, so that stopping loses nothing.
-        let mut effects = take_back_queue(state);
-        effects.push(Effect::Send(Input::Interrupt));
-        return effects;
-    }
-    if !state.composer.is_empty() {
-        return Vec::new();
-    }
-    if primed == Primed::Tree {
-        return travel::open_tree(state);
-    }
-    state.primed = Primed::Tree;
-    Vec::new()
-}
-
-fn stash_or_quit(state: &mut State, primed: Primed) -> Vec<Effect> {
-    if !state.composer.is_empty() {
-        state.composer.take();
-        state.say("the draft is put aside; Up brings it back");
-        return Vec::new();
-    }
-    if primed == Primed::Quit {
-        return vec![Effect::Quit];
-    }
-    state.primed = Primed::Quit;
-    Vec::new()
-}
-
-/// A question can be answered when it has been on the screen long enough to be read as one.
-fn is_armed(state: &State) -> bool {
-    state.questions.first().and_then(|q| q.painted).is_some_and(|painted| painted.elapsed() >= state.arming)
-}
-
-fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {
-    if !is_armed(state) {
-        return Vec::new();
-    }
-    let question = state.questions.remove(0);
-    vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })]
-}
-
-/// Nothing is allowed that was not in sight to its end.
-fn allow(state: &mut State, decision: Decision) -> Vec<Effect> {
-    if state.questions.first().is_some_and(|q| !q.read) {
-        state.say("it is longer than the screen: Tab, then Enter, shows all of it");
-        return Vec::new();
-    }
-    answer(state, decision)
-}
-
-fn allow_always(state: &mut State) -> Vec<Effect> {
-    if state.questions.first().is_some_and(|q| q.approval.rule.is_none()) {
-        state.say("this cannot be allowed for good; Alt+Y allows it once");
-        return Vec::new();
-    }
-    allow(state, Decision::AllowAlways)
-}
-
-fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
-    match pixir_core::event::SessionId::parse(id) {
-        Ok(id) if Some(&id) == state.session.as_ref() => Vec::new(),
-        Ok(id) => vec![Effect::Open(id)],
-        Err(e) => {
-            state.transcript.push(Cell::Error(Box::new(e.body())));
-            Vec::new()
-        }
-    }
-}
-
-fn set_model(state: &State, name: &str) -> Vec<Effect> {
-    // A name without a provider is one of the provider that answers now.
-    let (provider, model) =
-        name.split_once('/').map_or((state.history.settings.provider.as_str(), name), |(p, m)| (p, m));
-    vec![set(SettingsChanged {
-        provider: Some(provider.to_owned()),
-        model: Some(model.to_owned()),
-        ..SettingsChanged::default()
-    })]
-}
-
-fn load_theme(state: &mut State, name: &str) {
-    match Theme::load(name, state.themes_folder.as_deref(), state.depth) {
-        Ok(theme) => {
-            state.theme = theme;
-            state.generation += 1;
-        }
-        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
-    }
-}
-
-fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
-    let (command, rest) = match slash::parse(text) {
+/// `/name rest`, typed or chosen.
+pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
+    let (verb, rest) = match slash::parse(text) {
         Ok(found) => found,
         Err(why) => {
             state.composer.set(text);
@@ -410,123 +197,140 @@ fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
             return Vec::new();
         }
     };
-    if command.when == When::Idle && state.is_busy() {
+    if verb.when == When::Idle && state.is_busy() {
         state.composer.set(text);
-        state.say(format!("/{} has to wait until the turn has ended; Esc interrupts it", command.name));
+        let name = verb.slash.map_or(verb.id, |slash| slash.name);
+        state.say(format!("/{name} has to wait until the turn has ended; Esc interrupts it"));
         return Vec::new();
     }
-    match command.name {
-        "help" => on_action(state, Action::Help),
-        "new" => on_action(state, Action::New),
-        "resume" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Sessions)));
-            vec![Effect::LoadSessions { forks_of: None }]
+    run(state, verb, rest)
+}
+
+/// Text that was pasted: it never submits.
+pub(crate) fn on_paste(state: &mut State, text: &str) {
+    if let Some(search) = state.search.as_mut().filter(|search| search.is_typed) {
+        search.text.push_str(text.lines().next().unwrap_or_default());
+        return;
+    }
+    match state.overlays.last_mut().filter(|layer| !layer.is_aside()) {
+        Some(layer) => layer.paste(text),
+        None => {
+            state.focus = Focus::Composer;
+            state.composer.insert(text);
         }
-        "resume" => open_session(state, rest),
-        "model" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Models)));
-            vec![Effect::LoadModels]
-        }
-        "model" => set_model(state, rest),
-        "mode" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::modes(state.history.settings.mode)));
-            Vec::new()
-        }
-        "mode" => match Mode::parse(rest) {
-            Ok(mode) => on_action(state, Action::Mode(mode)),
-            Err(e) => {
-                state.say(format!("{}: {}", e.message, e.remediation));
-                Vec::new()
-            }
-        },
-        "theme" if rest.is_empty() => {
-            let names = Theme::names(state.themes_folder.as_deref());
-            state.overlays.push(Overlay::Picker(Picker::themes(&names, &state.theme.name)));
-            Vec::new()
-        }
-        "theme" => on_action(state, Action::Theme(rest.to_owned())),
-        "skill" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::loading(Kind::Skills)));
-            vec![Effect::LoadSkills]
-        }
-        "skill" => {
-            let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            state.viewport.follow();
-            vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned() })]
-        }
-        "compact" => {
-            state.instructions = Some(rest.to_owned()).filter(|r| !r.is_empty());
-            vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
-        }
-        "tree" => travel::open_tree(state),
-        "undo" => travel::undo(state, rest),
-        "redo" => travel::redo(),
-        "fork" => match state.history.head() {
-            Some(seq) => vec![Effect::Send(Input::Fork { seq })],
-            None => {
-                state.say("there is nothing to fork yet");
-                Vec::new()
-            }
-        },
-        "diff" => on_action(state, Action::Diff),
-        "jobs" => on_action(state, Action::Jobs),
-        "toolset" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::toolsets(state.history.settings.toolset)));
-            Vec::new()
-        }
-        "toolset" => match Toolset::parse(rest) {
-            Ok(toolset) => on_action(state, Action::Toolset(toolset)),
-            Err(e) => {
-                state.say(format!("{}: {}", e.message, e.remediation));
-                Vec::new()
-            }
-        },
-        "effort" if rest.is_empty() => {
-            state.overlays.push(Overlay::Picker(Picker::efforts(state.history.settings.effort.as_deref())));
-            Vec::new()
-        }
-        "effort" => match Effort::parse(rest) {
-            Ok(effort) => on_action(state, Action::Effort(effort)),
-            Err(e) => {
-                state.say(format!("{}: {}", e.message, e.remediation));
-                Vec::new()
-            }
-        },
-        "usage" => {
-            let text = usage_text(&sums(&state.history));
-            state.transcript.push(Cell::Notice(Severity::Info, text.into()));
-            state.viewport.follow();
-            Vec::new()
-        }
-        "rename" if rest.is_empty() => {
-            state.say("give it a name: /rename <name>");
-            Vec::new()
-        }
-        "rename" => vec![set(SettingsChanged { name: Some(rest.to_owned()), ..SettingsChanged::default() })],
-        "interrupt" => vec![Effect::Send(Input::Interrupt)],
-        "quit" => on_action(state, Action::Quit),
-        other => unreachable!("/{other} is in the table and not here"),
     }
 }
 
-/// Turns that `/usage` names one by one.
-const SHOWN_TURNS: usize = 8;
+/// Clicks, drags and the wheel; false when nothing on the screen has changed.
+pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effect>> {
+    let by = match mouse.kind {
+        MouseEventKind::ScrollUp => -NOTCH,
+        MouseEventKind::ScrollDown => NOTCH,
+        MouseEventKind::Down(MouseButton::Left) => return Some(on_press(state, mouse.column, mouse.row)),
+        MouseEventKind::Drag(MouseButton::Left) => {
+            on_drag(state, mouse.column, mouse.row);
+            return Some(Vec::new());
+        }
+        MouseEventKind::Up(MouseButton::Left) => return Some(on_release(state)),
+        _ => return None,
+    };
+    let at = Position { x: mouse.column, y: mouse.row };
+    match state.overlays.last_mut() {
+        Some(layer) => layer.scroll(by),
+        None if state.side_area.is_some_and(|area| area.contains(at)) => drop(read::scroll_side(state, by)),
+        None => state.scroll(by),
+    }
+    Some(Vec::new())
+}
 
-/// What a Session took, line by line.
-fn usage_text(sums: &Sums) -> String {
-    if sums.session.requests == 0 {
-        return "no request has said yet what it took".to_owned();
+fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
+    let at = Position { x: column, y: row };
+    let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && when.elapsed() < DOUBLE);
+    state.press.clicks = if again { state.press.clicks % 3 + 1 } else { 1 };
+    state.press.last = Some((std::time::Instant::now(), column, row));
+    state.press.on_bar = false;
+    state.selection = None;
+    if !state.overlays.is_empty() {
+        return Vec::new();
     }
-    let line = |name: &str, it: &Total| format!("{name:<16} {it}");
-    let mut lines = vec![line("session", &sums.session)];
-    if sums.branch != sums.session {
-        lines.push(line("this branch", &sums.branch));
+    let area = state.transcript_area;
+    if state.pill.is_some_and(|pill| pill.contains(at)) {
+        state.viewport.follow();
+    } else if state.side_area.is_some_and(|area| area.contains(at)) {
+        state.focus = Focus::Side;
+    } else if area.contains(at) && column + 1 >= area.right() {
+        state.press.on_bar = true;
+        on_drag(state, column, row);
+    } else if area.contains(at) {
+        if let Some(place) = state.viewport.place_at(usize::from(row - area.y)) {
+            let clicks = state.press.clicks;
+            read::start_selection(state, place, usize::from(column.saturating_sub(area.x + 1)), clicks);
+        }
+    } else if row >= area.bottom() {
+        // A question is turned to by a click on it, but never answered by one.
+        let on_question = state.question_area.is_some_and(|area| area.contains(at));
+        state.focus = if on_question { Focus::Question } else { Focus::Composer };
     }
-    lines.extend(sums.models.iter().map(|(model, total)| line(model, total)));
-    let hidden = sums.turns.len().saturating_sub(SHOWN_TURNS);
-    if hidden > 0 {
-        lines.push(format!("… {hidden} turns before (pixir sessions show --json has them)"));
+    Vec::new()
+}
+
+fn on_drag(state: &mut State, column: u16, row: u16) {
+    let area = state.transcript_area;
+    if state.press.on_bar {
+        let height = f64::from(area.height.saturating_sub(1).max(1));
+        let fraction = f64::from(row.saturating_sub(area.y)) / height;
+        state.viewport.show_fraction(fraction, &state.transcript);
+        return;
     }
-    lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
-    lines.join("\n")
+    state.press.edge = if row < area.y {
+        -1
+    } else if row >= area.bottom() {
+        1
+    } else {
+        0
+    };
+    state.press.last = Some((std::time::Instant::now(), column, row));
+    extend_selection(state, column, row);
+}
+
+/// Where the mouse is now is where the selection ends.
+fn extend_selection(state: &mut State, column: u16, row: u16) {
+    let area = state.transcript_area;
+    let row = usize::from(row.clamp(area.y, area.bottom().saturating_sub(1)) - area.y);
+    let place = (0..=row).rev().find_map(|row| state.viewport.place_at(row));
+    if let (Some(selection), Some(place)) = (&mut state.selection, place) {
+        selection.drag_to(place, usize::from(column.saturating_sub(area.x + 1)));
+    }
+}
+
+/// The button is still held at an edge: what lies beyond it comes into sight.
+pub(crate) fn on_edge(state: &mut State) {
+    let edge = state.press.edge;
+    if edge == 0 || state.selection.is_none() {
+        return;
+    }
+    state.scroll(edge * 2);
+    if let Some((_, column, row)) = state.press.last {
+        extend_selection(state, column, row);
+    }
+}
+
+fn on_release(state: &mut State) -> Vec<Effect> {
+    state.press.edge = 0;
+    if std::mem::take(&mut state.press.on_bar) {
+        return Vec::new();
+    }
+    let Some(selection) = &state.selection else { return Vec::new() };
+    if !selection.is_click() {
+        return read::copy_selection(state);
+    }
+    // A click on the first row of an entry shows more of it, or less.
+    let (place, _) = selection.ends().0;
+    state.selection = None;
+    let rows = state.rows_of(place.cell);
+    let first = rows.iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
+    if place.row == first && state.transcript.folds_by_click(place.cell) {
+        read::fold_cell(state, place.cell);
+    }
+    Vec::new()
 }

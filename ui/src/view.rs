@@ -10,13 +10,16 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
-use crate::overlay::Overlay;
+use crate::keys::chord_name;
+use crate::overlay::{Paint, panel};
+use crate::reading::{Needle, Search};
 use crate::render::diff;
-use crate::render::markdown::Look;
 use crate::render::text::{Row, fit, visible, width, wrap_lines};
-use crate::state::{Connection, Primed, Question, State, text_columns};
+use crate::side;
+use crate::state::{Connection, Focus, Primed, Question, State, look_of};
 use crate::theme::Theme;
 use crate::transcript::{MARKS, Mark};
+use crate::viewport::Place;
 
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -47,8 +50,18 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     let composer = row(status.y - composer_rows, composer_rows);
     let dock_area = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y - 1));
     let (header, body) = (row(0, 1), row(1, dock_area.y - 1));
+    let has_something =
+        !state.history.plan.is_empty() || state.transcript.has_mark(Mark::Change, 0..state.transcript.len());
+    let beside = state.side.columns(area.width, has_something);
+    state.is_wide = area.width >= side::WIDE;
+    state.side_area = (beside > 0).then(|| Rect { x: area.right() - beside, width: beside, ..body });
+    let body = Rect { width: body.width - beside, ..body };
     draw_header(state, canvas, header);
     draw_transcript(state, canvas, body);
+    if let Some(area) = state.side_area {
+        side::draw(state, canvas, area);
+    }
+    state.question_area = (!state.questions.is_empty()).then_some(dock_area);
     for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
         canvas.line(line, Rect { y: row, height: 1, ..dock_area });
     }
@@ -62,17 +75,23 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     if state.overlays.is_empty() {
         draw_completions(state, canvas, composer);
     }
+    draw_pending(state, canvas, body);
     // Layers leave the header and the status line in sight.
     let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
-    for overlay in &mut state.overlays {
-        overlay.draw(canvas, middle, &state.theme, &state.highlighter);
+    let paint = Paint { theme: &state.theme, highlighter: &state.highlighter };
+    for layer in &mut state.overlays {
+        canvas.region("dialog", middle, || layer.title().to_owned());
+        canvas.state(!layer.is_aside(), false);
+        layer.draw(canvas, middle, paint);
     }
-    if let (Some(Overlay::Approval(approval, page)), Some(question)) =
-        (state.overlays.last(), state.questions.first_mut())
-        && approval.call_id == question.approval.call_id
-        && page.is_at_end()
+    let shown = state.overlays.last().and_then(|layer| layer.has_shown());
+    if let Some(question) = state.questions.first_mut()
+        && shown == Some(question.approval.call_id.as_str())
     {
         question.read = true;
+    }
+    if state.hud {
+        draw_hud(state, canvas, body);
     }
     match (state.overlays.len(), state.layer_since) {
         (0, _) => state.layer_since = None,
@@ -133,29 +152,40 @@ fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
         }
         return;
     }
-    let columns = text_columns(area);
-    let key = state.layout_key(columns);
-    let look = Look {
-        theme: &state.theme,
-        highlighter: &state.highlighter,
-        columns,
-        colours: true,
-        details: state.details,
-        thinking: state.thinking,
-    };
+    let (look, key) = look_of!(state);
     let before = state.viewport.shown().to_vec();
     state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
+    let needle = state.search.as_ref().filter(|it| !it.text.is_empty()).map(|it| Needle::new(&it.text));
+    let chosen = state.cell.filter(|_| state.focus == Focus::Transcript);
     let mut y = area.y;
     for it in state.viewport.shown() {
-        for row in &it.rows[it.from..it.to] {
-            draw_row(row, canvas, Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 });
+        let top = y;
+        for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
+            let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
+            draw_row(row, canvas, here);
+            if let Some(needle) = &needle {
+                tint_found(needle, row, canvas, here, &state.theme);
+            }
+            let place = Place { cell: it.cell, row: at };
+            if let Some(columns) = state.selection.as_ref().and_then(|selection| selection.columns(place, row)) {
+                canvas.tint(part_of(here, columns), state.theme.selected());
+            }
+            if chosen == Some(it.cell) && !row.line.spans.is_empty() {
+                let bar = Rect { x: area.x, y, width: 1, height: 1 };
+                canvas.line(Line::styled("▎", state.theme.fg(state.theme.accent)), bar);
+            }
             y += 1;
         }
+        let shown = Rect { x: area.x, y: top, width: area.width, height: y - top };
+        canvas.region("entry", shown, || it.rows.iter().map(|row| row.line.to_string()).collect::<Vec<_>>().join("\n"));
+        canvas.state(chosen == Some(it.cell), chosen == Some(it.cell));
     }
+    draw_labels(state, canvas, area);
     if let Some(by) = state.viewport.moved_since(&before) {
         canvas.shift = Some(Shift { rows: area.y..area.bottom(), by });
     }
     draw_scrollbar(state, canvas, area);
+    state.pill = None;
     if let Some(new) = state.viewport.unseen(&state.transcript) {
         let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
         let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
@@ -167,6 +197,93 @@ fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
         };
         canvas.fill(at, state.theme.base());
         canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
+        state.pill = Some(at);
+    }
+}
+
+/// Some columns of a row.
+fn part_of(row: Rect, columns: std::ops::Range<usize>) -> Rect {
+    let column = |at: usize| row.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(row.right());
+    let (from, to) = (column(columns.start), column(columns.end));
+    Rect { x: from, width: to - from, ..row }
+}
+
+/// What is searched for stands out.
+fn tint_found(needle: &Needle, row: &Row, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    let text = row.line.to_string();
+    for at in needle.places(&text) {
+        let from = width(&text[..at]);
+        let end = (at + needle.len()).min(text.len());
+        let wide = text.get(at..end).map_or(1, width);
+        canvas.tint(part_of(area, from..from + wide), Style::new().fg(theme.background).bg(theme.warning).bold());
+    }
+}
+
+/// A letter on everything that can be copied.
+fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
+    let Some(labels) = &state.labels else { return };
+    let mut y = area.y;
+    for it in state.viewport.shown() {
+        for row in it.from..it.to {
+            let here = labels.0.iter().filter(|label| (label.place.cell, label.place.row) == (it.cell, row));
+            let mut x = area.x;
+            for label in here {
+                let text = format!("{} {} ", label.letter, label.what);
+                let at = Rect { x, y, width: u16::try_from(text.len()).unwrap_or(1), height: 1 };
+                canvas.line(
+                    Line::styled(text, Style::new().fg(state.theme.background).bg(state.theme.accent).bold()),
+                    at,
+                );
+                x = at.right() + 1;
+            }
+            y += 1;
+        }
+    }
+}
+
+/// The keys that may follow what was begun.
+fn draw_pending(state: &State, canvas: &mut Canvas, area: Rect) {
+    if state.pending.is_empty() {
+        return;
+    }
+    let next = state.keymap.after(&state.pending, &state.places());
+    let rows = u16::try_from(next.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
+    let columns = next.iter().map(|(keys, verb)| width(keys) + width(verb.about) + 6).max().unwrap_or(20);
+    let columns = u16::try_from(columns).unwrap_or(area.width).min(area.width);
+    let at = Rect { x: area.right() - columns, y: area.bottom() - rows, width: columns, height: rows };
+    let inner = panel(canvas, at, &chord_name(&state.pending), "Esc", &state.theme);
+    for (y, (keys, verb)) in (inner.y..inner.bottom()).zip(next) {
+        let line = Line::from(vec![
+            Span::styled(format!("{keys} "), state.theme.fg(state.theme.accent)),
+            Span::styled(verb.about, state.theme.fg(state.theme.text)),
+        ]);
+        canvas.line(line, Rect { y, height: 1, ..inner });
+    }
+}
+
+/// What drawing costs.
+fn draw_hud(state: &State, canvas: &mut Canvas, area: Rect) {
+    let theme = &state.theme;
+    let share = |of: &std::collections::VecDeque<u32>, percent: usize| {
+        let mut all: Vec<u32> = of.iter().copied().collect();
+        all.sort_unstable();
+        let micros = all.get(all.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0);
+        format!("{:.2}", f64::from(micros) / 1e3)
+    };
+    let gauge = &state.gauge;
+    let counts = gauge.counts;
+    let lines = [
+        format!("frame ms   p50 {}  p99 {}", share(&gauge.frames, 50), share(&gauge.frames, 99)),
+        format!("key → seen p50 {}  p99 {}", share(&gauge.echoes, 50), share(&gauge.echoes, 99)),
+        format!("frames {}  cells {}", counts.frames, short(counts.cells)),
+        format!("bytes  {}  {} a frame", short(counts.bytes), counts.bytes / counts.frames.max(1)),
+        format!("laid out {} of {} entries", state.transcript.laid_out(), state.transcript.len()),
+    ];
+    let at =
+        Rect { x: area.right().saturating_sub(38), y: area.y, width: 38.min(area.width), height: 7.min(area.height) };
+    let inner = panel(canvas, at, "HUD", "F12", theme);
+    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+        canvas.line(Line::styled(line, theme.dim()), Rect { y, height: 1, ..inner });
     }
 }
 
@@ -258,7 +375,7 @@ fn dock_lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static>>, bo
     let mut lines = Vec::new();
     let mut all_in_sight = false;
     if let Some(question) = state.questions.first() {
-        (lines, all_in_sight) = question_lines(question, state.questions.len(), columns, most, theme);
+        (lines, all_in_sight) = question_lines(question, state, columns, most);
     }
     let waits =
         state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("⏵ next ", t)));
@@ -273,13 +390,9 @@ fn dock_lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static>>, bo
 }
 
 /// The card of a question, and whether all of what would be done is in sight.
-fn question_lines(
-    question: &Question,
-    of: usize,
-    columns: usize,
-    most: usize,
-    theme: &Theme,
-) -> (Vec<Line<'static>>, bool) {
+fn question_lines(question: &Question, state: &State, columns: usize, most: usize) -> (Vec<Line<'static>>, bool) {
+    let (theme, of) = (&state.theme, state.questions.len());
+    let focused = state.focus == Focus::Question;
     let it = &question.approval;
     let bar = || Span::styled(" ┃ ", theme.fg(theme.warning));
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
@@ -288,7 +401,7 @@ fn question_lines(
         Span::styled(asks(&it.tool), theme.bold()),
         Span::styled(count, theme.dim()),
     ]);
-    let answers = answer_lines(question, columns, theme);
+    let answers = answer_lines(question, focused, columns, theme);
     let mut body = plan_lines(&it.plan, columns.saturating_sub(3), theme);
     let room = most.saturating_sub(1 + answers.len()).max(1);
     // Where there is little room, what would be done is worth more than why it is asked.
@@ -345,7 +458,7 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
     lines
 }
 
-fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn answer_lines(question: &Question, focused: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let it = &question.approval;
     let colour = theme.warning;
     let corner = Span::styled(" ┗ ", theme.fg(colour));
@@ -365,7 +478,7 @@ fn answer_lines(question: &Question, columns: usize, theme: &Theme) -> Vec<Line<
             ("Alt+F", "f", Some(if columns < 62 { "no…" } else { "no, because…" })),
         ] {
             if let Some(label) = label {
-                answers.push(Span::styled(if question.focused { short } else { keys }, theme.fg(theme.accent)));
+                answers.push(Span::styled(if focused { short } else { keys }, theme.fg(theme.accent)));
                 // An answer stays on one line: its blanks do not break.
                 answers.push(Span::styled(format!("\u{a0}{}", label.replace(' ', "\u{a0}")), theme.fg(theme.text)));
                 answers.push(Span::raw("  "));
@@ -402,14 +515,18 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     };
     let theme = state.theme.clone();
     let caret = state.composer.draw(canvas, text, &theme, placeholder);
-    let focused = state.questions.first().is_some_and(|q| q.focused);
-    if let Some(caret) = caret.filter(|_| state.overlays.is_empty() && !focused) {
+    let is_free = state.overlays.iter().all(|layer| layer.is_aside());
+    let has_keys = state.focus == Focus::Composer && is_free && state.search.as_ref().is_none_or(|it| !it.is_typed);
+    if let Some(caret) = caret.filter(|_| has_keys) {
         canvas.set_cursor_position(caret);
     }
 }
 
 fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.theme;
+    if let Some(search) = &state.search {
+        return draw_search(search, state, canvas, area);
+    }
     let columns = usize::from(area.width);
     let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
     let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
@@ -447,7 +564,7 @@ fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
         (Primed::Nothing, None, Status::Asking) => {
             Span::styled(" ● waiting for your answer".to_owned(), theme.fg(theme.warning))
         }
-        (Primed::Nothing, None, Status::Idle) => Span::styled(" / commands · ? help".to_owned(), theme.dim()),
+        (Primed::Nothing, None, Status::Idle) => Span::styled(idle_hints(state), theme.dim()),
     };
     let mut right = usage_text(state);
     // Where both do not fit, what is happening is worth more than what it cost.
@@ -460,13 +577,70 @@ fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
     canvas.line(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
 }
 
+/// Keys that are of use where the person is.
+fn idle_hints(state: &State) -> String {
+    let hint = |ids: &[(&str, &str)]| {
+        let one = |(id, word): &(&str, &str)| {
+            let key = state.keymap.key_of(id);
+            (!key.is_empty()).then(|| format!("{key} {word}"))
+        };
+        format!(" {}", ids.iter().filter_map(one).collect::<Vec<_>>().join(" · "))
+    };
+    if state.labels.is_some() {
+        return " press a letter to copy · Esc leaves".to_owned();
+    }
+    match state.focus {
+        Focus::Composer => " / commands · ? help".to_owned(),
+        Focus::Question => " y once · a always · n no · f no, because… · Enter all of it".to_owned(),
+        Focus::Transcript => hint(&[
+            ("cell-next", "next"),
+            ("cell-previous", "before"),
+            ("next-prompt", "prompt"),
+            ("next-error", "error"),
+            ("transcript-find", "find"),
+            ("copy-labels", "copy"),
+            ("fold", "fold"),
+            ("transcript-outline", "outline"),
+            ("escape", "back"),
+        ]),
+        Focus::Side => {
+            hint(&[("side-next", "tab"), ("side-wider", "wider"), ("side-narrower", "narrower"), ("escape", "back")])
+        }
+    }
+}
+
+/// The line in which is typed what is searched for.
+fn draw_search(search: &Search, state: &State, canvas: &mut Canvas, area: Rect) {
+    let theme = &state.theme;
+    let told = search.told();
+    let told_style = if told == "not found" { theme.fg(theme.warning) } else { theme.dim() };
+    let line = Line::from(vec![
+        Span::styled(" find: ", theme.fg(theme.accent)),
+        Span::styled(visible(&search.text), theme.fg(theme.text)),
+        Span::styled(format!("  {told}"), told_style),
+        Span::styled(
+            if search.is_typed {
+                "  Enter keep · ↑↓ others · Esc back"
+            } else {
+                "  n next · N before · Esc done"
+            },
+            theme.dim(),
+        ),
+    ]);
+    if search.is_typed {
+        let x = area.x + 7 + u16::try_from(width(&search.text)).unwrap_or(0);
+        canvas.set_cursor_position((x.min(area.right().saturating_sub(1)), area.y));
+    }
+    canvas.line(line, area);
+}
+
 /// Without what is less than a second.
 fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
 /// `1 job · 42% of 128k · 12.4k in · 1.2k out`
-fn usage_text(state: &State) -> String {
+pub(crate) fn usage_text(state: &State) -> String {
     let history = &state.history;
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
     let mark = if history.last_input.is_some() { "" } else { "~" };
@@ -493,7 +667,7 @@ fn usage_text(state: &State) -> String {
     parts.join(" · ")
 }
 
-fn short(n: u64) -> String {
+pub(crate) fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
         1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3).replace(".0k", "k"),
@@ -512,13 +686,13 @@ fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
     let columns = composer.width.saturating_sub(4).min(90);
     let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
     canvas.fill(area, state.theme.base());
-    for (row, (at, command)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
-        let name = fit(&format!(" /{} {}", command.name, command.args), 28);
+    for (row, (at, (slash, verb))) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
+        let name = fit(&format!(" /{} {}", slash.name, slash.args), 28);
         let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
         let line = Line::from(vec![
             Span::styled(name, state.theme.fg(state.theme.accent)),
             Span::raw(pad),
-            Span::styled(fit(command.about, usize::from(columns).saturating_sub(29)), state.theme.fg(state.theme.text)),
+            Span::styled(fit(verb.about, usize::from(columns).saturating_sub(29)), state.theme.fg(state.theme.text)),
         ]);
         let at_row = Rect { y: row, height: 1, ..area };
         let style = if at == chosen { state.theme.selected() } else { Style::new().bg(state.theme.panel) };

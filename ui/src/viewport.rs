@@ -79,6 +79,14 @@ impl Viewport {
         }
     }
 
+    /// Shows what was shown before; none is the end.
+    pub(crate) fn return_to(&mut self, place: Option<Place>, transcript: &Transcript) {
+        match place {
+            Some(place) => self.stand_at(place, transcript),
+            None => self.follow(),
+        }
+    }
+
     /// Follows the end from now on.
     pub(crate) fn follow(&mut self) {
         self.anchor = None;

@@ -7,7 +7,9 @@ use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, Farewell, Launch, next_event};
+use crate::state::Gauge;
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
+use crate::update;
 
 /// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
 const FRAME: Duration = Duration::from_millis(33);
@@ -25,7 +27,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
         Ok(app) => app,
         Err(error) => return Ok(Err(error)),
     };
-    let mut screen = Screen::take(true)?;
+    let mut screen = Screen::take(app.state.mouse)?;
     let outcome = steer(&mut app, &mut screen).await;
     drop(screen);
     let signal = outcome?;
@@ -40,7 +42,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
         let wants_frame = (app.dirty || app.state.is_animated()) && !screen.is_stalled();
-        let mut by_hand = false;
+        let mut by_hand = None;
         if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
             keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
         }
@@ -48,7 +50,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             biased;
             heard = keys.next(screen.features.marks_pastes) => match heard {
                 Some(heard) => {
-                    by_hand = true;
+                    by_hand = Some(Instant::now());
                     for it in heard {
                         if let Heard::Reply(reply) = &it {
                             screen.hear(reply)?;
@@ -75,6 +77,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
                 if !app.dirty {
                     app.state.frame += 1;
+                    update::on_edge(&mut app.state);
                 }
                 drawn = draw(app, screen)?;
                 continue;
@@ -100,17 +103,28 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             app.dirty = true;
         }
         // A key is answered at once; news waits for its frame.
-        if app.dirty && !screen.is_stalled() && (by_hand || drawn.elapsed() >= FRAME) {
+        if app.dirty && !screen.is_stalled() && (by_hand.is_some() || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen)?;
+            if let Some(heard) = by_hand {
+                Gauge::note(&mut app.state.gauge.echoes, drawn - heard);
+            }
         }
     }
 }
 
 fn draw(app: &mut App, screen: &mut Screen) -> io::Result<Instant> {
     app.dirty = false;
+    let began = Instant::now();
+    screen.set_mouse(app.state.mouse)?;
     screen.draw(&mut app.state)?;
+    for bytes in std::mem::take(&mut app.signals) {
+        screen.signal(&bytes)?;
+    }
     app.fetch();
-    Ok(Instant::now())
+    let now = Instant::now();
+    Gauge::note(&mut app.state.gauge.frames, now - began);
+    app.state.gauge.counts = screen.counts();
+    Ok(now)
 }
 
 /// What the system wants of the process.

@@ -7,10 +7,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Page, Reply, panel};
+use super::{Overlay, Page, Paint, Reply, Told, panel};
 use crate::render::diff;
 use crate::render::text::fit;
-use crate::theme::Theme;
+use crate::state::{Effect, State};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Scope {
@@ -31,7 +31,7 @@ pub(crate) struct DiffView {
 }
 
 impl DiffView {
-    pub(crate) fn loaded(&mut self, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
+    fn loaded(&mut self, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
         // An empty Turn is of no interest when the Session has changes.
         if turn.is_empty() && !session.is_empty() {
             self.scope = Scope::Session;
@@ -46,12 +46,28 @@ impl DiffView {
             (Some((_, session)), Scope::Session) => session,
         }
     }
+}
 
-    pub(crate) fn scroll(&mut self, by: isize) {
+impl Overlay for DiffView {
+    fn title(&self) -> &'static str {
+        "Changes"
+    }
+
+    fn wants(&self, _: &State) -> Vec<Effect> {
+        vec![Effect::LoadDiffs]
+    }
+
+    fn hear(&mut self, told: Told<'_>) {
+        if let Told::Diffs { turn, session } = told {
+            self.loaded(turn.to_vec(), session.to_vec());
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
+    fn key(&mut self, key: KeyEvent) -> Reply {
         match key.code {
             KeyCode::Esc | KeyCode::Char('q') => return Reply::Close,
             KeyCode::Tab | KeyCode::Char('s') => {
@@ -72,7 +88,8 @@ impl DiffView {
         Reply::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let title = match self.scope {
             Scope::Turn => "Changes of this turn",
             Scope::Session => "Changes of this session",

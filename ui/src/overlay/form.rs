@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::canvas::Canvas;
+use pixir_core::Input;
 use pixir_core::event::{Form, Question};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Reply, centred, panel};
-use crate::action::Action;
+use super::{Act, Overlay, Paint, Reply, Told, centred, panel, send};
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
 
@@ -19,9 +19,9 @@ const PAGE: usize = 5;
 /// The layer.
 #[derive(Debug)]
 pub(crate) struct FormView {
-    pub(crate) form: Form,
+    form: Form,
     /// Keys are answers; else they go to the composer, where somebody was writing when it came up.
-    pub(crate) has_keys: bool,
+    has_keys: bool,
     /// The question that is asked now.
     at: usize,
     answers: Vec<Vec<String>>,
@@ -60,52 +60,9 @@ impl FormView {
         self.row == self.question().options.len()
     }
 
-    pub(crate) fn select(&mut self, by: isize) {
+    fn select(&mut self, by: isize) {
         self.row = self.row.saturating_add_signed(by).min(self.question().options.len());
         self.follows = true;
-    }
-
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
-        let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-        match key.code {
-            // What was typed is not thrown away with the question.
-            KeyCode::Esc if !self.own.is_empty() => {
-                self.own.clear();
-                (self.row, self.follows) = (0, true);
-            }
-            KeyCode::Esc => return self.close(None),
-            KeyCode::Up => self.select(-1),
-            KeyCode::Down => self.select(1),
-            KeyCode::PageUp => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
-            KeyCode::PageDown => (self.top, self.follows) = (self.top + PAGE, false),
-            KeyCode::BackTab | KeyCode::Left => self.back(),
-            KeyCode::Enter => return self.answer(),
-            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
-            KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
-            KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
-            KeyCode::Char(' ') if self.question().multiple => self.mark(),
-            KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
-                self.row = c as usize - '1' as usize;
-                (self.digit, self.follows) = (Some(c), true);
-                return Reply::Stay;
-            }
-            // Whoever begins to type has an answer that is not listed; a digit before it belongs to it.
-            KeyCode::Char(c) if plain => {
-                self.row = self.question().options.len();
-                self.follows = true;
-                self.own.extend(self.digit.take());
-                self.own.push(c);
-            }
-            _ => {}
-        }
-        self.digit = None;
-        Reply::Stay
-    }
-
-    /// Text that was pasted.
-    pub(crate) fn paste(&mut self, text: &str) {
-        (self.row, self.follows) = (self.question().options.len(), true);
-        self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
 
     fn has_option(&self, digit: char) -> bool {
@@ -156,7 +113,7 @@ impl FormView {
     }
 
     fn close(&self, answers: Option<Vec<Vec<String>>>) -> Reply {
-        Reply::CloseAndAct(Action::Answer { call_id: self.form.call_id.clone(), answers })
+        Reply::CloseAndAct(send(Input::Answer { call_id: self.form.call_id.clone(), answers }))
     }
 
     /// All lines, and which of them belong to the row with the cursor.
@@ -190,8 +147,94 @@ impl FormView {
         }
         (lines, cursor)
     }
+}
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+impl Overlay for FormView {
+    fn title(&self) -> &'static str {
+        "Question of the model"
+    }
+
+    fn is_question(&self) -> bool {
+        true
+    }
+
+    fn is_aside(&self) -> bool {
+        !self.has_keys
+    }
+
+    fn turn_to(&mut self) {
+        self.has_keys = true;
+    }
+
+    fn give_way(&mut self) {
+        self.has_keys = false;
+    }
+
+    fn must_be_seen(&self) -> bool {
+        self.has_keys
+    }
+
+    fn is_over(&self, told: Told<'_>) -> bool {
+        match told {
+            // Whoever asked has ended, and nobody waits for the answer.
+            Told::CallEnded(call) => self.form.call_id == call,
+            Told::TurnEnded => true,
+            _ => false,
+        }
+    }
+
+    fn on_close(&mut self) -> Option<Act> {
+        Some(send(Input::Answer { call_id: self.form.call_id.clone(), answers: None }))
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.select(by);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Reply {
+        let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+        match key.code {
+            // What was typed is not thrown away with the question.
+            KeyCode::Esc if !self.own.is_empty() => {
+                self.own.clear();
+                (self.row, self.follows) = (0, true);
+            }
+            KeyCode::Esc => return self.close(None),
+            KeyCode::Up => self.select(-1),
+            KeyCode::Down => self.select(1),
+            KeyCode::PageUp => (self.top, self.follows) = (self.top.saturating_sub(PAGE), false),
+            KeyCode::PageDown => (self.top, self.follows) = (self.top + PAGE, false),
+            KeyCode::BackTab | KeyCode::Left => self.back(),
+            KeyCode::Enter => return self.answer(),
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
+            KeyCode::Backspace if self.is_own() => drop(self.own.pop()),
+            KeyCode::Char(c) if plain && self.is_own() => self.own.push(c),
+            KeyCode::Char(' ') if self.question().multiple => self.mark(),
+            KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
+                self.row = c as usize - '1' as usize;
+                (self.digit, self.follows) = (Some(c), true);
+                return Reply::Stay;
+            }
+            // Whoever begins to type has an answer that is not listed; a digit before it belongs to it.
+            KeyCode::Char(c) if plain => {
+                self.row = self.question().options.len();
+                self.follows = true;
+                self.own.extend(self.digit.take());
+                self.own.push(c);
+            }
+            _ => {}
+        }
+        self.digit = None;
+        Reply::Stay
+    }
+
+    fn paste(&mut self, text: &str) {
+        (self.row, self.follows) = (self.question().options.len(), true);
+        self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
         let title = match self.form.questions.len() {

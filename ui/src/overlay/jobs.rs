@@ -1,15 +1,14 @@
 //! What runs in the background.
 
 use crate::canvas::Canvas;
+use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Reply, centred, panel};
-use crate::action::Action;
+use super::{Overlay, Paint, Reply, Told, centred, panel, send};
 use crate::render::text::{fit, visible};
-use crate::theme::Theme;
 
 /// The layer.
 #[derive(Debug)]
@@ -19,33 +18,42 @@ pub(crate) struct JobsView {
 }
 
 impl JobsView {
-    pub(crate) fn new(jobs: Vec<JobState>) -> JobsView {
-        JobsView { jobs, chosen: 0 }
+    pub(crate) fn new(jobs: &[JobState]) -> JobsView {
+        JobsView { jobs: jobs.to_vec(), chosen: 0 }
+    }
+}
+
+impl Overlay for JobsView {
+    fn title(&self) -> &'static str {
+        "Background jobs"
     }
 
-    pub(crate) fn refresh(&mut self, jobs: &[JobState]) {
-        self.jobs = jobs.to_vec();
+    fn hear(&mut self, told: Told<'_>) {
+        if let Told::Jobs(jobs) = told {
+            self.jobs = jobs.to_vec();
+        }
     }
 
-    pub(crate) fn select(&mut self, by: isize) {
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
+    fn key(&mut self, key: KeyEvent) -> Reply {
         match key.code {
             KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => return Reply::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::Char('x') => {
                 let running = self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running);
-                return running.map_or(Reply::Stay, |job| Reply::Act(Action::StopJob(job.id)));
+                return running.map_or(Reply::Stay, |job| Reply::Act(send(Input::StopJob { job: job.id })));
             }
             _ => {}
         }
         Reply::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let rows = u16::try_from(self.jobs.len().clamp(1, 16)).unwrap_or(16);
         let inner = panel(canvas, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
         let columns = usize::from(inner.width);

@@ -1,8 +1,6 @@
-//! One of many: a list that is narrowed by typing. Each row carries the Action that it means.
+//! One of many: a list that is narrowed by typing. Each row carries the command that it means.
 
 use crate::canvas::Canvas;
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
@@ -11,19 +9,18 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Reply, centred, panel};
-use crate::action::Action;
+use super::{Act, Overlay, Paint, Reply, Told, centred, command, panel};
 use crate::render::text::{fit, width};
-use crate::theme::Theme;
+use crate::slash::fuzzy;
+use crate::state::{Effect, State};
+use crate::update::settings::load_theme;
 
 /// A row.
 #[derive(Debug, Clone)]
 struct Row {
     label: String,
     detail: String,
-    action: Action,
-    /// Done as soon as the row is looked at.
-    preview: Option<Action>,
+    command: String,
 }
 
 /// What is listed; rows that come late must find the list that asked for them.
@@ -55,19 +52,19 @@ impl Kind {
 /// The list.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    pub(crate) kind: Kind,
+    kind: Kind,
     rows: Vec<Row>,
     letters: String,
     chosen: usize,
     /// What to say while there are no rows.
     empty: &'static str,
-    /// Done when nothing is chosen.
-    pub(crate) on_cancel: Option<Action>,
+    /// The theme to go back to when nothing is chosen.
+    before: Option<String>,
 }
 
 impl Picker {
     fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, letters: String::new(), chosen, empty: "nothing here", on_cancel: None }
+        Picker { kind, rows, letters: String::new(), chosen, empty: "nothing here", before: None }
     }
 
     /// A list whose rows are still to come.
@@ -84,8 +81,7 @@ impl Picker {
         let rows = Mode::ALL.map(|mode| Row {
             label: mode.name().into(),
             detail: about(mode).into(),
-            action: Action::Mode(mode),
-            preview: None,
+            command: format!("/mode {}", mode.name()),
         });
         let chosen = Mode::ALL.iter().position(|m| *m == current).unwrap_or(0);
         Picker::new(Kind::Modes, rows.to_vec(), chosen)
@@ -100,8 +96,7 @@ impl Picker {
         let rows = Toolset::ALL.map(|toolset| Row {
             label: toolset.name().into(),
             detail: about(toolset).into(),
-            action: Action::Toolset(toolset),
-            preview: None,
+            command: format!("/toolset {}", toolset.name()),
         });
         let chosen = Toolset::ALL.iter().position(|it| *it == current).unwrap_or(0);
         Picker::new(Kind::Toolsets, rows.to_vec(), chosen)
@@ -120,8 +115,7 @@ impl Picker {
         let rows = Effort::ALL.map(|effort| Row {
             label: effort.name().into(),
             detail: about(effort).into(),
-            action: Action::Effort(effort),
-            preview: None,
+            command: format!("/effort {}", effort.name()),
         });
         // Without a wish, the cursor is in the middle: Enter by mistake does the least there.
         let current = current.unwrap_or(Effort::Medium.name());
@@ -130,20 +124,15 @@ impl Picker {
     }
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {
-        let row = |name: &String| Row {
-            label: name.clone(),
-            detail: String::new(),
-            action: Action::Theme(name.clone()),
-            preview: Some(Action::PreviewTheme(name.clone())),
-        };
+        let row = |name: &String| Row { label: name.clone(), detail: String::new(), command: format!("/theme {name}") };
         let chosen = names.iter().position(|n| n == current).unwrap_or(0);
         Picker {
-            on_cancel: Some(Action::Theme(current.to_owned())),
+            before: Some(current.to_owned()),
             ..Picker::new(Kind::Themes, names.iter().map(row).collect(), chosen)
         }
     }
 
-    pub(crate) fn sessions(&mut self, sessions: &[Summary], current: Option<&str>) {
+    fn sessions(&mut self, sessions: &[Summary], current: Option<&str>) {
         self.empty = "no other session in this workspace yet";
         self.rows = sessions
             .iter()
@@ -151,21 +140,19 @@ impl Picker {
             .map(|s| Row {
                 label: s.title().to_owned(),
                 detail: format!("{}  {}", s.last_minute(), s.id),
-                action: Action::Resume(s.id.clone()),
-                preview: None,
+                command: format!("/resume {}", s.id),
             })
             .collect();
     }
 
-    pub(crate) fn models(&mut self, models: &[String], current: &str) {
+    fn models(&mut self, models: &[String], current: &str) {
         self.empty = "no provider answers; pixir doctor says why";
         self.rows = models
             .iter()
             .map(|m| Row {
                 label: m.clone(),
                 detail: if m == current { "answers now".into() } else { String::new() },
-                action: Action::Model(m.clone()),
-                preview: None,
+                command: format!("/model {m}"),
             })
             .collect();
         if self.letters.is_empty() {
@@ -173,7 +160,7 @@ impl Picker {
         }
     }
 
-    pub(crate) fn skills(&mut self, skills: &[Skill]) {
+    fn skills(&mut self, skills: &[Skill]) {
         self.empty = "no skills yet: put one at .pixir/skills/<name>/SKILL.md, or among your own";
         let about = |s: &Skill| match s.warnings.first() {
             Some(warning) => format!("{} · ⚠ {warning}", s.description),
@@ -184,53 +171,79 @@ impl Picker {
             .map(|s| Row {
                 label: s.name.clone(),
                 detail: format!("{} · {}", s.origin.name(), about(s)),
-                action: Action::Skill(s.name.clone()),
-                preview: None,
+                command: s.name.clone(),
             })
             .collect();
+    }
+
+    fn choose(&self, at: usize) -> Act {
+        let chosen = self.rows[at].command.clone();
+        if self.kind != Kind::Skills {
+            return command(chosen);
+        }
+        // It may be told what to do.
+        Box::new(move |state| {
+            state.composer.set(&format!("/skill {chosen} "));
+            state.say("add a task, or press Enter to activate it alone");
+            Vec::new()
+        })
     }
 
     /// Rows that fit what was typed, best first.
     fn shown(&self) -> Vec<usize> {
-        if self.letters.is_empty() {
-            return (0..self.rows.len()).collect();
-        }
-        let mut matcher = Matcher::new(Config::DEFAULT);
-        let pattern = Pattern::parse(&self.letters, CaseMatching::Ignore, Normalization::Smart);
-        let mut buffer = Vec::new();
-        let mut found: Vec<(u32, usize)> = self
-            .rows
-            .iter()
-            .enumerate()
-            .filter_map(|(at, row)| {
-                Some((
-                    pattern
-                        .score(Utf32Str::new(&format!("{} {}", row.label, row.detail), &mut buffer), &mut matcher)?,
-                    at,
-                ))
-            })
-            .collect();
-        found.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
-        found.into_iter().map(|(_, at)| at).collect()
+        fuzzy(&self.letters, (0..self.rows.len()).collect(), |at| {
+            let row = &self.rows[*at];
+            format!("{} {}", row.label, row.detail)
+        })
+    }
+}
+
+impl Overlay for Picker {
+    fn title(&self) -> &'static str {
+        self.kind.title()
     }
 
-    pub(crate) fn select(&mut self, by: isize) {
+    fn wants(&self, _: &State) -> Vec<Effect> {
+        match self.kind {
+            Kind::Sessions => vec![Effect::LoadSessions { forks_of: None }],
+            Kind::Models => vec![Effect::LoadModels],
+            Kind::Skills => vec![Effect::LoadSkills],
+            Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
+        }
+    }
+
+    fn hear(&mut self, told: Told<'_>) {
+        match (self.kind, told) {
+            (Kind::Sessions, Told::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
+            (Kind::Models, Told::Models { all, current }) => self.models(all, current),
+            (Kind::Skills, Told::Skills(all)) => self.skills(all),
+            _ => {}
+        }
+    }
+
+    /// A theme that was only looked at is put back.
+    fn on_close(&mut self) -> Option<Act> {
+        let before = self.before.take()?;
+        Some(Box::new(move |state| {
+            load_theme(state, &before);
+            Vec::new()
+        }))
+    }
+
+    fn scroll(&mut self, by: isize) {
         let most = self.shown().len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(by).min(most);
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
+    fn key(&mut self, key: KeyEvent) -> Reply {
         match key.code {
             KeyCode::Esc => return Reply::Close,
-            KeyCode::Up => self.select(-1),
-            KeyCode::Down => self.select(1),
-            KeyCode::PageUp => self.select(-10),
-            KeyCode::PageDown => self.select(10),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::PageUp => self.scroll(-10),
+            KeyCode::PageDown => self.scroll(10),
             KeyCode::Enter => {
-                return self
-                    .shown()
-                    .get(self.chosen)
-                    .map_or(Reply::Stay, |at| Reply::CloseAndAct(self.rows[*at].action.clone()));
+                return self.shown().get(self.chosen).map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
             }
             KeyCode::Backspace => {
                 self.letters.pop();
@@ -242,11 +255,15 @@ impl Picker {
             }
             _ => return Reply::Stay,
         }
-        let preview = self.shown().get(self.chosen).and_then(|at| self.rows[*at].preview.clone());
-        preview.map_or(Reply::Stay, Reply::Act)
+        // A theme is best judged by looking at it.
+        match self.shown().get(self.chosen).filter(|_| self.kind == Kind::Themes) {
+            Some(at) => Reply::Act(command(self.rows[*at].command.clone())),
+            None => Reply::Stay,
+        }
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let shown = self.shown();
         let rows = u16::try_from(shown.len().clamp(1, 16)).unwrap_or(16);
         let inner = panel(
@@ -290,6 +307,8 @@ impl Picker {
             let style = if number == self.chosen { theme.selected() } else { theme.base() };
             let at = Rect { y: row, height: 1, ..list };
             canvas.tint(at, style);
+            canvas.region("option", at, || it.label.clone());
+            canvas.state(false, number == self.chosen);
             canvas.line(line, at);
         }
     }

@@ -9,11 +9,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Page, Reply, panel};
-use crate::action::Action;
+use super::{Overlay, Page, Paint, Reply, panel};
 use crate::render::diff;
 use crate::render::text::{fit, plain, wrap_lines};
 use crate::theme::Theme;
+use crate::update::travel;
 
 /// The layer.
 #[derive(Debug)]
@@ -33,11 +33,6 @@ impl RestoreView {
         self.plan.reason == RestoreReason::Rewind
     }
 
-    pub(crate) fn select(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.plan.files.len().saturating_sub(1));
-        self.page = Page::default();
-    }
-
     fn choose(&mut self, choice: Choice) {
         if let Some(file) = self.plan.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
             && (choice != Choice::Merge || file.merged.is_some())
@@ -52,49 +47,8 @@ impl RestoreView {
         Wish { choices: self.choices.clone(), seen: Some(self.plan.token.clone()), ..Wish::default() }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
-        match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Reply::Close,
-            KeyCode::Enter => {
-                return Reply::CloseAndAct(Action::Restore { plan: Box::new(self.plan.clone()), wish: self.wish() });
-            }
-            KeyCode::Char('n') if self.is_rewind() => return Reply::CloseAndAct(Action::GoWithoutFiles),
-            KeyCode::Up | KeyCode::Char('p') => self.select(-1),
-            KeyCode::Down => self.select(1),
-            KeyCode::Char('k') => self.choose(Choice::Keep),
-            KeyCode::Char('m') => self.choose(Choice::Merge),
-            KeyCode::Char('o') => self.choose(Choice::Overwrite),
-            _ => {
-                self.page.key(key);
-            }
-        }
-        Reply::Stay
-    }
-
     fn choice_of(&self, file: &PlannedFile) -> Choice {
         self.choices.get(&file.path).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let count = self.plan.files.len();
-        let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-        let title = match (self.plan.reason, self.plan.of_turn) {
-            (RestoreReason::Undo, Some(turn)) => format!("Undo turn {turn}: {files}"),
-            (RestoreReason::Redo, Some(turn)) => format!("Redo turn {turn}: {files}"),
-            _ => format!("Go on from there, and set {files} back as well?"),
-        };
-        let keys = if self.is_rewind() {
-            "Enter go, files too · n files stay · Esc stay here · ↑↓ file · PgDn scroll"
-        } else {
-            "Enter do it · Esc leave as it is · ↑↓ file · PgDn scroll"
-        };
-        let inner = panel(canvas, area, &title, keys, theme);
-        let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
-        let [list, _, below] =
-            Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
-        self.draw_list(canvas, list, theme);
-        let lines = self.detail(usize::from(below.width), theme);
-        self.page.draw(canvas, below, &lines);
     }
 
     fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
@@ -164,5 +118,73 @@ impl RestoreView {
             }
         }
         lines
+    }
+}
+
+impl Overlay for RestoreView {
+    fn title(&self) -> &'static str {
+        "Files to set back"
+    }
+
+    fn must_be_seen(&self) -> bool {
+        true
+    }
+
+    /// The person stays here.
+    fn on_close(&mut self) -> Option<super::Act> {
+        Some(Box::new(|state| {
+            state.going = None;
+            Vec::new()
+        }))
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.plan.files.len().saturating_sub(1));
+        self.page = Page::default();
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Reply {
+        match key.code {
+            KeyCode::Esc | KeyCode::Char('q') => return Reply::Close,
+            KeyCode::Enter => {
+                let (plan, wish) = (self.plan.clone(), self.wish());
+                return Reply::CloseAndAct(Box::new(move |state| travel::restore(state, &plan, wish)));
+            }
+            KeyCode::Char('n') if self.is_rewind() => {
+                return Reply::CloseAndAct(Box::new(|state| travel::arrive(state, None)));
+            }
+            KeyCode::Up | KeyCode::Char('p') => self.scroll(-1),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Char('k') => self.choose(Choice::Keep),
+            KeyCode::Char('m') => self.choose(Choice::Merge),
+            KeyCode::Char('o') => self.choose(Choice::Overwrite),
+            _ => {
+                self.page.key(key);
+            }
+        }
+        Reply::Stay
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let count = self.plan.files.len();
+        let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        let title = match (self.plan.reason, self.plan.of_turn) {
+            (RestoreReason::Undo, Some(turn)) => format!("Undo turn {turn}: {files}"),
+            (RestoreReason::Redo, Some(turn)) => format!("Redo turn {turn}: {files}"),
+            _ => format!("Go on from there, and set {files} back as well?"),
+        };
+        let keys = if self.is_rewind() {
+            "Enter go, files too · n files stay · Esc stay here · ↑↓ file · PgDn scroll"
+        } else {
+            "Enter do it · Esc leave as it is · ↑↓ file · PgDn scroll"
+        };
+        let inner = panel(canvas, area, &title, keys, theme);
+        let rows = u16::try_from(count).unwrap_or(u16::MAX).min(inner.height / 3).max(1);
+        let [list, _, below] =
+            Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
+        self.draw_list(canvas, list, theme);
+        let lines = self.detail(usize::from(below.width), theme);
+        self.page.draw(canvas, below, &lines);
     }
 }

@@ -1,6 +1,7 @@
 //! Turns and branches: go back, edit a prompt again, fork.
 
 use crate::canvas::Canvas;
+use pixir_core::Input;
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
@@ -9,12 +10,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::{Reply, panel};
-use crate::action::Action;
+use super::{Overlay, Paint, Reply, Told, command, panel, send};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, wrap_lines};
+use crate::state::{Effect, State};
 use crate::theme::Theme;
-use crate::update::travel::Going;
+use crate::update::travel::{self, Going};
 
 /// Columns from which there is room for a preview.
 const WIDE: u16 = 90;
@@ -53,13 +54,8 @@ impl TreeView {
         }
     }
 
-    /// Names and pins have changed.
-    pub(crate) fn refresh(&mut self, history: &History) {
-        self.nodes = tree::nodes(history);
-    }
-
     /// Forks of this Session, and what it was forked from.
-    pub(crate) fn set_family(&mut self, sessions: &[Summary], own: &str) {
+    fn set_family(&mut self, sessions: &[Summary], own: &str) {
         let me = sessions.iter().find(|it| it.id == own);
         let parent = me.and_then(|it| it.forked_from.as_deref());
         self.family = sessions
@@ -81,21 +77,95 @@ impl TreeView {
         self.nodes.len() + self.family.len()
     }
 
-    pub(crate) fn select(&mut self, by: isize) {
+    fn name_key(&mut self, key: KeyEvent) -> Reply {
+        let Some(name) = &mut self.naming else { return Reply::Stay };
+        match key.code {
+            KeyCode::Esc => self.naming = None,
+            KeyCode::Backspace => drop(name.pop()),
+            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => name.push(c),
+            KeyCode::Enter => {
+                let text = self.naming.take().unwrap_or_default().trim().to_owned();
+                if let Some(node) = self.nodes.get(self.chosen) {
+                    return Reply::Act(send(Input::Label { seq: node.seq, text }));
+                }
+            }
+            _ => {}
+        }
+        Reply::Stay
+    }
+
+    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Reply {
+        let going = Going { to_seq, summarize: self.summarize, edit };
+        Reply::CloseAndAct(Box::new(move |state| travel::go(state, going)))
+    }
+
+    fn enter(&self) -> Reply {
+        match self.nodes.get(self.chosen) {
+            // The head is there already.
+            Some(node) if node.is_head => Reply::Close,
+            Some(node) => self.go(Some(node.end_seq), None),
+            None => match self.family.get(self.chosen - self.nodes.len().min(self.chosen)) {
+                Some(relative) => Reply::CloseAndAct(command(format!("/resume {}", relative.id))),
+                None => Reply::Stay,
+            },
+        }
+    }
+
+    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
+        let columns = usize::from(list.width);
+        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        for (row, at) in (list.y..list.bottom()).zip(top..self.count()) {
+            let line = match self.nodes.get(at) {
+                Some(node) => node_line(node, columns, theme),
+                None => Line::from(vec![
+                    Span::styled("⑂ ", theme.fg(theme.tool)),
+                    Span::styled(
+                        fit(&plain(&self.family[at - self.nodes.len()].text), columns.saturating_sub(2)),
+                        theme.fg(theme.text),
+                    ),
+                ]),
+            };
+            let area = Rect { y: row, height: 1, ..list };
+            if at == self.chosen {
+                canvas.tint(area, theme.selected());
+            }
+            canvas.line(line, area);
+        }
+    }
+}
+
+impl Overlay for TreeView {
+    fn title(&self) -> &'static str {
+        "Tree"
+    }
+
+    fn wants(&self, state: &State) -> Vec<Effect> {
+        vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
+    }
+
+    fn hear(&mut self, told: Told<'_>) {
+        match told {
+            Told::Labels(history) => self.nodes = tree::nodes(history),
+            Told::Sessions { all, forks_of: Some(own), .. } => self.set_family(all, own),
+            _ => {}
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.count().saturating_sub(1));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Reply {
+    fn key(&mut self, key: KeyEvent) -> Reply {
         if self.naming.is_some() {
             return self.name_key(key);
         }
         let node = self.nodes.get(self.chosen);
         match (key.code, node) {
             (KeyCode::Esc | KeyCode::Char('q'), _) => return Reply::Close,
-            (KeyCode::Up | KeyCode::Char('k'), _) => self.select(-1),
-            (KeyCode::Down | KeyCode::Char('j'), _) => self.select(1),
-            (KeyCode::PageUp, _) => self.select(-10),
-            (KeyCode::PageDown, _) => self.select(10),
+            (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll(-1),
+            (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll(1),
+            (KeyCode::PageUp, _) => self.scroll(-10),
+            (KeyCode::PageDown, _) => self.scroll(10),
             (KeyCode::Home | KeyCode::Char('g'), _) => self.chosen = 0,
             (KeyCode::End | KeyCode::Char('G'), _) => self.chosen = self.count().saturating_sub(1),
             (KeyCode::Enter, _) => return self.enter(),
@@ -105,12 +175,14 @@ impl TreeView {
                     return self.go(jump.from, None);
                 }
             }
-            (KeyCode::Char('f'), Some(node)) => return Reply::CloseAndAct(Action::Fork(node.end_seq)),
+            (KeyCode::Char('f'), Some(node)) => return Reply::CloseAndAct(send(Input::Fork { seq: node.end_seq })),
             (KeyCode::Char('l'), Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
             (KeyCode::Char('p'), Some(node)) => {
                 let mut seqs = vec![node.seq, node.end_seq];
                 seqs.dedup();
-                return Reply::Act(Action::Pin { seqs, pinned: !node.pinned });
+                let pinned = !node.pinned;
+                let pin = move |seq| Effect::Send(Input::Pin { seq, pinned });
+                return Reply::Act(Box::new(move |_| seqs.into_iter().map(pin).collect()));
             }
             (KeyCode::Char('s'), _) => {
                 self.summarize = match self.summarize {
@@ -124,40 +196,8 @@ impl TreeView {
         Reply::Stay
     }
 
-    fn name_key(&mut self, key: KeyEvent) -> Reply {
-        let Some(name) = &mut self.naming else { return Reply::Stay };
-        match key.code {
-            KeyCode::Esc => self.naming = None,
-            KeyCode::Backspace => drop(name.pop()),
-            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => name.push(c),
-            KeyCode::Enter => {
-                let text = self.naming.take().unwrap_or_default().trim().to_owned();
-                if let Some(node) = self.nodes.get(self.chosen) {
-                    return Reply::Act(Action::Label { seq: node.seq, text });
-                }
-            }
-            _ => {}
-        }
-        Reply::Stay
-    }
-
-    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Reply {
-        Reply::CloseAndAct(Action::Go(Going { to_seq, summarize: self.summarize, edit }))
-    }
-
-    fn enter(&self) -> Reply {
-        match self.nodes.get(self.chosen) {
-            // The head is there already.
-            Some(node) if node.is_head => Reply::Close,
-            Some(node) => self.go(Some(node.end_seq), None),
-            None => match self.family.get(self.chosen - self.nodes.len().min(self.chosen)) {
-                Some(relative) => Reply::CloseAndAct(Action::Resume(relative.id.clone())),
-                None => Reply::Stay,
-            },
-        }
-    }
-
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
         let keys = match (&self.naming, self.summarize) {
             (Some(name), _) => format!("name: {}▏ Enter keep · Esc leave", plain(name)),
             (None, summarize) => {
@@ -186,28 +226,6 @@ impl TreeView {
         self.draw_list(canvas, list, theme);
         if let (Some(area), Some(node)) = (preview, self.nodes.get(self.chosen)) {
             draw_preview(canvas, area, node, theme);
-        }
-    }
-
-    fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
-        let columns = usize::from(list.width);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
-        for (row, at) in (list.y..list.bottom()).zip(top..self.count()) {
-            let line = match self.nodes.get(at) {
-                Some(node) => node_line(node, columns, theme),
-                None => Line::from(vec![
-                    Span::styled("⑂ ", theme.fg(theme.tool)),
-                    Span::styled(
-                        fit(&plain(&self.family[at - self.nodes.len()].text), columns.saturating_sub(2)),
-                        theme.fg(theme.text),
-                    ),
-                ]),
-            };
-            let area = Rect { y: row, height: 1, ..list };
-            if at == self.chosen {
-                canvas.tint(area, theme.selected());
-            }
-            canvas.line(line, area);
         }
     }
 }

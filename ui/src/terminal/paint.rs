@@ -216,8 +216,9 @@ impl Painter {
 
     /// Cells that can be erased instead of written: blanks in one background.
     fn blanks(&self, cells: &[Cell], links: &[u16]) -> usize {
-        let is_blank =
-            |cell: &Cell| cell.symbol() == " " && !cell.modifier.intersects(Modifier::REVERSED.union(Modifier::UNDERLINED));
+        let is_blank = |cell: &Cell| {
+            cell.symbol() == " " && !cell.modifier.intersects(Modifier::REVERSED.union(Modifier::UNDERLINED))
+        };
         if !(self.erases_in_colour || cells[0].bg == Color::Reset) {
             return 0;
         }
@@ -456,7 +457,11 @@ mod tests {
                     if cell.is_wide_continuation() {
                         continue;
                     }
-                    assert_eq!(cell.bgcolor() == vt100::Color::Rgb(0, 0, 90), style.bg.is_some(), "{x},{y} of {wanted:?}: {out:?}");
+                    assert_eq!(
+                        cell.bgcolor() == vt100::Color::Rgb(0, 0, 90),
+                        style.bg.is_some(),
+                        "{x},{y} of {wanted:?}: {out:?}"
+                    );
                     if cell.has_contents() && cell.contents() != " " {
                         let red = matches!(cell.fgcolor(), vt100::Color::Rgb(200, 0, 0));
                         assert_eq!(red, style.fg == Some(Color::Rgb(200, 0, 0)), "{x},{y} of {wanted:?}: {out:?}");

@@ -10,10 +10,13 @@ use pixir_core::history::History;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 
-use super::{open_session, travel};
-use crate::overlay::Overlay;
+use super::read;
+use super::settings::open_session;
+use super::travel;
+use crate::overlay::Told;
+use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::FormView;
-use crate::overlay::picker::Kind;
+use crate::reading::Hit;
 use crate::state::{Effect, Question, Queue, State};
 use crate::transcript::{Cell, Transcript};
 
@@ -58,11 +61,15 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             state.say("it goes on from here; /tree keeps the rest");
             return Vec::new();
         }
-        Fact::PermissionDecision(it) => state.questions.retain(|q| q.approval.call_id != it.call_id),
+        Fact::PermissionDecision(it) => {
+            state.questions.retain(|q| q.approval.call_id != it.call_id);
+            state.leave_question();
+        }
         Fact::TurnEnded(it) => {
             state.questions.clear();
+            state.leave_question();
             // Nobody waits for an answer any more.
-            state.overlays.retain(|layer| !matches!(layer, Overlay::Form(_)));
+            state.overlays.retain(|layer| !layer.is_over(Told::TurnEnded));
             state.busy_since = None;
             if it.status == TurnStatus::Interrupted {
                 state.say("interrupted; send a message to go on");
@@ -70,15 +77,14 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         }
         Fact::SettingsChanged(it) => state.say(settings_told(it)),
         Fact::Label(_) => {
-            if let Some(Overlay::Tree(tree)) = state.overlays.last_mut() {
-                tree.refresh(&state.history);
+            for layer in &mut state.overlays {
+                layer.hear(Told::Labels(&state.history));
             }
         }
         _ => {}
     }
     if let Fact::ToolResult(it) = &entry.fact {
-        // Whoever asked has ended, and nobody waits for the answer.
-        state.overlays.retain(|layer| !matches!(layer, Overlay::Form(view) if view.form.call_id == it.call_id));
+        state.overlays.retain(|layer| !layer.is_over(Told::CallEnded(&it.call_id)));
     }
     state.transcript.record(entry);
     Vec::new()
@@ -127,16 +133,14 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
         }
         Live::ApprovalRequested(approval) => {
-            state.questions.push(Question { approval, painted: None, read: false, focused: false, feedback: None });
+            state.questions.push(Question { approval, painted: None, read: false, feedback: None });
         }
         Live::QuestionAsked(form) => {
             let is_free = state.composer.is_empty();
-            state.overlays.push(Overlay::Form(FormView::new(form, is_free)));
+            return state.open(FormView::new(form, is_free));
         }
         Live::JobsChanged { jobs } => {
-            if let Some(Overlay::Jobs(view)) = state.overlays.last_mut() {
-                view.refresh(&jobs);
-            }
+            tell(state, Told::Jobs(&jobs));
             state.jobs = jobs;
         }
         Live::QueueChanged { steer, follow_up } => state.queue = Queue { steer, follow_up },
@@ -148,7 +152,10 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }
         Live::RestorePlanned(plan) => return travel::planned(state, plan),
-        Live::CompactionPlanned(plan) => state.overlays.push(Overlay::compaction(plan)),
+        Live::CompactionPlanned(plan) => {
+            let instructions = state.instructions.clone();
+            return state.open(CompactionView::new(plan, instructions));
+        }
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);
             state.say("this is the fork; the session that it came from is unchanged");
@@ -165,39 +172,38 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
 
 // ─── Work beside the screen is done ───
 
-pub(crate) fn on_diffs(state: &mut State, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
-    for overlay in &mut state.overlays {
-        if let Overlay::Diff(view) = overlay {
-            view.loaded(turn.clone(), session.clone());
-        }
+/// Every layer hears it, and takes what is for it.
+fn tell(state: &mut State, told: Told<'_>) {
+    for layer in &mut state.overlays {
+        layer.hear(told);
     }
 }
 
-pub(crate) fn on_sessions(state: &mut State, sessions: &[Summary], forks_of: Option<&str>) {
-    match (state.overlays.last_mut(), forks_of) {
-        (Some(Overlay::Tree(tree)), Some(parent)) => {
-            tree.set_family(sessions, parent);
-        }
-        (Some(Overlay::Picker(picker)), None) if picker.kind == Kind::Sessions => {
-            picker.sessions(sessions, state.session.as_ref().map(|id| id.as_str()))
-        }
-        _ => {}
-    }
+pub(crate) fn on_diffs(state: &mut State, turn: &[FileDiff], session: &[FileDiff]) {
+    tell(state, Told::Diffs { turn, session });
 }
 
-pub(crate) fn on_models(state: &mut State, models: &[String]) {
+pub(crate) fn on_sessions(state: &mut State, all: &[Summary], forks_of: Option<&str>) {
+    let current = state.session.as_ref().map(ToString::to_string);
+    tell(state, Told::Sessions { all, current: current.as_deref(), forks_of });
+}
+
+pub(crate) fn on_models(state: &mut State, all: &[String]) {
     let current = format!("{}/{}", state.history.settings.provider, state.history.settings.model);
-    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
-        && picker.kind == Kind::Models
-    {
-        picker.models(models, &current);
-    }
+    tell(state, Told::Models { all, current: &current });
 }
 
-pub(crate) fn on_skills(state: &mut State, skills: &[Skill]) {
-    if let Some(Overlay::Picker(picker)) = state.overlays.last_mut()
-        && picker.kind == Kind::Skills
-    {
-        picker.skills(skills);
+pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {
+    tell(state, Told::Skills(all));
+}
+
+/// A search has come to its end.
+pub(crate) fn on_found(state: &mut State, number: u64, found: Vec<Hit>) {
+    let Some(search) = state.search.as_mut().filter(|search| search.number == number) else { return };
+    search.found = Some(found);
+    search.at = None;
+    // While it is typed the first place behind where the reader was is shown.
+    if let Some(hit) = search.step(search.before.map_or(usize::MAX, |place| place.cell), true) {
+        read::show_hit(state, hit);
     }
 }

@@ -4,9 +4,7 @@ use pixir_core::Input;
 use pixir_core::event::{RestorePlan, RestoreReason};
 use pixir_core::input::{Summarize, Wish};
 
-use crate::overlay::Overlay;
 use crate::overlay::restore::RestoreView;
-use crate::overlay::tree::TreeView;
 use crate::state::{Effect, State};
 
 /// Where the person wants to go, until it is known whether files are to go along.
@@ -18,13 +16,8 @@ pub(crate) struct Going {
     pub(crate) edit: Option<String>,
 }
 
-pub(super) fn open_tree(state: &mut State) -> Vec<Effect> {
-    state.overlays.push(Overlay::Tree(TreeView::new(&state.history)));
-    vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
-}
-
 /// First it is asked what would become of the files.
-pub(super) fn go(state: &mut State, going: Going) -> Vec<Effect> {
+pub(crate) fn go(state: &mut State, going: Going) -> Vec<Effect> {
     let to_seq = going.to_seq;
     state.going = Some(going);
     let files = Some(Wish { dry_run: true, ..Wish::default() });
@@ -40,12 +33,11 @@ pub(super) fn planned(state: &mut State, plan: RestorePlan) -> Vec<Effect> {
         state.say("all files are as they should be already");
         return Vec::new();
     }
-    state.overlays.push(Overlay::Restore(RestoreView::new(plan)));
-    Vec::new()
+    state.open(RestoreView::new(plan))
 }
 
 /// Makes the move that was asked for.
-pub(super) fn arrive(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
+pub(crate) fn arrive(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
     // It is kept until the head has moved: what is refused can be asked for again.
     let Some(Going { to_seq, summarize, .. }) = state.going.clone() else { return Vec::new() };
     vec![Effect::Send(Input::MoveHead { to_seq, summarize, files })]
@@ -61,7 +53,7 @@ pub(super) fn arrived(state: &mut State) {
 }
 
 /// The person has seen the plan and wants it.
-pub(super) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
+pub(crate) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
     match plan.reason {
         RestoreReason::Rewind | RestoreReason::Stayed => arrive(state, Some(wish)),
         RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: plan.of_turn, wish })],
@@ -69,7 +61,7 @@ pub(super) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<
     }
 }
 
-pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
+pub(crate) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
     let turn = match turn.parse() {
         _ if turn.is_empty() => None,
         Ok(turn) => Some(turn),
@@ -81,6 +73,16 @@ pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
     vec![Effect::Send(Input::Undo { turn, wish: Wish { dry_run: true, ..Wish::default() } })]
 }
 
-pub(super) fn redo() -> Vec<Effect> {
+pub(crate) fn redo(_: &mut State, _: &str) -> Vec<Effect> {
     vec![Effect::Send(Input::Redo { wish: Wish { dry_run: true, ..Wish::default() } })]
+}
+
+pub(crate) fn fork(state: &mut State, _: &str) -> Vec<Effect> {
+    match state.history.head() {
+        Some(seq) => vec![Effect::Send(Input::Fork { seq })],
+        None => {
+            state.say("there is nothing to fork yet");
+            Vec::new()
+        }
+    }
 }

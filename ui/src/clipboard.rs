@@ -1,0 +1,111 @@
+//! Putting a text where it can be pasted, and saying what really happened.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The most that terminals take, bytes of text.
+const MAX_OSC: usize = 74_994;
+
+/// What the environment says of ways to a clipboard.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Inside tmux.
+    pub tmux: bool,
+    /// Over the network: a clipboard of this machine is not the person's.
+    pub ssh: bool,
+    /// A Wayland, or an X11 display.
+    pub wayland: bool,
+    /// An X11 display.
+    pub x11: bool,
+}
+
+impl Ways {
+    /// As variables say.
+    pub fn of(variable: impl Fn(&str) -> bool) -> Ways {
+        Ways {
+            tmux: variable("TMUX"),
+            ssh: variable("SSH_CONNECTION") || variable("SSH_TTY"),
+            wayland: variable("WAYLAND_DISPLAY"),
+            x11: variable("DISPLAY"),
+        }
+    }
+
+    /// Programs that put their input into a clipboard, the best first.
+    fn programs(&self) -> Vec<&'static [&'static str]> {
+        let mut programs: Vec<&'static [&'static str]> = Vec::new();
+        if !self.ssh {
+            if cfg!(target_os = "macos") {
+                programs.push(&["pbcopy"]);
+            }
+            if self.wayland {
+                programs.push(&["wl-copy"]);
+            }
+            if self.x11 {
+                programs.push(&["xclip", "-selection", "clipboard"]);
+                programs.push(&["xsel", "--clipboard", "--input"]);
+            }
+        }
+        if self.tmux {
+            // -w hands it on to the terminal, where tmux is allowed to.
+            programs.push(&["tmux", "load-buffer", "-w", "-"]);
+        }
+        programs
+    }
+}
+
+/// The sequence that asks the terminal to take it; none when it is too long for that.
+pub(crate) fn osc52(text: &str) -> Option<String> {
+    (text.len() <= MAX_OSC).then(|| format!("\x1b]52;c;{}\x1b\\", STANDARD.encode(text)))
+}
+
+/// Gives it to the first program that takes it; says which, or what else became of it.
+pub(crate) fn copy(text: &str, ways: &Ways, sent: bool) -> String {
+    let what = amount(text);
+    let taken = ways.programs().into_iter().find(|program| give(program, text));
+    match (taken, sent) {
+        (Some(["tmux", ..]), _) => format!("copied {what}: tmux has it (prefix ]), and the terminal if tmux may"),
+        (Some(program), _) => format!("copied {what}: {} took it", program[0]),
+        (None, true) => format!("copied {what}: sent to the terminal (OSC 52), which may ignore it"),
+        (None, false) => format!("{what} are too many for this terminal, and no clipboard program was found"),
+    }
+}
+
+fn give(program: &[&str], text: &str) -> bool {
+    let Some((name, args)) = program.split_first() else { return false };
+    let child = Command::new(name).args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else { return false };
+    let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
+    written && child.wait().is_ok_and(|status| status.success())
+}
+
+/// `3 lines`, `14 characters`.
+fn amount(text: &str) -> String {
+    let lines = text.trim_end().lines().count();
+    let characters = text.chars().count();
+    match (lines, characters) {
+        (0 | 1, 1) => "1 character".into(),
+        (0 | 1, n) => format!("{n} characters"),
+        (n, _) => format!("{n} lines"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_known_is_claimed() {
+        assert_eq!(
+            copy("abc", &Ways::default(), true),
+            "copied 3 characters: sent to the terminal (OSC 52), which may ignore it"
+        );
+        assert!(copy("abc", &Ways::default(), false).contains("no clipboard program"));
+        assert_eq!(osc52("hi"), Some("\x1b]52;c;aGk=\x1b\\".into()));
+        assert_eq!(osc52(&"x".repeat(MAX_OSC + 1)), None);
+        let over_ssh = Ways { ssh: true, x11: true, wayland: true, tmux: false };
+        assert!(over_ssh.programs().is_empty(), "another machine's clipboard is nobody's");
+    }
+}

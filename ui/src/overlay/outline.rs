@@ -1,0 +1,128 @@
+//! The conversation, turn by turn: what was asked, and what came of it.
+
+use pixir_core::event::Fact;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Overlay, Paint, Reply, centred, panel};
+use crate::canvas::Canvas;
+use crate::render::markdown::first_line;
+use crate::state::{Focus, State};
+use crate::transcript::{Cell, Mark};
+use crate::viewport::Place;
+
+/// A prompt and what came of it.
+#[derive(Debug)]
+struct Turn {
+    cell: usize,
+    text: String,
+    calls: usize,
+    changes: bool,
+    errors: bool,
+    compaction: bool,
+}
+
+/// The layer.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    turns: Vec<Turn>,
+    chosen: usize,
+}
+
+impl Outline {
+    pub(crate) fn new(state: &State) -> Outline {
+        let transcript = &state.transcript;
+        let mut turns: Vec<Turn> = Vec::new();
+        for (at, cell) in transcript.cells().iter().enumerate() {
+            match cell {
+                Cell::Recorded(entry) | Cell::Part(entry, _) => {
+                    if let Fact::UserMessage(it) = &entry.fact
+                        && transcript.has_mark(Mark::Prompt, at..at + 1)
+                    {
+                        let text = first_line(&it.text, 300);
+                        turns.push(Turn { cell: at, text, calls: 0, changes: false, errors: false, compaction: false });
+                    }
+                }
+                Cell::Tool(_) => turns.iter_mut().last().into_iter().for_each(|turn| turn.calls += 1),
+                Cell::Drafted(_) | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => {}
+            }
+        }
+        let ends: Vec<usize> = turns.iter().skip(1).map(|turn| turn.cell).chain([transcript.len()]).collect();
+        for (turn, end) in turns.iter_mut().zip(ends) {
+            turn.changes = transcript.has_mark(Mark::Change, turn.cell..end);
+            turn.errors = transcript.has_mark(Mark::Error, turn.cell..end);
+            turn.compaction = transcript.has_mark(Mark::Compaction, turn.cell..end);
+        }
+        let here = state.viewport.top().map_or(0, |top| top.cell);
+        let chosen = turns.iter().rposition(|turn| turn.cell <= here).unwrap_or(0);
+        Outline { turns, chosen }
+    }
+}
+
+impl Overlay for Outline {
+    fn title(&self) -> &'static str {
+        "Outline"
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Reply {
+        match key.code {
+            KeyCode::Esc | KeyCode::Char('q' | 'o') => return Reply::Close,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
+            KeyCode::PageUp => self.scroll(-10),
+            KeyCode::PageDown => self.scroll(10),
+            KeyCode::Home | KeyCode::Char('g') => self.chosen = 0,
+            KeyCode::End | KeyCode::Char('G') => self.chosen = self.turns.len().saturating_sub(1),
+            KeyCode::Enter => {
+                let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Reply::Close };
+                return Reply::CloseAndAct(Box::new(move |state| {
+                    state.focus = Focus::Transcript;
+                    state.cell = Some(cell);
+                    state.viewport.stand_at(Place { cell, row: 0 }, &state.transcript);
+                    Vec::new()
+                }));
+            }
+            _ => {}
+        }
+        Reply::Stay
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.turns.len().saturating_sub(1));
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let rows = u16::try_from(self.turns.len().clamp(1, 40)).unwrap_or(40);
+        let inner = panel(canvas, centred(area, 100, rows + 2), "Outline", "Enter go there · ↑↓ · Esc close", theme);
+        if self.turns.is_empty() {
+            canvas.line(Line::styled("nothing was said yet", theme.dim()), inner);
+            return;
+        }
+        let columns = usize::from(inner.width);
+        let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));
+        for (y, (at, turn)) in (inner.y..inner.bottom()).zip(self.turns.iter().enumerate().skip(top)) {
+            let row = Rect { y, height: 1, ..inner };
+            let glyph = |there: bool, glyph: &'static str, colour| {
+                Span::styled(if there { glyph } else { " " }, theme.fg(colour))
+            };
+            let calls = if turn.calls > 0 { format!(" {:>4}", turn.calls) } else { "     ".to_owned() };
+            let text = first_line(&turn.text, columns.saturating_sub(18));
+            let pad = " ".repeat(columns.saturating_sub(13 + crate::render::text::width(&text)));
+            canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", row, || turn.text.clone());
+            canvas.state(false, at == self.chosen);
+            let line = Line::from(vec![
+                Span::styled(format!("{:>4} ", at + 1), theme.dim()),
+                Span::styled(text, theme.fg(theme.text)),
+                Span::raw(pad),
+                glyph(turn.changes, "±", theme.added),
+                glyph(turn.errors, "✗", theme.error),
+                glyph(turn.compaction, "◆", theme.warning),
+                Span::styled(calls, theme.dim()),
+            ]);
+            canvas.line(line, row);
+        }
+    }
+}

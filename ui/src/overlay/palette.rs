@@ -1,0 +1,127 @@
+//! Everything that can be done, by name: the same verbs as keys and commands.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Overlay, Paint, Reply, centred, panel};
+use crate::action::{Place, VERBS, Verb, When};
+use crate::canvas::Canvas;
+use crate::render::text::{fit, width};
+use crate::slash::fuzzy;
+use crate::state::State;
+
+/// Rows that are shown at once.
+const ROWS: usize = 16;
+
+/// The layer.
+#[derive(Debug)]
+pub(crate) struct Palette {
+    letters: String,
+    chosen: usize,
+    /// What can be done here, with its keys, and whether it can be done now.
+    all: Vec<(&'static Verb, String, bool)>,
+}
+
+impl Palette {
+    pub(crate) fn new(state: &State) -> Palette {
+        let places = state.places();
+        let here = |verb: &&Verb| places.contains(&verb.place) && verb.place != Place::Composer && verb.id != "palette";
+        let all = VERBS.iter().filter(here).map(|verb| {
+            let is_possible = verb.when == When::Always || !state.is_busy();
+            (verb, state.keymap.key_of(verb.id), is_possible)
+        });
+        Palette { letters: String::new(), chosen: 0, all: all.collect() }
+    }
+
+    fn found(&self) -> Vec<(&'static Verb, String, bool)> {
+        fuzzy(&self.letters, self.all.clone(), |(verb, ..)| format!("{} {}", verb.title(), verb.about))
+    }
+}
+
+impl Overlay for Palette {
+    fn title(&self) -> &'static str {
+        "Palette"
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Reply {
+        match key.code {
+            KeyCode::Esc => return Reply::Close,
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::PageUp => self.scroll(-10),
+            KeyCode::PageDown => self.scroll(10),
+            KeyCode::Enter => {
+                let found = self.found();
+                let Some((verb, _, true)) = found.get(self.chosen) else { return Reply::Stay };
+                let verb: &'static Verb = verb;
+                return Reply::CloseAndAct(Box::new(move |state| match verb.slash {
+                    // What it is about has to be said first.
+                    Some(slash) if slash.args.starts_with('<') => {
+                        state.composer.set(&format!("/{} ", slash.name));
+                        Vec::new()
+                    }
+                    _ => (verb.run)(state, ""),
+                }));
+            }
+            KeyCode::Backspace => {
+                self.letters.pop();
+                self.chosen = 0;
+            }
+            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+                self.letters.push(c);
+                self.chosen = 0;
+            }
+            _ => {}
+        }
+        Reply::Stay
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let last = self.found().len().saturating_sub(1);
+        self.chosen = self.chosen.saturating_add_signed(by).min(last);
+    }
+
+    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let found = self.found();
+        let rows = u16::try_from(found.len().clamp(1, ROWS)).unwrap_or(16);
+        let inner = panel(
+            canvas,
+            centred(area, 90, rows + 4),
+            "Palette",
+            "type to narrow · ↑↓ · Enter do it · Esc close",
+            theme,
+        );
+        let search = Line::from(vec![
+            Span::styled("› ", theme.fg(theme.accent)),
+            Span::styled(self.letters.clone(), theme.fg(theme.text)),
+        ]);
+        canvas.line(search, Rect { height: 1.min(inner.height), ..inner });
+        let typed = u16::try_from(width(&self.letters)).unwrap_or(0);
+        canvas.set_cursor_position((inner.x + 2 + typed.min(inner.width.saturating_sub(3)), inner.y));
+        let list = Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner };
+        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        let columns = usize::from(list.width);
+        for (y, (at, (verb, keys, is_possible))) in (list.y..list.bottom()).zip(found.iter().enumerate().skip(top)) {
+            let row = Rect { y, height: 1, ..list };
+            let name = fit(&verb.title(), 22);
+            let pad = " ".repeat(23_usize.saturating_sub(width(&name)));
+            let room = columns.saturating_sub(24 + width(keys));
+            let about = fit(verb.about, room);
+            let gap = " ".repeat(room.saturating_sub(width(&about)) + 1);
+            let style = if *is_possible { theme.fg(theme.text) } else { theme.dim() };
+            canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
+            canvas.region("option", row, || verb.title());
+            canvas.state(false, at == self.chosen);
+            let line = Line::from(vec![
+                Span::styled(name, if *is_possible { theme.fg(theme.accent) } else { theme.dim() }),
+                Span::raw(pad),
+                Span::styled(about, style),
+                Span::raw(gap),
+                Span::styled(keys.clone(), theme.dim()),
+            ]);
+            canvas.line(line, row);
+        }
+    }
+}

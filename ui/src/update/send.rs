@@ -1,0 +1,119 @@
+//! The draft: sending it, putting it aside, taking back what waits; and the ways out.
+
+use pixir_core::{Decision, Input};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::run_slash;
+use crate::overlay::tree::TreeView;
+use crate::state::{Effect, Focus, Primed, State};
+
+pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
+    if state.composer.continue_line() {
+        return Vec::new();
+    }
+    if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
+        let question = state.questions.remove(0);
+        let said = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
+        state.composer.set(&question.feedback.unwrap_or_default());
+        let decision = Decision::Deny { feedback: said };
+        return vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })];
+    }
+    if !state.can_send {
+        state.say("there is no session to send it to; /new starts one");
+        return Vec::new();
+    }
+    if state.composer.text().trim().is_empty() {
+        return Vec::new();
+    }
+    let text = state.composer.take();
+    if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
+        return run_slash(state, &text);
+    }
+    state.viewport.follow();
+    let input = match (state.is_busy(), follow_up) {
+        (true, true) => Input::FollowUp { text },
+        (true, false) => Input::Steer { text },
+        (false, _) => Input::Prompt { text },
+    };
+    vec![Effect::Send(input)]
+}
+
+pub(crate) fn new_line(state: &mut State, _: &str) -> Vec<Effect> {
+    state.composer.newline();
+    Vec::new()
+}
+
+pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
+    let queue = std::mem::take(&mut state.queue);
+    let mut texts: Vec<String> = queue.steer.into_iter().chain(queue.follow_up).collect();
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    if !state.composer.is_empty() {
+        texts.push(state.composer.text());
+    }
+    state.composer.set(&texts.join("\n"));
+    vec![Effect::Send(Input::Dequeue)]
+}
+
+/// Leaves what the person is in, then interrupts, then opens the tree.
+pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
+    let primed = std::mem::take(&mut state.primed);
+    if state.search.is_some() || state.selection.is_some() || state.labels.is_some() {
+        (state.search, state.selection, state.labels) = (None, None, None);
+        return Vec::new();
+    }
+    if let Some(draft) = state.questions.first_mut().and_then(|question| question.feedback.take()) {
+        state.composer.set(&draft);
+        return Vec::new();
+    }
+    if state.focus != Focus::Composer {
+        state.focus = Focus::Composer;
+        return Vec::new();
+    }
+    if state.is_busy() {
+        // What waited to be sent comes back, so that stopping loses nothing.
+        let mut effects = take_back_queue(state);
+        effects.push(Effect::Send(Input::Interrupt));
+        return effects;
+    }
+    if !state.composer.is_empty() {
+        return Vec::new();
+    }
+    if primed == Primed::Tree {
+        return state.open(TreeView::new(&state.history));
+    }
+    state.primed = Primed::Tree;
+    Vec::new()
+}
+
+pub(crate) fn interrupt(_: &mut State, _: &str) -> Vec<Effect> {
+    vec![Effect::Send(Input::Interrupt)]
+}
+
+pub(crate) fn stash_or_quit(state: &mut State) -> Vec<Effect> {
+    let primed = std::mem::take(&mut state.primed);
+    if !state.composer.is_empty() {
+        state.composer.take();
+        state.say("the draft is put aside; Up brings it back");
+        return Vec::new();
+    }
+    if primed == Primed::Quit {
+        return vec![Effect::Quit];
+    }
+    state.primed = Primed::Quit;
+    Vec::new()
+}
+
+pub(crate) fn quit_when_empty(state: &mut State, _: &str) -> Vec<Effect> {
+    if state.composer.is_empty() {
+        return vec![Effect::Quit];
+    }
+    state.composer.key(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE));
+    Vec::new()
+}
+
+pub(crate) fn suspend(state: &mut State, _: &str) -> Vec<Effect> {
+    state.suspend = true;
+    Vec::new()
+}

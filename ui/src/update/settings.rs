@@ -1,0 +1,159 @@
+//! How the Session goes on: who answers, what may run, what it is called; and how it looks.
+
+use pixir_core::Input;
+use pixir_core::event::{Mode, SessionId, SettingsChanged, Severity, Toolset};
+use pixir_core::provider::models::Effort;
+use pixir_core::usage::{Sums, Total, sums};
+
+use crate::action::list;
+use crate::overlay::picker::{Kind, Picker};
+use crate::state::{Effect, State};
+use crate::theme::Theme;
+use crate::transcript::Cell;
+
+/// Turns that `/usage` names one by one.
+const SHOWN_TURNS: usize = 8;
+
+fn set(change: SettingsChanged) -> Vec<Effect> {
+    vec![Effect::Send(Input::Set(change))]
+}
+
+fn refused(state: &mut State, error: &pixir_core::Error) -> Vec<Effect> {
+    state.say(format!("{}: {}", error.message, error.remediation));
+    Vec::new()
+}
+
+pub(crate) fn cycle_mode(state: &mut State, _: &str) -> Vec<Effect> {
+    let next = match state.history.settings.mode {
+        Mode::ReadOnly => Mode::Ask,
+        Mode::Ask => Mode::Auto,
+        Mode::Auto => Mode::ReadOnly,
+    };
+    set(SettingsChanged { mode: Some(next), ..SettingsChanged::default() })
+}
+
+pub(crate) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        return state.open(Picker::modes(state.history.settings.mode));
+    }
+    match Mode::parse(name) {
+        Ok(mode) => set(SettingsChanged { mode: Some(mode), ..SettingsChanged::default() }),
+        Err(e) => refused(state, &e),
+    }
+}
+
+pub(crate) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        return state.open(Picker::toolsets(state.history.settings.toolset));
+    }
+    match Toolset::parse(name) {
+        Ok(toolset) => set(SettingsChanged { toolset: Some(toolset), ..SettingsChanged::default() }),
+        Err(e) => refused(state, &e),
+    }
+}
+
+pub(crate) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        return state.open(Picker::efforts(state.history.settings.effort.as_deref()));
+    }
+    match Effort::parse(name) {
+        Ok(effort) => set(SettingsChanged { effort: Some(effort.name().to_owned()), ..SettingsChanged::default() }),
+        Err(e) => refused(state, &e),
+    }
+}
+
+pub(crate) fn model(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        return list(state, Kind::Models);
+    }
+    // A name without a provider is one of the provider that answers now.
+    let (provider, model) =
+        name.split_once('/').map_or((state.history.settings.provider.as_str(), name), |(p, m)| (p, m));
+    set(SettingsChanged {
+        provider: Some(provider.to_owned()),
+        model: Some(model.to_owned()),
+        ..SettingsChanged::default()
+    })
+}
+
+pub(crate) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
+    if id.is_empty() { list(state, Kind::Sessions) } else { open_session(state, id) }
+}
+
+pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
+    match SessionId::parse(id) {
+        Ok(id) if Some(&id) == state.session.as_ref() => Vec::new(),
+        Ok(id) => vec![Effect::Open(id)],
+        Err(e) => {
+            state.transcript.push(Cell::Error(Box::new(e.body())));
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        state.say("give it a name: /rename <name>");
+        return Vec::new();
+    }
+    set(SettingsChanged { name: Some(name.to_owned()), ..SettingsChanged::default() })
+}
+
+pub(crate) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
+    if rest.is_empty() {
+        return list(state, Kind::Skills);
+    }
+    let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    state.viewport.follow();
+    vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned() })]
+}
+
+pub(crate) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
+    state.instructions = Some(instructions.to_owned()).filter(|it| !it.is_empty());
+    vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
+}
+
+pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
+    if name.is_empty() {
+        let names = Theme::names(state.themes_folder.as_deref());
+        return state.open(Picker::themes(&names, &state.theme.name));
+    }
+    load_theme(state, name);
+    Vec::new()
+}
+
+pub(crate) fn load_theme(state: &mut State, name: &str) {
+    match Theme::load(name, state.themes_folder.as_deref(), state.depth) {
+        Ok(theme) => {
+            state.theme = theme;
+            state.generation += 1;
+        }
+        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
+    }
+}
+
+pub(crate) fn usage(state: &mut State, _: &str) -> Vec<Effect> {
+    let text = usage_text(&sums(&state.history));
+    state.transcript.push(Cell::Notice(Severity::Info, text.into()));
+    state.viewport.follow();
+    Vec::new()
+}
+
+/// What a Session took, line by line.
+fn usage_text(sums: &Sums) -> String {
+    if sums.session.requests == 0 {
+        return "no request has said yet what it took".to_owned();
+    }
+    let line = |name: &str, it: &Total| format!("{name:<16} {it}");
+    let mut lines = vec![line("session", &sums.session)];
+    if sums.branch != sums.session {
+        lines.push(line("this branch", &sums.branch));
+    }
+    lines.extend(sums.models.iter().map(|(model, total)| line(model, total)));
+    let hidden = sums.turns.len().saturating_sub(SHOWN_TURNS);
+    if hidden > 0 {
+        lines.push(format!("… {hidden} turns before (pixir sessions show --json has them)"));
+    }
+    lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
+    lines.join("\n")
+}
