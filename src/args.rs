@@ -277,6 +277,33 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
+    /// Run the interface without a terminal: keys from a script, screens as text
+    #[command(
+        after_help = "A script has one step a line:\n  keys hello<Enter>     text and keys: <Esc> <C-c> <A-y> <S-Tab> <PgUp> <lt>\n  paste two\\nlines     text that is put in at once\n  expect Done           wait until the screen shows it\n  idle                  wait until nothing moves\n  resize 80x24\n  frame NAME            keep this screen\n\nExamples:\n  pixir tui --script keys.txt --frames out --size 120x40\n  echo 'frame start' | pixir tui --script - --screen json"
+    )]
+    Tui {
+        /// The script; - is stdin
+        #[arg(long, value_name = "FILE")]
+        script: String,
+        /// Columns and rows
+        #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40")]
+        size: String,
+        /// Write each frame there, as NAME.txt and NAME.ansi
+        #[arg(long, value_name = "FOLDER")]
+        frames: Option<PathBuf>,
+        /// Print each frame as text, or as a tree of what is on it and where
+        #[arg(long, value_enum, default_value_t = ScreenFormat::Text)]
+        screen: ScreenFormat,
+        /// Show the demo, on its own little repository
+        #[arg(long)]
+        demo: bool,
+    },
+    /// Colours of the interface: which there are, what they look like, how well they can be read
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Themes {
+        #[command(subcommand)]
+        command: ThemesCommand,
+    },
     /// Keep, show and forget the keys of providers
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Auth {
@@ -442,6 +469,36 @@ pub(crate) enum ToolsCommand {
         /// Its arguments, a JSON object
         #[arg(default_value = "{}")]
         args: String,
+    },
+}
+
+/// How a frame is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScreenFormat {
+    /// As it is seen
+    Text,
+    /// With its colours
+    Ansi,
+    /// What is on it and where
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThemesCommand {
+    /// Every theme that can be chosen, and which one is
+    #[command(after_help = "Examples:\n  pixir themes list\n  pixir themes list --json")]
+    List,
+    /// Show what a theme looks like
+    #[command(after_help = "Examples:\n  pixir themes preview\n  pixir themes preview colour-blind")]
+    Preview {
+        /// The theme; without one, each of them
+        name: Option<String>,
+    },
+    /// Measure the contrast of every text on what it stands on, at every depth of colours
+    #[command(after_help = "Examples:\n  pixir themes check\n  pixir themes check mine --json")]
+    Check {
+        /// The theme; without one, each that is part of the program
+        name: Option<String>,
     },
 }
 

@@ -7,5 +7,7 @@ pub(crate) mod models; // which models there are
 pub(crate) mod run; // a line of commands
 pub(crate) mod schema; // the machine-readable contract
 pub(crate) mod sessions; // Sessions at rest
+pub(crate) mod themes; // colours, and how well they can be read
 pub(crate) mod tools; // list, show, run
 pub(crate) mod travel; // tree, fork, undo, redo
+pub(crate) mod tui; // the interface without a terminal

@@ -1,5 +1,6 @@
 //! `pixir demo`: the embedded task, real tools on real files, in a workspace that is made for it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pixir_core::config::{Config, Surroundings};
@@ -8,6 +9,7 @@ use pixir_core::provider::choose::Providers;
 use pixir_core::provider::demo;
 use pixir_core::provider::script::Scripted;
 use pixir_core::{Code, Error, Result};
+use tempfile::TempDir;
 
 use crate::args::RunOptions;
 use crate::headless::{self, Job, Story};
@@ -15,36 +17,51 @@ use crate::output::{Output, chatter};
 use crate::screen;
 use crate::setup::{self, Asker};
 
+/// A small repository with a bug, and a state folder for it; both go away with it.
+pub(crate) struct Sample {
+    pub(crate) workspace: PathBuf,
+    pub(crate) around: Surroundings,
+    /// The demo is about the sample alone, so what was said of modes and models does not matter.
+    pub(crate) run: RunOptions,
+    _folder: TempDir,
+}
+
+impl Sample {
+    pub(crate) fn new(run: &RunOptions, around: &Surroundings) -> Result<Sample> {
+        let failed = |e: std::io::Error| {
+            Error::new(
+                Code::WriteFailed,
+                format!("make the demo's workspace: {e}"),
+                "make the temporary folder writable (TMPDIR)",
+            )
+        };
+        let folder = tempfile::Builder::new().prefix("pixir-demo-").tempdir().map_err(failed)?;
+        let workspace = folder.path().join("stats");
+        demo::write_sample(&workspace).map_err(failed)?;
+        let around = Surroundings { home: folder.path().join("state"), ..around.clone() };
+        let run = RunOptions {
+            write: true,
+            mode: None,
+            dry_run: run.dry_run,
+            headless: run.headless,
+            no_input: run.no_input,
+            theme: run.theme.clone(),
+            ..RunOptions::default()
+        };
+        Ok(Sample { workspace, around, run, _folder: folder })
+    }
+}
+
 /// Runs the demo: on the screen where there is one, else as text or a document.
 pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> Result<u8> {
-    let failed = |e: std::io::Error| {
-        Error::new(
-            Code::WriteFailed,
-            format!("make the demo's workspace: {e}"),
-            "make the temporary folder writable (TMPDIR)",
-        )
-    };
-    let folder = tempfile::Builder::new().prefix("pixir-demo-").tempdir().map_err(failed)?;
-    let workspace = folder.path().join("stats");
-    demo::write_sample(&workspace).map_err(failed)?;
-    // What is recorded goes away with the sample.
-    let around = &Surroundings { home: folder.path().join("state"), ..around.clone() };
-    // The demo is about the sample alone, so what was said of modes and models does not matter.
-    let run = RunOptions {
-        write: true,
-        mode: None,
-        dry_run: run.dry_run,
-        headless: run.headless,
-        no_input: run.no_input,
-        theme: run.theme.clone(),
-        ..RunOptions::default()
-    };
+    let sample = Sample::new(run, around)?;
+    let Sample { workspace, around, run, .. } = &sample;
     if !run.headless && !output.is_json() && screen::is_possible(around) {
-        return screen::run_demo(&run, around, &workspace);
+        return screen::run_demo(run, around, workspace);
     }
     let mut script = demo::script();
     script.pace_ms = 0;
-    let harness = harness(&run, around, &workspace, script)?;
+    let harness = harness(run, around, workspace, script)?;
     crate::block_on(async {
         let handle = harness.start()?;
         let job = Job {

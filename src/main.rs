@@ -87,6 +87,12 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             let providers = Providers::find(&setup::wishes(&run), &setup::config(&around)?, &around).await?;
             commands::models::list(&providers, run.provider.as_deref(), online, output).await.map(|()| 0)
         }),
+        Some(Command::Tui { script, size, frames, screen, demo }) => {
+            setup::diagnostics(&around);
+            let job = commands::tui::Job { script, size, frames, screen, demo };
+            commands::tui::run(&run, &around, job, output)
+        }
+        Some(Command::Themes { command }) => commands::themes::run(command, &run, &around, output),
         Some(Command::Auth { command }) => {
             let config = setup::config(&around)?;
             match command {

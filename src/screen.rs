@@ -9,6 +9,7 @@ use pixir_core::harness::Harness;
 use pixir_core::provider::demo;
 use pixir_core::session::Handle;
 use pixir_core::{Code, Error, Result};
+use pixir_ui::theme::Depth;
 use pixir_ui::{Farewell, Launch, Ways};
 
 use crate::args::RunOptions;
@@ -59,29 +60,32 @@ pub(crate) fn is_possible(around: &Surroundings) -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && around.variable("TERM") != Some("dumb")
 }
 
-/// Opens the terminal interface.
-pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<u8> {
+/// Everything that the interface starts with.
+pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<Launch> {
     let workspace = setup::workspace(run)?;
     let (wanted, surroundings, folder) = (run.clone(), around.clone(), workspace.clone());
-    let skill = run.skill.clone();
     let config = setup::config(around)?;
-    let launch = Launch {
+    Ok(Launch {
         workspace,
         theme: theme(run, around)?,
         themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
-        truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
-        colour: around.variable("NO_COLOR").is_none(),
+        depth: depth(around),
+        is_light: is_light(around),
         clipboard: Ways::of(|name| around.variable(name).is_some()),
         mouse: config.screen.mouse.unwrap_or(true),
         keys: config.keys(),
         prompt,
-        skill,
+        skill: run.skill.clone(),
         connect: Box::new(move || {
             Box::pin(async move { setup::harness(&wanted, &surroundings, &folder, Asker::Person).await })
         }),
         open: Box::new(move |harness| open.open(harness)),
-    };
-    let Farewell { session, answer, signal } = show(launch)?;
+    })
+}
+
+/// Opens the terminal interface.
+pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<u8> {
+    let Farewell { session, answer, signal } = show(launch(run, around, open, prompt)?)?;
     if let Some(answer) = answer {
         chatter(answer.trim_end());
     }
@@ -91,40 +95,54 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
-/// Opens the terminal interface on the demo.
-pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
+/// The same on the demo.
+pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<Launch> {
     let harness = crate::demo::harness(run, around, folder, demo::script())?;
-    let config = setup::config(around)?;
-    let launch = Launch {
+    Ok(Launch {
         workspace: folder.to_owned(),
-        theme: theme(run, around)?,
-        themes_folder: None,
-        truecolor: around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit"),
-        colour: around.variable("NO_COLOR").is_none(),
-        clipboard: Ways::of(|name| around.variable(name).is_some()),
-        mouse: config.screen.mouse.unwrap_or(true),
-        keys: config.keys(),
         prompt: Some(demo::PROMPT.into()),
         skill: None,
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(Harness::start),
-    };
-    let Farewell { signal, .. } = show(launch)?;
+        ..launch(run, around, Open::New, None)?
+    })
+}
+
+/// Opens the terminal interface on the demo.
+pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
+    let Farewell { signal, .. } = show(demo_launch(run, around, folder)?)?;
     chatter("that was pixir's demo; `pixir doctor` says how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
-/// The wished theme; without a wish, the one that fits what the terminal says of its background.
-fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
+/// The wished theme; without a wish, one that fits the terminal.
+pub(crate) fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
     let wished = match &run.theme {
         Some(name) => Some(name.clone()),
         None => setup::config(around)?.theme,
     };
-    let light = around
-        .variable("COLORFGBG")
-        .and_then(|v| v.rsplit(';').next())
-        .is_some_and(|background| matches!(background, "7" | "15"));
-    Ok(wished.unwrap_or_else(|| if light { "light" } else { "dark" }.to_owned()))
+    Ok(wished.unwrap_or_else(|| "auto".to_owned()))
+}
+
+/// How many colours there are, as the environment says.
+pub(crate) fn depth(around: &Surroundings) -> Depth {
+    let term = around.variable("TERM").unwrap_or_default();
+    let says = |name, values: &[&str]| around.variable(name).is_some_and(|it| values.contains(&it));
+    if around.variable("NO_COLOR").is_some() || says("CLICOLOR", &["0"]) {
+        Depth::Mono
+    } else if says("COLORTERM", &["truecolor", "24bit"]) || term.ends_with("-direct") {
+        Depth::True
+    } else if term.contains("256color") {
+        Depth::Indexed
+    } else {
+        Depth::Named
+    }
+}
+
+/// Whether the background is light, as a few terminals say in the environment.
+pub(crate) fn is_light(around: &Surroundings) -> bool {
+    let background = around.variable("COLORFGBG").and_then(|it| it.rsplit(';').next());
+    background.is_some_and(|it| matches!(it, "7" | "15"))
 }
 
 fn show(launch: Launch) -> Result<Farewell> {

@@ -74,6 +74,16 @@ impl Pixir {
         Pixir { screen: Driver::new(launch, 100, 30).expect("the theme is there"), folder: self.folder }
     }
 
+    /// The whole interface, with keys that the person wants.
+    pub(crate) fn with_keys(steps: Vec<Step>, keys: &[(&str, &[&str])]) -> pixir_core::Result<Pixir> {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("app")).expect("mkdir");
+        let mut launch = launch(&folder, Script { steps, ..Script::default() });
+        let list = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        launch.keys = keys.iter().map(|(verb, keys)| ((*verb).to_owned(), list(keys))).collect();
+        Ok(Pixir { screen: Driver::new(launch, 80, 24)?, folder })
+    }
+
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| format!("({e})"))
     }
@@ -139,8 +149,8 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         workspace,
         theme: "dark".into(),
         themes_folder: None,
-        truecolor: true,
-        colour: true,
+        depth: pixir_ui::theme::Depth::True,
+        is_light: false,
         clipboard: pixir_ui::Ways::default(),
         mouse: true,
         keys: std::collections::BTreeMap::new(),

@@ -19,6 +19,7 @@ mod stories {
     mod processes; // what a command starts ends with it
     mod providers; // what a model is sent and what is made of its answer
     mod replay; // what goes back to a model of what it said
+    mod reading; // finding, folding and copying in the transcript
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest

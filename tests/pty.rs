@@ -14,6 +14,11 @@ use crate::shell::Shell;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Seen {
+    /// Nothing is taken from the program; and the one who would take it knows.
+    held: bool,
+    parked: bool,
+    /// The window is closed.
+    gone: bool,
     parser: vt100::Parser,
     bytes: Vec<u8>,
     closed: bool,
@@ -40,6 +45,11 @@ impl Terminal {
         Terminal::of(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], columns, rows)
     }
 
+    /// One that answers no question.
+    pub(crate) fn mute(shell: &Shell, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        Terminal::made(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], (columns, rows), false)
+    }
+
     /// Another program in a terminal of its own.
     pub(crate) fn of(
         shell: &Shell,
@@ -48,6 +58,17 @@ impl Terminal {
         environment: &[(&str, &str)],
         columns: u16,
         rows: u16,
+    ) -> Terminal {
+        Terminal::made(shell, program, args, environment, (columns, rows), true)
+    }
+
+    fn made(
+        shell: &Shell,
+        program: &OsStr,
+        args: &[&str],
+        environment: &[(&str, &str)],
+        (columns, rows): (u16, u16),
+        answers_questions: bool,
     ) -> Terminal {
         let pair = native_pty_system()
             .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
@@ -72,6 +93,9 @@ impl Terminal {
         let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
         let seen = Arc::new((
             Mutex::new(Seen {
+                held: false,
+                parked: false,
+                gone: false,
                 parser: vt100::Parser::new(size(rows), size(columns), 0),
                 bytes: Vec::new(),
                 closed: false,
@@ -82,12 +106,22 @@ impl Terminal {
         let reader = thread::spawn(move || {
             let mut buffer = [0; 16 << 10];
             loop {
+                {
+                    let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    it.parked = it.held;
+                    for_thread.1.notify_all();
+                    let it = for_thread.1.wait_while(it, |it| it.held).unwrap_or_else(PoisonError::into_inner);
+                    if it.gone {
+                        return;
+                    }
+                }
                 let n = output.read(&mut buffer).unwrap_or(0);
                 let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
                 it.parser.process(&buffer[..n]);
                 let before = it.bytes.len().saturating_sub(ASKED.len() - 1);
                 it.bytes.extend_from_slice(&buffer[..n]);
-                if it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED) {
+                let asked = it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED);
+                if asked && answers_questions {
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
                     let _ = keys.write_all(ANSWERS.as_bytes()).and_then(|()| keys.flush());
                 }
@@ -113,6 +147,11 @@ impl Terminal {
     /// Waits until the screen shows this.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         self.wait(text, |it| it.parser.screen().contents().contains(text))
+    }
+
+    /// Waits until this holds of the screen.
+    pub(crate) fn wait_that(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        self.wait(what, |it| holds(&it.parser.screen().contents()));
     }
 
     fn wait(&self, what: &str, mut holds: impl FnMut(&Seen) -> bool) -> String {
@@ -145,6 +184,36 @@ impl Terminal {
             .parser
             .screen_mut()
             .set_size(size(rows), size(columns));
+    }
+
+    /// Takes nothing from the program any more, or goes on.
+    pub(crate) fn hold(&self, held: bool) {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).held = held;
+        self.seen.1.notify_all();
+    }
+
+    /// The window is closed; returns how long the program lives on.
+    pub(crate) fn vanish(mut self) -> Duration {
+        self.hold(true);
+        // Whatever it writes next is the last that is taken.
+        self.resize(79, 23);
+        self.wait("the reader to park", |it| it.parked);
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).gone = true;
+        self.hold(false);
+        self.reader.take().expect("once").join().expect("the reader ends");
+        let id = self.process();
+        let began = Instant::now();
+        drop(self.master);
+        drop(self.keys);
+        while std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|it| !it.contains(") Z ")) {
+            if began.elapsed() > PATIENCE {
+                return PATIENCE;
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        let took = began.elapsed();
+        let _ = self.child.wait();
+        took
     }
 
     pub(crate) fn process(&self) -> u32 {

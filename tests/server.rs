@@ -260,7 +260,7 @@ fn perform<W: Connection>(
                 stream.flush()?;
                 thread::park_timeout(Duration::from_millis(every));
             },
-            Act::Pause(micros) => thread::sleep(Duration::from_micros(micros)),
+            Act::Pause(micros) => thread::park_timeout(Duration::from_micros(micros)),
             Act::Stall => return reader.read_line(&mut String::new()).map(drop),
             Act::Reset => stream.reset(),
         }

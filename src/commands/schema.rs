@@ -66,6 +66,7 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
         "tool": "pixir",
         "version": env!("CARGO_PKG_VERSION"),
         "commands": command(&Cli::command()),
+        "interface": pixir_ui::reference(),
         "exit_codes": exits,
         "error_kinds": ErrorKind::ALL,
         "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": c.exit() })).collect::<Vec<_>>(),

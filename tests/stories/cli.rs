@@ -111,7 +111,7 @@ fn the_schema_is_the_contract() {
         names,
         [
             "demo", "resume", "sessions", "tree", "fork", "undo", "redo", "inspect", "replay", "diagnose", "gc", "run",
-            "tools", "models", "auth", "schema", "doctor"
+            "tools", "models", "tui", "themes", "auth", "schema", "doctor"
         ]
     );
     let events = shell.run(["schema", "--events"]).document();

@@ -2,7 +2,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::pty::Terminal;
-use crate::server::{Dialect, Reply, Server, call, text};
+use crate::server::{Act, Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, is_running};
 
 fn start(shell: &Shell, server: &Server, dialect: Dialect, columns: u16, rows: u16) -> Terminal {
@@ -336,4 +336,152 @@ fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
     second.end().assert_sane();
     writer.send("\x03\x03\x03");
     writer.end().assert_sane();
+}
+
+#[test]
+fn a_terminal_that_vanishes_ends_it_within_a_second_also_in_mid_answer() {
+    for streaming in [false, true] {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![Reply::Stall { text: "Thinking aloud".into() }]);
+        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+        terminal.wait_for("Ask pixir");
+        if streaming {
+            terminal.send("go\r");
+            terminal.wait_for("Thinking aloud");
+        }
+        let took = terminal.vanish();
+        assert!(took < std::time::Duration::from_secs(1), "streaming: {streaming}: {took:?}");
+        if streaming {
+            let entries = crate::shell::entries(&shell.logs()[0]);
+            assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted", "the log has its end");
+        }
+    }
+}
+
+#[test]
+fn a_signal_that_stops_it_gives_the_terminal_to_the_shell_and_takes_it_again() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One.")]);
+    let flags = server.flags(Dialect::Chat);
+    // A shell with job control is between it and the terminal.
+    let line = format!("set -m; {} {}", env!("CARGO_BIN_EXE_pixir"), flags.join(" "));
+    let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["--norc", "-i"], &[("PS1", "shell$ ")], 80, 24);
+    terminal.wait_for("shell$");
+    terminal.send(&format!("{line}\r"));
+    terminal.wait_for("Ask pixir");
+    terminal.send("half a thought");
+    terminal.wait_for("❯ half a thought");
+    terminal.send("\x1a");
+    terminal.wait_for("Stopped");
+    terminal.send("echo in the $((40 + 2)) shell\r");
+    terminal.wait_for("in the 42 shell");
+    terminal.send("fg\r");
+    terminal.wait_for("❯ half a thought");
+    terminal.send("\x03\x03\x03");
+    terminal.wait_that("the shell again", |screen| screen.contains("fg\n") && screen.trim_end().ends_with("shell$"));
+    terminal.send("stty -a | grep -o -- '-\\?icanon'; exit\r");
+    terminal.wait_for("icanon");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!left.screen.contains("-icanon"), "{}", left.screen);
+}
+
+#[test]
+fn the_title_says_what_goes_on_and_nothing_is_said_twice() {
+    let shell = Shell::new(&[]);
+    let slowly = |words: &str| {
+        let mut acts = vec![Act::Send(crate::server::HEAD.into()), Act::Pause(300_000)];
+        let answer = crate::server::answer(Dialect::Chat, &[crate::server::Part::Text(words)]);
+        acts.push(Act::Send(answer.concat().into_bytes()));
+        Reply::Raw(acts)
+    };
+    let server = Server::start(vec![slowly("One."), slowly("Two.")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    // The window loses the focus; the end of the Turn is worth a word then.
+    terminal.send("\x1b[O");
+    terminal.send("go\r");
+    terminal.wait_for("One.");
+    terminal.wait_for("/ commands");
+    terminal.send("\x1b[I");
+    terminal.send("again\r");
+    terminal.wait_for("Two.");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let bytes = String::from_utf8_lossy(&left.bytes).into_owned();
+    let titles = bytes.matches("\x1b]2;").count();
+    assert!((3..=5).contains(&titles), "{titles} titles");
+    assert!(bytes.contains("\x1b]2;● pixir · ") && bytes.contains("\x1b]2;pixir · "), "{bytes:?}");
+    assert_eq!(bytes.matches('\x07').count(), 1, "one bell, for the turn that ended unseen");
+    assert!(!bytes.contains("\x1b]9;4"), "no progress where it is not known to be shown");
+}
+
+#[test]
+fn a_terminal_that_answers_nothing_still_works_and_line_ends_of_a_burst_do_not_send() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Got it.")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut terminal = Terminal::mute(&shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("first line\rsecond line\r");
+    terminal.wait_for("second line");
+    assert!(server.bodies().is_empty(), "what came at once was pasted");
+    terminal.send("\r");
+    terminal.wait_for("Got it.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_stops_nobody() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": "echo made > made.txt"})), text("Done.")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::start(&shell, &args, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.hold(true);
+    terminal.send("go\r");
+    server.wait_for(2);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while shell.read("made.txt") != "made\n" {
+        assert!(std::time::Instant::now() < until, "the turn waits for the terminal");
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+    terminal.hold(false);
+    terminal.wait_for("Done.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_transcript_that_moves_is_moved_by_the_terminal() {
+    let words: String = (0..400).map(|n| format!("word{n} ")).collect();
+    let paragraphs = words.replace("9 ", "9.\n\n");
+    let deltas: Vec<Act> = paragraphs
+        .split_inclusive(' ')
+        .flat_map(|word| {
+            let value = json!({ "choices": [{ "index": 0, "delta": { "content": word } }] });
+            [Act::Send(crate::server::event(&value).into_bytes()), Act::Pause(500)]
+        })
+        .collect();
+    let mut acts = vec![Act::Send(crate::server::HEAD.into())];
+    acts.extend(deltas);
+    acts.push(Act::Send(crate::server::end(Dialect::Chat, false).concat().into_bytes()));
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![Reply::Raw(acts)]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 120, 40);
+    terminal.wait_for("Ask pixir");
+    let before = terminal.written();
+    terminal.send("go\r");
+    terminal.wait_for("word399");
+    terminal.wait_for("/ commands");
+    let written = terminal.written() - before;
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(written < 12 * paragraphs.len(), "{written} bytes for {} of text", paragraphs.len());
+    assert!(String::from_utf8_lossy(&left.bytes).contains("S\x1b[r"), "it scrolls");
 }

@@ -196,3 +196,26 @@ pub(crate) fn list(state: &mut State, kind: Kind) -> Vec<Effect> {
 pub(crate) fn of_slash(name: &str) -> Option<&'static Verb> {
     VERBS.iter().find(|verb| verb.slash.is_some_and(|it| it.name == name))
 }
+
+/// Everything that the interface can do, for the reference: names, default keys, places, commands.
+pub fn reference() -> serde_json::Value {
+    let place = |place| match place {
+        Place::Anywhere => "anywhere",
+        Place::Composer => "line",
+        Place::Approval => "while a question is open",
+        Place::Question => "question",
+        Place::Transcript => "transcript",
+        Place::Side => "side panel",
+    };
+    let verbs = VERBS.iter().map(|verb| {
+        serde_json::json!({
+            "name": verb.id,
+            "keys": verb.keys,
+            "where": place(verb.place),
+            "about": verb.about,
+            "command": verb.slash.map(|it| format!("/{} {}", it.name, it.args).trim_end().to_owned()),
+            "does": verb.slash.map(|it| it.does),
+        })
+    });
+    verbs.collect()
+}

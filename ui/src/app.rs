@@ -21,10 +21,11 @@ use crate::keymap::Keymap;
 use crate::reading::{self, Hit};
 use crate::render::highlight::Highlighter;
 use crate::state::{Connection, Effect, State};
-use crate::terminal::Heard;
+use crate::terminal::{Heard, Reply};
+use crate::theme::contrast::luminance;
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
-use crate::update::{self, news};
+use crate::update::{self, news, settings};
 
 mod run; // the loop on the real terminal
 
@@ -44,10 +45,10 @@ pub struct Launch {
     pub theme: String,
     /// Where the person's own themes are.
     pub themes_folder: Option<PathBuf>,
-    /// The terminal shows 16 million colours.
-    pub truecolor: bool,
-    /// Colours are wanted at all.
-    pub colour: bool,
+    /// How many colours the terminal shows.
+    pub depth: Depth,
+    /// Its background is light, as far as the environment says; the terminal is asked as well.
+    pub is_light: bool,
     /// Ways to a clipboard.
     pub clipboard: Ways,
     /// Clicks and the wheel are pixir's.
@@ -149,12 +150,8 @@ impl App {
     /// # Errors
     /// `CONFIG_INVALID` when there is no such theme.
     pub(crate) fn new(launch: Launch) -> Result<App> {
-        let depth = match (launch.colour, launch.truecolor) {
-            (false, _) => Depth::Mono,
-            (true, true) => Depth::True,
-            (true, false) => Depth::Indexed,
-        };
-        let theme = Theme::load(&launch.theme, launch.themes_folder.as_deref(), depth)?;
+        let depth = launch.depth;
+        let theme = Theme::load(&launch.theme, launch.themes_folder.as_deref(), depth, launch.is_light)?;
         let (tell, news) = mpsc::unbounded_channel();
         let coloured = tell.clone();
         let highlighter = Highlighter::new(move || drop(coloured.send(News::Coloured)));
@@ -162,6 +159,7 @@ impl App {
         let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
         state.themes_folder = launch.themes_folder;
         state.mouse = launch.mouse;
+        (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
         state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
         state.waiting.extend(launch.prompt.map(|text| Input::Prompt { text }));
         let mut app = App {
@@ -450,7 +448,7 @@ impl App {
             self.harness.as_ref().and_then(|h| h.providers().window(&settings.provider, &settings.model));
     }
 
-    async fn hear_terminal(&mut self, heard: Heard) {
+    pub(crate) async fn hear_terminal(&mut self, heard: Heard) {
         let effects = match heard {
             Heard::Key(key) => update::on_key(&mut self.state, key),
             Heard::Paste(text) => {
@@ -462,8 +460,23 @@ impl App {
                 Some(effects) => effects,
                 None => return,
             },
-            Heard::Focus(true) => Vec::new(),
-            Heard::Focus(false) | Heard::Reply(_) => return,
+            Heard::Focus(has_focus) => {
+                self.state.has_focus = has_focus;
+                if !has_focus {
+                    return;
+                }
+                settings::reload_theme(&mut self.state);
+                Vec::new()
+            }
+            Heard::Reply(reply) => {
+                match reply {
+                    Reply::Background(r, g, b) => self.state.is_light = luminance((r, g, b)) > 0.3,
+                    Reply::Scheme { dark } => self.state.is_light = !dark,
+                    Reply::Mode { .. } | Reply::Keyboard | Reply::Name(_) | Reply::Done => return,
+                }
+                settings::reload_theme(&mut self.state);
+                Vec::new()
+            }
         };
         self.dirty = true;
         self.keep_soon = true;

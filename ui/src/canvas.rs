@@ -71,6 +71,11 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
+    /// One that also remembers what lies where.
+    pub(crate) fn with_regions() -> Canvas {
+        Canvas { regions: Some(Vec::new()), ..Canvas::default() }
+    }
+
     /// An empty frame of this size.
     pub(crate) fn begin(&mut self, columns: u16, rows: u16) {
         self.grid.clear(Rect { x: 0, y: 0, width: columns, height: rows });
@@ -208,22 +213,25 @@ impl Canvas {
 
     /// The frame as text, without blanks at the ends of lines.
     pub(crate) fn to_text(&self) -> String {
-        let columns = usize::from(self.area().width).max(1);
-        let rows = self.grid.buffer.content.chunks(columns).map(|row| {
-            let mut line = String::new();
-            let mut covered = 0;
-            for cell in row {
-                // The second half of a wide character holds nothing of its own.
-                if covered > 0 {
-                    covered -= 1;
-                    continue;
-                }
-                covered = width(cell.symbol()).saturating_sub(1);
-                line.push_str(cell.symbol());
+        (0..self.area().height).map(|y| self.row_text(y)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A row as text, without blanks at its end.
+    pub(crate) fn row_text(&self, y: u16) -> String {
+        let columns = usize::from(self.area().width);
+        let row = self.grid.buffer.content.chunks(columns.max(1)).nth(usize::from(y)).unwrap_or_default();
+        let mut line = String::new();
+        let mut covered = 0;
+        for cell in row {
+            // The second half of a wide character holds nothing of its own.
+            if covered > 0 {
+                covered -= 1;
+                continue;
             }
-            line.trim_end().to_owned()
-        });
-        rows.collect::<Vec<_>>().join("\n")
+            covered = width(cell.symbol()).saturating_sub(1);
+            line.push_str(cell.symbol());
+        }
+        line.trim_end().to_owned()
     }
 }
 

@@ -6,6 +6,7 @@
 mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
 mod canvas; // what a frame is drawn on
 mod clipboard; // where what is copied goes
+mod presence; // title, progress, notifications
 pub mod script; // the same without a terminal
 mod terminal; // the terminal, taken and given back
 
@@ -28,6 +29,7 @@ mod render; // text and data → lines
 pub mod theme; // colours by meaning
 mod view; // state → frame
 
+pub use action::reference;
 pub use app::{Farewell, Launch, Opener, run};
 pub use clipboard::Ways;
 pub use terminal::Screen;

@@ -1,15 +1,18 @@
-//! The interface without a terminal: the same App, drawn into a buffer, pressed by a script.
+//! The interface without a terminal: the same App, drawn into cells, pressed by a script.
 
 use std::time::Duration;
 
-use pixir_core::Result;
-use pixir_core::event::Status;
+use pixir_core::event::{SessionId, Status};
+use pixir_core::{Code, Error, Result};
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
 
 use crate::app::{App, Launch};
 use crate::canvas::Canvas;
+use crate::keys::Key;
 use crate::overlay::Overlay;
+use crate::state::Connection;
+use crate::terminal::Heard;
 use crate::view;
 
 /// How long nothing may happen before a script is told that it waits in vain.
@@ -32,40 +35,36 @@ impl Driver {
     /// An interface of this size. Questions can be answered as soon as they were drawn.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when there is no such theme.
+    /// `CONFIG_INVALID` when there is no such theme, or a key means two things.
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
         app.state.arming = Duration::ZERO;
-        Ok(Driver { app, canvas: Canvas::default(), size: (columns, rows) })
+        Ok(Driver { app, canvas: Canvas::with_regions(), size: (columns, rows) })
     }
 
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
     pub async fn keys(&mut self, script: &str) {
-        let mut rest = script;
-        while let Some(c) = rest.chars().next() {
-            let named = rest
-                .strip_prefix('<')
-                .and_then(|r| r.split_once('>'))
-                .and_then(|(name, after)| Some((key_of(name)?, after)));
-            let key = match named {
-                Some((key, after)) => {
-                    rest = after;
-                    key
-                }
-                None => {
-                    rest = &rest[c.len_utf8()..];
-                    KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)
-                }
-            };
-            self.app.press(key).await;
+        for key in keys_of(script) {
+            self.app.press(key.event()).await;
             self.draw();
         }
     }
 
     /// Pastes text.
-    pub fn paste(&mut self, text: &str) {
-        crate::update::on_paste(&mut self.app.state, text);
+    pub async fn paste(&mut self, text: &str) {
+        self.app.hear_terminal(Heard::Paste(text.to_owned())).await;
         self.draw();
+    }
+
+    /// What a terminal sends, byte for byte: keys, the mouse, answers.
+    pub async fn bytes(&mut self, bytes: &[u8]) {
+        let mut decoder = crate::terminal::decode::Decoder::default();
+        let mut heard = decoder.feed(bytes);
+        heard.extend(decoder.give_up());
+        for it in crate::terminal::decode::without_burst(heard, true) {
+            self.app.hear_terminal(it).await;
+            self.draw();
+        }
     }
 
     /// Waits until nothing moves any more: no Turn runs, or one waits for an answer.
@@ -73,6 +72,16 @@ impl Driver {
     /// # Panics
     /// When nothing happens for 20 s; the message is the screen.
     pub async fn until_idle(&mut self) {
+        if let Err(why) = self.try_until_idle().await {
+            panic!("{}", why.message);
+        }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` when nothing happens for 20 s; its message has the screen.
+    pub async fn try_until_idle(&mut self) -> Result<()> {
         loop {
             self.app.settle().await;
             self.draw();
@@ -81,14 +90,15 @@ impl Driver {
             let waits = asks && self.app.state.status == Status::Asking;
             let open = self.app.is_done()
                 || self.app.state.session.is_some()
-                || matches!(self.app.state.connection, crate::state::Connection::Failed(_));
+                || matches!(self.app.state.connection, Connection::Failed(_));
             if self.app.pending == 0 && open && (waits || !self.app.state.is_busy()) {
                 break;
             }
-            self.listen("until idle").await;
+            self.listen("nothing to move").await?;
         }
         self.app.keep();
         self.draw();
+        Ok(())
     }
 
     /// Waits until the screen shows this.
@@ -96,20 +106,35 @@ impl Driver {
     /// # Panics
     /// When nothing happens for 20 s; the message is the screen.
     pub async fn until(&mut self, text: &str) {
-        loop {
-            self.draw();
-            if self.screen().contains(text) {
-                return;
-            }
-            self.listen(text).await;
+        if let Err(why) = self.try_until(text).await {
+            panic!("{}", why.message);
         }
     }
 
-    async fn listen(&mut self, what: &str) {
+    /// The same.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` when nothing happens for 20 s; its message has the screen.
+    pub async fn try_until(&mut self, text: &str) -> Result<()> {
+        loop {
+            self.draw();
+            if self.screen().contains(text) {
+                return Ok(());
+            }
+            self.listen(text).await?;
+        }
+    }
+
+    async fn listen(&mut self, what: &str) -> Result<()> {
         if tokio::time::timeout(PATIENCE, self.app.listen()).await.is_err() {
             self.draw();
-            panic!("waited for {what:?} in vain; the screen:\n{}", self.screen());
+            return Err(Error::new(
+                Code::CommandFailed,
+                format!("waited for {what:?} in vain; the screen:\n{}", self.screen()),
+                "correct the script, or what it was to show",
+            ));
         }
+        Ok(())
     }
 
     fn draw(&mut self) {
@@ -129,6 +154,27 @@ impl Driver {
         self.canvas.to_text()
     }
 
+    /// The screen as text with its colours, as a terminal is sent them.
+    pub fn coloured(&self) -> String {
+        crate::terminal::to_ansi(&self.canvas)
+    }
+
+    /// What is on the screen and where: role, label, focus, selection, bounds.
+    pub fn semantics(&self) -> Value {
+        let caret = self.canvas.caret.map(|at| json!({ "column": at.x, "row": at.y }));
+        let regions = self.canvas.regions.iter().flatten().map(|it| {
+            json!({
+                "role": it.role,
+                "label": it.label,
+                "focused": it.focused,
+                "selected": it.selected,
+                "bounds": { "column": it.area.x, "row": it.area.y, "columns": it.area.width, "rows": it.area.height },
+            })
+        });
+        let size = json!({ "columns": self.size.0, "rows": self.size.1 });
+        json!({ "schema": "pixir.screen/1", "size": size, "caret": caret, "regions": regions.collect::<Vec<_>>() })
+    }
+
     /// The screen with its colours.
     pub fn buffer(&self) -> &Buffer {
         &self.canvas.grid.buffer
@@ -140,13 +186,18 @@ impl Driver {
     }
 
     /// The Session's id, once it is open.
-    pub fn session(&self) -> Option<&pixir_core::event::SessionId> {
+    pub fn session(&self) -> Option<&SessionId> {
         self.app.state.session.as_ref()
     }
 
     /// Whether the person asked to quit.
     pub fn is_done(&self) -> bool {
         self.app.is_done()
+    }
+
+    /// Bytes that were sent to the terminal to show nothing: the clipboard, a notification.
+    pub fn signals(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.app.signals)
     }
 
     /// Closes the Session.
@@ -158,36 +209,125 @@ impl Driver {
     }
 }
 
-fn key_of(name: &str) -> Option<KeyEvent> {
-    let (mut modifiers, mut name) = (KeyModifiers::NONE, name);
-    while let Some((prefix, rest)) = name.split_once('-').filter(|(p, r)| p.len() == 1 && !r.is_empty()) {
-        modifiers |= match prefix {
-            "C" => KeyModifiers::CONTROL,
-            "A" => KeyModifiers::ALT,
-            "S" => KeyModifiers::SHIFT,
-            _ => return None,
+/// One line of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// Type this, and press what is named in it.
+    Keys(String),
+    /// Put this in at once.
+    Paste(String),
+    /// Wait until the screen shows this.
+    Expect(String),
+    /// Wait until nothing moves.
+    Idle,
+    /// Another size.
+    Resize(u16, u16),
+    /// Keep this frame, under this name.
+    Frame(String),
+}
+
+/// The lines of a script: `keys …`, `paste …`, `expect …`, `idle`, `resize 80x24`, `frame NAME`; `#` begins a comment.
+///
+/// # Errors
+/// `USAGE` with the number of the line that means nothing.
+pub fn parse(text: &str) -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (word, rest) = line.split_once(' ').unwrap_or((line.trim_end(), ""));
+        let parsed = match word {
+            "keys" => Some(Line::Keys(rest.to_owned())),
+            "paste" => Some(Line::Paste(rest.replace("\\n", "\n"))),
+            "expect" => Some(Line::Expect(rest.trim_end().to_owned())),
+            "idle" => Some(Line::Idle),
+            "resize" => size(rest.trim()).map(|(columns, rows)| Line::Resize(columns, rows)),
+            "frame" => Some(Line::Frame(rest.trim().to_owned())).filter(|_| is_name(rest.trim())),
+            _ => None,
         };
+        lines.push(parsed.ok_or_else(|| {
+            Error::new(
+                Code::Usage,
+                format!("line {} of the script means nothing: {line}", number + 1),
+                "lines are keys TEXT, paste TEXT, expect TEXT, idle, resize 80x24 and frame NAME",
+            )
+        })?);
+    }
+    Ok(lines)
+}
+
+/// `120x40`.
+pub fn size(text: &str) -> Option<(u16, u16)> {
+    let (columns, rows) = text.split_once('x')?;
+    let number = |part: &str| part.parse().ok().filter(|n| (1..=1_000).contains(n));
+    Some((number(columns)?, number(rows)?))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// `hello<Enter>`: characters, and keys by name.
+fn keys_of(script: &str) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut rest = script;
+    while let Some(c) = rest.chars().next() {
+        let named = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
+        match named.and_then(|(name, after)| Some((key_of(name)?, after))) {
+            Some((key, after)) => {
+                keys.push(key);
+                rest = after;
+            }
+            None => {
+                keys.push(Key::of(crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char(c))));
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    keys
+}
+
+/// `C-c`, `A-y`, `S-Tab`, `PgUp`, `lt`.
+fn key_of(name: &str) -> Option<Key> {
+    if name == "lt" {
+        return Key::parse("<").ok();
+    }
+    let mut held = String::new();
+    let mut name = name;
+    while let Some((prefix, rest)) = name.split_once('-').filter(|(p, r)| p.len() == 1 && !r.is_empty()) {
+        held.push_str(match prefix {
+            "C" => "ctrl+",
+            "A" => "alt+",
+            "S" => "shift+",
+            _ => return None,
+        });
         name = rest;
     }
-    let code = match name {
-        "lt" => KeyCode::Char('<'),
-        "Enter" => KeyCode::Enter,
-        "Esc" => KeyCode::Esc,
-        "Tab" if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
-        "Tab" => KeyCode::Tab,
-        "Backspace" => KeyCode::Backspace,
-        "Up" => KeyCode::Up,
-        "Down" => KeyCode::Down,
-        "Left" => KeyCode::Left,
-        "Right" => KeyCode::Right,
-        "Home" => KeyCode::Home,
-        "End" => KeyCode::End,
-        "PgUp" => KeyCode::PageUp,
-        "PgDn" => KeyCode::PageDown,
-        "Space" => KeyCode::Char(' '),
-        "Delete" => KeyCode::Delete,
-        name if name.len() > 1 && name.starts_with('F') => KeyCode::F(name[1..].parse().ok()?),
-        one => KeyCode::Char(one.chars().next().filter(|c| c.len_utf8() == one.len())?),
-    };
-    Some(KeyEvent::new(code, modifiers))
+    Key::parse(&format!("{held}{name}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read_line_by_line_and_a_wrong_line_is_named() {
+        let lines = parse("# hi\nkeys go<Enter>\nexpect Done\nidle\nresize 60x20\nframe end\n").expect("valid");
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines[3], Line::Resize(60, 20));
+        for wrong in ["press x", "resize 0x4", "resize 80", "frame ../x", "frame"] {
+            assert!(parse(&format!("idle\n{wrong}")).expect_err(wrong).message.starts_with("line 2"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_have_names_and_the_rest_is_text() {
+        let shown = |text| keys_of(text).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            shown("a<Enter><C-c><A-Up><S-Tab><lt>x> <F1><nothing>").replace("Space", "_"),
+            "a Enter Ctrl+C Alt+Up Shift+Tab < x > _ F1 < n o t h i n g >"
+        );
+    }
 }

@@ -128,6 +128,8 @@ pub(crate) struct State {
     /// Clicks and the wheel are ours.
     pub(crate) mouse: bool,
     pub(crate) hud: bool,
+    /// The window of the terminal has the focus, as far as it says.
+    pub(crate) has_focus: bool,
     pub(crate) gauge: Gauge,
     /// How many layers there are, and since when the top one is in sight.
     pub(crate) layer_since: Option<(usize, Instant)>,
@@ -138,6 +140,8 @@ pub(crate) struct State {
     /// What runs in the background, and what ran.
     pub(crate) jobs: Vec<JobState>,
     pub(crate) status: Status,
+    /// Turns that have ended while it was open.
+    pub(crate) ended: u64,
     /// The call that the model is writing, and bytes of it.
     pub(crate) writing: Option<(String, u64)>,
     /// When a request that failed is tried again.
@@ -150,6 +154,9 @@ pub(crate) struct State {
     pub(crate) toast: Option<(String, Instant)>,
     pub(crate) primed: Primed,
     pub(crate) theme: Theme,
+    /// As it was asked for: `auto` may be several.
+    pub(crate) theme_name: String,
+    pub(crate) is_light: bool,
     pub(crate) depth: Depth,
     pub(crate) themes_folder: Option<PathBuf>,
     pub(crate) details: Fold,
@@ -255,6 +262,7 @@ impl State {
             is_wide: false,
             mouse: true,
             hud: false,
+            has_focus: true,
             gauge: Gauge::default(),
             layer_since: None,
             can_send: true,
@@ -263,11 +271,14 @@ impl State {
             jobs: Vec::new(),
             writing: None,
             status: Status::Idle,
+            ended: 0,
             tries_again: None,
             heard: Instant::now(),
             busy_since: None,
             toast: None,
             primed: Primed::Nothing,
+            theme_name: theme.name.clone(),
+            is_light: false,
             theme,
             depth,
             themes_folder: None,

@@ -23,8 +23,8 @@ mod paint; // frames → bytes
 
 pub(crate) use decode::{Heard, Reply};
 pub(crate) use keyboard::Keyboard;
-pub(crate) use paint::Counts;
 use paint::Painter;
+pub(crate) use paint::{Counts, to_ansi};
 
 /// Whether the terminal is ours now; the panic hook asks, for a panic can come at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -73,7 +73,6 @@ pub struct Screen {
     /// Bytes of the frame that is being made.
     bytes: String,
     mouse: bool,
-    title: String,
     pub(crate) features: Features,
 }
 
@@ -106,7 +105,6 @@ impl Screen {
             canvas: Canvas::default(),
             bytes: String::new(),
             mouse,
-            title: String::new(),
             features: Features::default(),
         };
         screen.enter()?;
@@ -153,17 +151,11 @@ impl Screen {
         self.painter.counts
     }
 
-    /// The title of the window, when it is another one.
-    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
-        if self.title == title {
-            return Ok(());
-        }
-        title.clone_into(&mut self.title);
-        self.out.write(format!("\x1b]2;{title}\x1b\\").as_bytes())
-    }
-
     /// Bytes that show nothing: a notification, the clipboard, progress.
     pub(crate) fn signal(&mut self, bytes: &str) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         self.out.write(bytes.as_bytes())
     }
 
@@ -213,7 +205,6 @@ impl Screen {
         if self.features.asked {
             self.choose_keys()?;
         }
-        self.title.clear();
         self.painter.forget();
         Ok(())
     }

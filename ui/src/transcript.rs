@@ -441,11 +441,6 @@ impl Transcript {
         self.changed(at);
     }
 
-    /// Cells that are shown otherwise than the rest.
-    pub(crate) fn folds(&self) -> &BTreeMap<usize, Fold> {
-        &self.folds
-    }
-
     /// A click on its first row shows more of it, or less.
     pub(crate) fn folds_by_click(&self, at: usize) -> bool {
         match self.cells.get(at) {

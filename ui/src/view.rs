@@ -13,8 +13,8 @@ use ratatui::widgets::{Block, BorderType};
 use crate::keys::chord_name;
 use crate::overlay::{Paint, panel};
 use crate::reading::{Needle, Search};
-use crate::render::diff;
 use crate::render::text::{Row, fit, visible, width, wrap_lines};
+use crate::render::{cell, diff};
 use crate::side;
 use crate::state::{Connection, Focus, Primed, Question, State, look_of};
 use crate::theme::Theme;
@@ -25,6 +25,9 @@ use crate::viewport::Place;
 const SMALLEST: (u16, u16) = (40, 10);
 /// After so long without a word from the model the person is told.
 const SILENCE: Duration = Duration::from_secs(20);
+/// After so long a running call is shown beside the line, wherever the transcript stands; and at most so many.
+const SLOW: Duration = Duration::from_secs(2);
+const MOST_RUNNING: usize = 4;
 /// How long a word to the person hides what is going on.
 const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
@@ -57,6 +60,8 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     state.side_area = (beside > 0).then(|| Rect { x: area.right() - beside, width: beside, ..body });
     let body = Rect { width: body.width - beside, ..body };
     draw_header(state, canvas, header);
+    canvas.region("transcript", body, || format!("{} entries", state.transcript.len()));
+    canvas.state(state.focus == Focus::Transcript, false);
     draw_transcript(state, canvas, body);
     if let Some(area) = state.side_area {
         side::draw(state, canvas, area);
@@ -70,8 +75,19 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         question.painted.get_or_insert_with(Instant::now);
         question.read |= all_in_sight;
     }
+    if let Some(question) = state.questions.first() {
+        canvas
+            .region("question", dock_area, || format!("{}: {}", question.approval.tool, question.approval.plan.target));
+        canvas.state(state.focus == Focus::Question, false);
+    }
+    canvas.region("composer", composer, || state.composer.text());
+    canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
     draw_composer(state, canvas, composer);
     draw_status(state, canvas, status);
+    if canvas.regions.is_some() {
+        let told = canvas.row_text(status.y);
+        canvas.region("status", status, || told);
+    }
     if state.overlays.is_empty() {
         draw_completions(state, canvas, composer);
     }
@@ -215,7 +231,7 @@ fn tint_found(needle: &Needle, row: &Row, canvas: &mut Canvas, area: Rect, theme
         let from = width(&text[..at]);
         let end = (at + needle.len()).min(text.len());
         let wide = text.get(at..end).map_or(1, width);
-        canvas.tint(part_of(area, from..from + wide), Style::new().fg(theme.background).bg(theme.warning).bold());
+        canvas.tint(part_of(area, from..from + wide), theme.badge(theme.warning));
     }
 }
 
@@ -230,10 +246,7 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
             for label in here {
                 let text = format!("{} {} ", label.letter, label.what);
                 let at = Rect { x, y, width: u16::try_from(text.len()).unwrap_or(1), height: 1 };
-                canvas.line(
-                    Line::styled(text, Style::new().fg(state.theme.background).bg(state.theme.accent).bold()),
-                    at,
-                );
+                canvas.line(Line::styled(text, state.theme.badge(state.theme.accent)), at);
                 x = at.right() + 1;
             }
             y += 1;
@@ -386,7 +399,27 @@ fn dock_lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static>>, bo
             Span::styled("  Alt+Up", theme.dim()),
         ]));
     }
+    if state.questions.is_empty() {
+        lines.extend(running_lines(state, columns));
+    }
     (lines, all_in_sight)
+}
+
+/// Calls that take their time, with how long they have taken.
+fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let slow = state.transcript.running().into_iter().filter_map(|tool| {
+        let began = Duration::from_millis(u64::try_from(tool.began()).ok()?);
+        let took = now.checked_sub(began).filter(|took| *took >= SLOW)?;
+        let text = fit(&visible(&cell::target(tool)), columns.saturating_sub(24));
+        Some(Line::from(vec![
+            Span::styled(" ● ", state.theme.fg(state.theme.accent)),
+            Span::styled(format!("{} ", tool.call().name), state.theme.fg(state.theme.tool)),
+            Span::styled(text, state.theme.dim()),
+            Span::styled(format!("  {}", human_duration(whole(took))), state.theme.fg(state.theme.text)),
+        ]))
+    });
+    slow.take(MOST_RUNNING).collect()
 }
 
 /// The card of a question, and whether all of what would be done is in sight.

@@ -87,6 +87,13 @@ impl Viewport {
         }
     }
 
+    /// Stays where it is, whatever becomes of the cells in sight.
+    pub(crate) fn stay(&mut self, transcript: &Transcript) {
+        if let Some(top) = self.top {
+            self.stand_at(top, transcript);
+        }
+    }
+
     /// Follows the end from now on.
     pub(crate) fn follow(&mut self) {
         self.anchor = None;

@@ -7,6 +7,7 @@ use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, Farewell, Launch, next_event};
+use crate::presence::Presence;
 use crate::state::Gauge;
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
 use crate::update;
@@ -28,15 +29,17 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
         Err(error) => return Ok(Err(error)),
     };
     let mut screen = Screen::take(app.state.mouse)?;
-    let outcome = steer(&mut app, &mut screen).await;
+    let mut presence = Presence::default();
+    let outcome = steer(&mut app, &mut screen, &mut presence).await;
+    let _ = screen.signal(presence.end());
     drop(screen);
     let signal = outcome?;
     Ok(app.close(signal).await)
 }
 
-async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
+async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
-    let mut drawn = draw(app, screen)?;
+    let mut drawn = draw(app, screen, presence)?;
     let mut keys = Keyboard::new()?;
     let mut keep_due = None;
     loop {
@@ -63,12 +66,17 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
             },
             signal = signals.next() => match signal {
                 Signal::End(number) => return Ok(Some(number)),
-                Signal::Stop if can_suspend() => screen.suspend()?,
+                Signal::Stop if can_suspend() => {
+                    screen.suspend()?;
+                    presence.forget();
+                    app.dirty = true;
+                }
                 Signal::Stop => {}
                 // Somebody stopped it without asking, and may have changed the terminal meanwhile.
                 Signal::GoOn => {
                     screen.pause();
                     screen.resume()?;
+                    presence.forget();
                     app.dirty = true;
                 }
                 Signal::Resized => app.dirty = true,
@@ -79,7 +87,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
                     app.state.frame += 1;
                     update::on_edge(&mut app.state);
                 }
-                drawn = draw(app, screen)?;
+                drawn = draw(app, screen, presence)?;
                 continue;
             }
             () = tokio::time::sleep_until(keep_due.unwrap_or(frame_due)), if keep_due.is_some() => {
@@ -97,6 +105,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
         if std::mem::take(&mut app.state.suspend) {
             if can_suspend() {
                 screen.suspend()?;
+                presence.forget();
             } else {
                 app.state.say("there is no shell to go back to");
             }
@@ -104,7 +113,7 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
         }
         // A key is answered at once; news waits for its frame.
         if app.dirty && !screen.is_stalled() && (by_hand.is_some() || drawn.elapsed() >= FRAME) {
-            drawn = draw(app, screen)?;
+            drawn = draw(app, screen, presence)?;
             if let Some(heard) = by_hand {
                 Gauge::note(&mut app.state.gauge.echoes, drawn - heard);
             }
@@ -112,12 +121,13 @@ async fn steer(app: &mut App, screen: &mut Screen) -> io::Result<Option<u8>> {
     }
 }
 
-fn draw(app: &mut App, screen: &mut Screen) -> io::Result<Instant> {
+fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
     app.dirty = false;
     let began = Instant::now();
     screen.set_mouse(app.state.mouse)?;
     screen.draw(&mut app.state)?;
-    for bytes in std::mem::take(&mut app.signals) {
+    let told = presence.update(&app.state, screen.features.name.as_deref());
+    for bytes in std::mem::take(&mut app.signals).into_iter().chain([told]) {
         screen.signal(&bytes)?;
     }
     app.fetch();

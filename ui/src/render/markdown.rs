@@ -578,7 +578,7 @@ mod tests {
     use crate::theme::Depth;
 
     fn shown(source: &str, columns: usize) -> Vec<String> {
-        let theme = Theme::load("dark", None, Depth::True).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
         let highlighter = Highlighter::new(|| ());
         let look = Look {
             theme: &theme,

@@ -151,7 +151,7 @@ mod tests {
     use crate::theme::{Depth, Theme};
 
     fn shown(text: &str, parts: &[Part]) -> Vec<String> {
-        let theme = Theme::load("dark", None, Depth::True).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
         let highlighter = Highlighter::new(|| ());
         let look = Look {
             theme: &theme,

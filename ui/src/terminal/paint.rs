@@ -334,6 +334,24 @@ impl Painter {
     }
 }
 
+/// A frame as text with its colours, row by row.
+pub(crate) fn to_ansi(canvas: &Canvas) -> String {
+    let mut out = String::new();
+    let columns = usize::from(canvas.area().width).max(1);
+    let mut painter = Painter::default();
+    for (cells, links) in canvas.grid.buffer.content.chunks(columns).zip(canvas.grid.links.chunks(columns)) {
+        let mut x = 0;
+        while x < columns {
+            let wide = width(cells[x].symbol()).max(1);
+            painter.cell(&cells[x], links[x], wide, canvas, &mut out);
+            x += wide;
+        }
+        painter.set_pen(Pen::default(), canvas, &mut out);
+        out.push('\n');
+    }
+    out
+}
+
 const ON: [(Modifier, &str); 7] = [
     (Modifier::BOLD, "1"),
     (Modifier::DIM, "2"),

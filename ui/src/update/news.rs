@@ -66,6 +66,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             state.leave_question();
         }
         Fact::TurnEnded(it) => {
+            state.ended += 1;
             state.questions.clear();
             state.leave_question();
             // Nobody waits for an answer any more.

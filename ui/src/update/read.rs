@@ -156,6 +156,7 @@ pub(crate) fn fold_cell(state: &mut State, cell: usize) {
         _ => state.details,
     };
     let now = state.transcript.fold_of(cell).unwrap_or(usual);
+    state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(now.next()));
 }
 
@@ -165,6 +166,7 @@ pub(crate) fn open(state: &mut State, _: &str) -> Vec<Effect> {
     if changed {
         return state.open(DiffView::default());
     }
+    state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(Fold::Full));
     Vec::new()
 }

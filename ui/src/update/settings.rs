@@ -116,19 +116,31 @@ pub(crate) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
 pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         let names = Theme::names(state.themes_folder.as_deref());
-        return state.open(Picker::themes(&names, &state.theme.name));
+        return state.open(Picker::themes(&names, &state.theme_name));
     }
     load_theme(state, name);
     Vec::new()
 }
 
 pub(crate) fn load_theme(state: &mut State, name: &str) {
-    match Theme::load(name, state.themes_folder.as_deref(), state.depth) {
+    match Theme::load(name, state.themes_folder.as_deref(), state.depth, state.is_light) {
         Ok(theme) => {
+            name.clone_into(&mut state.theme_name);
             state.theme = theme;
             state.generation += 1;
         }
         Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
+    }
+}
+
+/// The terminal has said what its background is, or the theme's file has changed.
+pub(crate) fn reload_theme(state: &mut State) {
+    // A file that is just being written is not valid for a moment; the colours stay as they are.
+    if let Ok(theme) = Theme::load(&state.theme_name, state.themes_folder.as_deref(), state.depth, state.is_light)
+        && theme != state.theme
+    {
+        state.theme = theme;
+        state.generation += 1;
     }
 }
 

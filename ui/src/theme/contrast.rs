@@ -1,0 +1,183 @@
+//! How well each colour can be read on what it stands on: WCAG 2.2, success criterion 1.4.3.
+
+use ratatui::style::Color;
+
+use super::{Depth, STEPS, Theme};
+
+/// One pair that stands on a screen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The meaning of the text.
+    pub token: &'static str,
+    /// The meaning of what is behind it.
+    pub on: &'static str,
+    /// (L1 + 0.05) / (L2 + 0.05), from 1 to 21.
+    pub ratio: f64,
+    /// What it should be at least.
+    pub wanted: f64,
+}
+
+impl Finding {
+    /// It can be read.
+    pub fn is_enough(&self) -> bool {
+        self.ratio >= self.wanted
+    }
+}
+
+/// What text should have.
+const TEXT: f64 = 4.5;
+/// What it has in a theme that promises more.
+const HIGH: f64 = 7.0;
+
+/// Every pair of a theme. Colours of a terminal are taken to be those of xterm, its background black or white.
+pub fn check(theme: &Theme, is_light: bool) -> Vec<Finding> {
+    let wanted = if theme.name.starts_with("high-contrast") { HIGH } else { TEXT };
+    let ground = if is_light { (255, 255, 255) } else { (0, 0, 0) };
+    let own = if is_light { (0, 0, 0) } else { (229, 229, 229) };
+    let mut findings = Vec::new();
+    let mut see = |token, text: Color, on, behind: Color| {
+        let ratio = ratio(rgb(text, own), rgb(behind, ground));
+        findings.push(Finding { token, on, ratio, wanted });
+    };
+    let it = theme;
+    for (token, colour) in [
+        ("text", it.text),
+        ("dim", it.dim),
+        ("accent", it.accent),
+        ("user", it.user),
+        ("heading", it.heading),
+        ("strong", it.strong),
+        ("link", it.link),
+        ("quote", it.quote),
+        ("code", it.code),
+        ("success", it.success),
+        ("warning", it.warning),
+        ("error", it.error),
+        ("thinking", it.thinking),
+        ("tool", it.tool),
+        ("added", it.added),
+        ("removed", it.removed),
+        ("mode_read_only", it.mode_read_only),
+        ("mode_ask", it.mode_ask),
+        ("mode_auto", it.mode_auto),
+    ] {
+        see(token, colour, "background", it.background);
+    }
+    for (token, colour) in [
+        ("text", it.text),
+        ("keyword", it.keyword),
+        ("string", it.string),
+        ("comment", it.comment),
+        ("number", it.number),
+        ("function", it.function),
+        ("type", it.r#type),
+    ] {
+        see(token, colour, "code_panel", it.code_panel);
+    }
+    for (token, colour) in [("text", it.text), ("accent", it.accent)] {
+        see(token, colour, "panel", it.panel);
+    }
+    // Without a colour of its own, what is chosen is reversed.
+    if it.selection != Color::Reset {
+        see("text", it.text, "selection", it.selection);
+    }
+    see("added", it.added, "added_panel", it.added_panel);
+    see("removed", it.removed, "removed_panel", it.removed_panel);
+    findings
+}
+
+/// Every theme of the program at every depth: name, depth, whether on a light background, and its pairs.
+pub fn check_all() -> Vec<(String, Depth, Vec<Finding>)> {
+    let mut all = Vec::new();
+    for (name, _) in super::EMBEDDED {
+        for depth in [Depth::True, Depth::Indexed, Depth::Named] {
+            let lights: &[bool] = match (name.ends_with("light"), name) {
+                (_, "mono") => &[false, true],
+                (true, _) => &[true],
+                (false, _) => &[false],
+            };
+            for is_light in lights {
+                if let Ok(theme) = Theme::load(name, None, depth, *is_light) {
+                    all.push((name.to_owned(), depth, check(&theme, *is_light)));
+                }
+            }
+        }
+    }
+    all
+}
+
+pub(super) fn is_darker(a: Color, b: Color) -> bool {
+    luminance(rgb(a, (229, 229, 229))) < luminance(rgb(b, (0, 0, 0)))
+}
+
+fn ratio(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// Relative luminance, from 0 to 1 (WCAG 2.2).
+pub(crate) fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
+    let linear = |v: u8| {
+        let v = f64::from(v) / 255.0;
+        if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+}
+
+/// What a colour looks like, where `own` is what the terminal has without one.
+fn rgb(colour: Color, own: (u8, u8, u8)) -> (u8, u8, u8) {
+    match colour {
+        Color::Reset => own,
+        Color::Black => (0, 0, 0),
+        Color::Red => (205, 0, 0),
+        Color::Green => (0, 205, 0),
+        Color::Yellow => (205, 205, 0),
+        Color::Blue => (0, 0, 238),
+        Color::Magenta => (205, 0, 205),
+        Color::Cyan => (0, 205, 205),
+        Color::Gray => (229, 229, 229),
+        Color::DarkGray => (127, 127, 127),
+        Color::LightRed => (255, 0, 0),
+        Color::LightGreen => (0, 255, 0),
+        Color::LightYellow => (255, 255, 0),
+        Color::LightBlue => (92, 92, 255),
+        Color::LightMagenta => (255, 0, 255),
+        Color::LightCyan => (0, 255, 255),
+        Color::White => (255, 255, 255),
+        Color::Rgb(r, g, b) => (r, g, b),
+        Color::Indexed(n @ 232..) => {
+            let level = 8 + 10 * (n - 232);
+            (level, level, level)
+        }
+        Color::Indexed(n) => {
+            let n = usize::from(n.saturating_sub(16));
+            let step = |at: usize| u8::try_from(STEPS[at % 6]).unwrap_or(255);
+            (step(n / 36), step(n / 6), step(n))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_of_every_theme_can_be_read_on_what_it_stands_on() {
+        let all = check_all();
+        assert!(all.len() >= 27, "{}", all.len());
+        let poor: Vec<String> = all
+            .iter()
+            .flat_map(|(name, depth, findings)| {
+                let poor = findings.iter().filter(|it| !it.is_enough());
+                poor.map(move |it| format!("{name} {depth:?}: {} on {} {:.2}", it.token, it.on, it.ratio))
+            })
+            .collect();
+        assert!(poor.is_empty(), "{}", poor.join("\n"));
+    }
+
+    #[test]
+    fn the_formula_gives_what_its_authors_say() {
+        assert!((ratio((255, 255, 255), (0, 0, 0)) - 21.0).abs() < 0.01);
+        assert!((ratio((119, 119, 119), (255, 255, 255)) - 4.48).abs() < 0.01);
+    }
+}
