@@ -14,12 +14,13 @@ mod stories {
     mod demo; // the first thing that anyone runs
     mod faults; // every way in which a server fails, at every moment
     mod files; // files as tools read, search and change them
+    mod frames; // what the screen looks like
     mod keys; // keys and tokens, never to be seen
     mod lines; // what a line of commands may not do
     mod processes; // what a command starts ends with it
     mod providers; // what a model is sent and what is made of its answer
-    mod replay; // what goes back to a model of what it said
     mod reading; // finding, folding and copying in the transcript
+    mod replay; // what goes back to a model of what it said
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest

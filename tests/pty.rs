@@ -38,6 +38,8 @@ pub(crate) struct Terminal {
     keys: Keys,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     reader: Option<JoinHandle<()>>,
+    /// How the terminal was set before anything ran in it.
+    modes: String,
 }
 
 impl Terminal {
@@ -85,6 +87,7 @@ impl Terminal {
         for (name, value) in environment {
             command.env(name, value);
         }
+        let modes = format!("{:?}", pair.master.get_termios());
         let child = pair.slave.spawn_command(command).expect("the binary starts");
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().expect("a reader");
@@ -132,7 +135,7 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, master: pair.master, keys, seen, reader: Some(reader) }
+        Terminal { child, master: pair.master, keys, seen, reader: Some(reader), modes }
     }
 
     /// Bytes that were written to it so far.
@@ -147,6 +150,16 @@ impl Terminal {
     /// Waits until the screen shows this.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         self.wait(text, |it| it.parser.screen().contents().contains(text))
+    }
+
+    /// Waits until so many bytes were written.
+    pub(crate) fn wait_that_written(&self, what: &str, bytes: usize) {
+        self.wait(what, |it| it.bytes.len() >= bytes);
+    }
+
+    /// Waits until these bytes were written.
+    pub(crate) fn wait_for_bytes(&self, bytes: &str) {
+        self.wait(bytes, |it| it.bytes.windows(bytes.len()).any(|seen| seen == bytes.as_bytes()));
     }
 
     /// Waits until this holds of the screen.
@@ -228,6 +241,7 @@ impl Terminal {
     /// Waits for the end; returns the exit code and what the terminal was left as.
     pub(crate) fn end(mut self) -> Left {
         let status = self.child.wait().expect("it ends");
+        let is_as_before = self.modes == format!("{:?}", self.master.get_termios());
         drop(self.keys);
         drop(self.master);
         self.reader.take().expect("once").join().expect("the reader ends");
@@ -235,6 +249,7 @@ impl Terminal {
         let screen = it.parser.screen();
         Left {
             code: status.exit_code(),
+            is_as_before,
             screen: screen.contents(),
             alternate: screen.alternate_screen(),
             cursor_hidden: screen.hide_cursor(),
@@ -249,6 +264,7 @@ impl Terminal {
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: u32,
+    is_as_before: bool,
     pub(crate) screen: String,
     alternate: bool,
     cursor_hidden: bool,
@@ -260,6 +276,7 @@ pub(crate) struct Left {
 impl Left {
     /// Every mode that was set is undone.
     pub(crate) fn assert_sane(&self) {
+        assert!(self.is_as_before, "the terminal is set otherwise than before: {self:?}");
         assert!(!self.alternate && !self.cursor_hidden && !self.mouse && !self.paste, "{self:?}");
         let bytes = String::from_utf8_lossy(&self.bytes);
         for (on, off, what) in [
@@ -272,5 +289,59 @@ impl Left {
             assert_eq!(bytes.matches(on).count(), bytes.matches(off).count(), "{what} is undone");
         }
         assert!(!bytes.contains("\x1b[3J"), "the scrollback is never cleared");
+    }
+}
+
+/// Sequences in these bytes that pixir never writes: its own are a closed list.
+pub(crate) fn strange(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let mut strange = Vec::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(|c: char| c.is_control()) {
+        rest = &rest[at..];
+        let known = known(rest);
+        match known {
+            Some(length) => rest = &rest[length..],
+            None => {
+                strange.push(rest.chars().take(24).collect::<String>().escape_debug().to_string());
+                rest = &rest[rest.chars().next().map_or(1, char::len_utf8)..];
+            }
+        }
+    }
+    strange
+}
+
+/// The length of the sequence of ours that a text begins with.
+fn known(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    match (bytes[0], bytes.get(1)) {
+        (b'\r' | b'\n' | 0x18, _) => Some(1),
+        (0x1b, Some(b'[')) => {
+            let end = bytes[2..].iter().position(|b| (0x40..=0x7e).contains(b))? + 2;
+            let body = std::str::from_utf8(&bytes[2..end]).ok()?;
+            let plain = body.bytes().all(|b| b.is_ascii_digit() || b == b';');
+            let ours = match bytes[end] {
+                // Colours, cursor, erasing to the end and a few cells, scrolling, margins.
+                b'm' | b'H' | b'C' | b'D' | b'X' | b'S' | b'T' | b'r' => plain,
+                b'K' => body.is_empty(),
+                b'h' | b'l' => ["?2026", "?2004", "?2031", "?1049", "?1000", "?1002", "?1004", "?1006", "?25", "?7"]
+                    .contains(&body),
+                b'u' => [">1", "<1", "?"].contains(&body),
+                b'p' => body.ends_with('$'),
+                b'q' => body == ">",
+                b'c' => body.is_empty(),
+                b't' => ["22;0", "23;0"].contains(&body),
+                _ => false,
+            };
+            ours.then_some(end + 1)
+        }
+        (0x1b, Some(b']')) => {
+            let end = text.find("\x1b\\")?;
+            let body = &text[2..end];
+            let is_clean = !body.chars().any(char::is_control);
+            let ours = body == "11;?" || body.starts_with("2;") || body.starts_with("8;") || body.starts_with("52;c;");
+            (is_clean && ours).then_some(end + 2)
+        }
+        _ => None,
     }
 }

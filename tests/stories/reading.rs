@@ -6,7 +6,8 @@ use crate::driver::{Pixir, also_calls, calls, says};
 /// A conversation with something of everything.
 async fn conversation(columns: u16, rows: u16) -> Pixir {
     let long: String = (1..=60).map(|n| format!("Paragraph {n} talks about apples and pears.\n\n")).collect();
-    let code = "Here it is:\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n\nSee [the docs](https://example.com/docs).";
+    let code =
+        "Here it is:\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n\nSee [the docs](https://example.com/docs).";
     let failing = calls("bash", json!({"command": "cat nothing.txt"}));
     let listing = calls("bash", json!({"command": "cat numbers.txt"}));
     let numbers: String = (1..=40).map(|n| format!("number {n}\n")).collect();
@@ -72,7 +73,10 @@ async fn the_transcript_takes_the_focus_and_is_walked_by_entries_prompts_and_err
     let screen = pixir.does("{{").await;
     assert!(screen.contains("❯ tell me of fruit"), "{screen}");
     let screen = pixir.does("]").await;
-    assert!(screen.contains("e the next error") && screen.contains("d the next change"), "which keys may follow:\n{screen}");
+    assert!(
+        screen.contains("e the next error") && screen.contains("d the next change"),
+        "which keys may follow:\n{screen}"
+    );
     let screen = pixir.does("e").await;
     assert!(screen.contains("✗ bash cat nothing.txt"), "{screen}");
     let screen = pixir.does("]e").await;
@@ -155,7 +159,9 @@ fn place(screen: &str, text: &str) -> (u16, u16) {
 #[tokio::test]
 async fn the_mouse_selects_text_as_it_stands_in_the_source() {
     let words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen.";
-    let answer = format!("{words}\n\n- a list item that is long enough to be wrapped on this narrow screen, twice even\n\n```\nlet x = 1;\nlet y = 2;\n```");
+    let answer = format!(
+        "{words}\n\n- a list item that is long enough to be wrapped on this narrow screen, twice even\n\n```\nlet x = 1;\nlet y = 2;\n```"
+    );
     let mut pixir = Pixir::sized(vec![says(&answer)], &[], 50, 30);
     let screen = pixir.does("go<Enter>").await;
     // Over soft line ends: the words come out on one line.
@@ -167,7 +173,8 @@ async fn the_mouse_selects_text_as_it_stands_in_the_source() {
     let (from, to) = (place(&screen, "• a list"), place(&screen, "let y"));
     pixir.screen.bytes(&drag(from, (to.0 + 20, to.1))).await;
     pixir.screen.until_idle().await;
-    let wanted = "a list item that is long enough to be wrapped on this narrow screen, twice even\n\nlet x = 1;\nlet y = 2;";
+    let wanted =
+        "a list item that is long enough to be wrapped on this narrow screen, twice even\n\nlet x = 1;\nlet y = 2;";
     assert_eq!(pixir.screen.signals(), [osc52(wanted)]);
     // Two clicks are a word, three a row.
     let at = place(&screen, "seven");
@@ -204,7 +211,11 @@ async fn a_click_opens_a_card_and_drags_the_bar_but_answers_nothing() {
 async fn keys_are_the_persons_and_a_key_never_means_two_things() {
     let mut pixir = Pixir::with_keys(vec![says("One.")], &[("tree", &["f5", "ctrl+x t"])]).expect("valid");
     pixir.does("go<Enter>").await;
-    assert!(pixir.does("<F5>").await.contains("─ Tree ") || pixir.screen.screen().contains("Tree"), "{}", pixir.screen.screen());
+    assert!(
+        pixir.does("<F5>").await.contains("─ Tree ") || pixir.screen.screen().contains("Tree"),
+        "{}",
+        pixir.screen.screen()
+    );
     pixir.does("<Esc>").await;
     let screen = pixir.does("<C-x>").await;
     assert!(screen.contains("Ctrl+X") && screen.contains("t turns and branches"), "what may follow:\n{screen}");
@@ -249,7 +260,9 @@ async fn on_a_wide_screen_the_plan_stands_beside_and_on_a_narrow_one_it_does_not
 async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when_it_is_read_again() {
     let mut text = String::from("# Title\n\n");
     for n in 0..40 {
-        text.push_str(&format!("Paragraph {n} with **bold** and `code` and 漢字 and 👨‍👩‍👧, long enough to be wrapped at least once here.\n\n"));
+        text.push_str(&format!(
+            "Paragraph {n} with **bold** and `code` and 漢字 and 👨‍👩‍👧, long enough to be wrapped at least once here.\n\n"
+        ));
         if n % 8 == 0 {
             text.push_str("```sh\nls -la\n\necho done\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n");
         }
@@ -258,7 +271,9 @@ async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when
     pixir.screen.until_idle().await;
     pixir.screen.keys("go<Enter>").await;
     pixir.screen.until("Paragraph 39").await;
-    let body = |screen: String| screen.lines().take(20).map(|line| line.trim_end_matches(['┃', '╼', '━', ' ']).to_owned()).collect::<Vec<_>>();
+    let body = |screen: String| {
+        screen.lines().take(20).map(|line| line.trim_end_matches(['┃', '╼', '━', ' ']).to_owned()).collect::<Vec<_>>()
+    };
     pixir.screen.keys("<C-Home>").await;
     let mut while_it_streams = Vec::new();
     for _ in 0..6 {

@@ -127,24 +127,96 @@ fn a_command_cannot_reach_the_terminal() {
     terminal.end().assert_sane();
 }
 
+/// What goes on when somebody leaves.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle,
+    Draft,
+    Streaming,
+    Tool,
+    Question,
+    Layer,
+}
+
+impl State {
+    const ALL: [State; 6] =
+        [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer];
+
+    /// A terminal in which it goes on.
+    fn reach(self, shell: &Shell, server: &Server) -> Terminal {
+        let flags = server.flags(Dialect::Chat);
+        let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+        args.extend(["--mode", if matches!(self, State::Tool) { "auto" } else { "ask" }]);
+        let mut terminal = Terminal::start(shell, &args, 80, 24);
+        terminal.wait_for("Ask pixir");
+        let (keys, seen) = match self {
+            State::Idle => ("", "Ask pixir"),
+            State::Draft => ("half a thought", "half a thought"),
+            State::Streaming => ("go\r", "Thinking aloud"),
+            State::Tool => ("go\r", "● bash sleep"),
+            State::Question => ("go\r", "Alt+Y"),
+            State::Layer => ("\x14", "Esc close"),
+        };
+        terminal.send(keys);
+        terminal.wait_for(seen);
+        terminal
+    }
+
+    fn server(self) -> Server {
+        let sleep = || call("c1", "bash", json!({"command": "sleep 4322"}));
+        Server::start(match self {
+            State::Streaming => vec![Reply::Stall { text: "Thinking aloud".into() }],
+            State::Tool | State::Question => vec![sleep()],
+            State::Idle | State::Draft | State::Layer => Vec::new(),
+        })
+    }
+}
+
 #[test]
-fn every_signal_gives_the_terminal_back_idle_or_streaming() {
-    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
-        for streaming in [false, true] {
+fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
+    let mut cells = 0;
+    for state in State::ALL {
+        for (signal, code) in
+            [(Some(Signal::TERM), 143), (Some(Signal::HUP), 129), (Some(Signal::INT), 130), (Some(Signal::QUIT), 131), (None, 0)]
+        {
             let shell = Shell::new(&[]);
-            let server = Server::start(vec![Reply::Stall { text: "Thinking aloud".into() }]);
-            let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
-            terminal.wait_for("Ask pixir");
-            if streaming {
-                terminal.send("go\r");
-                terminal.wait_for("Thinking aloud");
+            let server = state.server();
+            let mut terminal = state.reach(&shell, &server);
+            match signal {
+                Some(signal) => terminal.signal(signal),
+                // Esc leaves a layer, or stops what runs; then twice Ctrl+C with an empty line.
+                None => {
+                    terminal.send("\x1b");
+                    if !matches!(state, State::Idle | State::Draft | State::Layer) {
+                        terminal.wait_for("interrupted");
+                    }
+                    terminal.send("\x03\x03\x03\x03");
+                }
             }
-            terminal.signal(signal);
             let left = terminal.end();
             left.assert_sane();
-            assert_eq!(left.code, code, "{signal:?}, streaming: {streaming}");
+            assert_eq!(left.code, code, "{state:?}, {signal:?}");
+            cells += 1;
         }
+        // Stopped and gone on from outside, by somebody who may have changed the terminal, and then ended.
+        let shell = Shell::new(&[]);
+        let server = state.server();
+        let terminal = state.reach(&shell, &server);
+        let before = terminal.written();
+        terminal.signal(Signal::STOP);
+        terminal.signal(Signal::CONT);
+        terminal.wait_that_written("the whole screen again", before + 300);
+        terminal.signal(Signal::TERM);
+        terminal.end().assert_sane();
+        // The window is closed.
+        let shell = Shell::new(&[]);
+        let server = state.server();
+        let took = state.reach(&shell, &server).vanish();
+        assert!(took < std::time::Duration::from_secs(1), "{state:?}: {took:?}");
+        cells += 2;
     }
+    assert!(!is_running("sleep 4322"), "a command survived");
+    println!("QU1, QU2: {cells} cells, each left as it was found");
 }
 
 #[test]
@@ -339,26 +411,6 @@ fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
 }
 
 #[test]
-fn a_terminal_that_vanishes_ends_it_within_a_second_also_in_mid_answer() {
-    for streaming in [false, true] {
-        let shell = Shell::new(&[]);
-        let server = Server::start(vec![Reply::Stall { text: "Thinking aloud".into() }]);
-        let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
-        terminal.wait_for("Ask pixir");
-        if streaming {
-            terminal.send("go\r");
-            terminal.wait_for("Thinking aloud");
-        }
-        let took = terminal.vanish();
-        assert!(took < std::time::Duration::from_secs(1), "streaming: {streaming}: {took:?}");
-        if streaming {
-            let entries = crate::shell::entries(&shell.logs()[0]);
-            assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted", "the log has its end");
-        }
-    }
-}
-
-#[test]
 fn a_signal_that_stops_it_gives_the_terminal_to_the_shell_and_takes_it_again() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One.")]);
@@ -484,4 +536,83 @@ fn a_transcript_that_moves_is_moved_by_the_terminal() {
     left.assert_sane();
     assert!(written < 12 * paragraphs.len(), "{written} bytes for {} of text", paragraphs.len());
     assert!(String::from_utf8_lossy(&left.bytes).contains("S\x1b[r"), "it scrolls");
+}
+
+#[test]
+fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_changes_nothing() {
+    let shell = Shell::new(&[]);
+    let themes = shell.home().join(".config/pixir/themes");
+    std::fs::create_dir_all(&themes).expect("mkdir");
+    let write = |accent: &str| {
+        let text = format!("name = \"mine\"\nextends = \"dark\"\n[tokens]\naccent = \"{accent}\"\n");
+        std::fs::write(themes.join("mine.toml"), text).expect("write");
+    };
+    write("#010203");
+    let mut terminal = Terminal::start(&shell, &["--theme", "mine"], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.wait_for_bytes("38;2;1;2;3");
+    write("no colour");
+    write("#040506");
+    terminal.wait_for_bytes("38;2;4;5;6");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_light_terminal_gets_the_light_theme_and_no_colour_means_none() {
+    let shell = Shell::new(&[]);
+    let binary = env!("CARGO_BIN_EXE_pixir");
+    let mut terminal = Terminal::start(&shell, &[], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
+    // The paper of the light theme.
+    terminal.wait_for_bytes("48;2;251;251;250");
+    // And back, when the person changes it.
+    terminal.send("\x1b[?997;1n");
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+    let mut terminal = Terminal::of(&shell, binary.as_ref(), &[], &[("NO_COLOR", "1")], 80, 24);
+    terminal.wait_for("No model is connected");
+    terminal.send("\x03\x03\x03");
+    let left = terminal.end();
+    let bytes = String::from_utf8_lossy(&left.bytes).into_owned();
+    for colour in ["38;2", "48;2", "38;5", "48;5", "\x1b[3", "\x1b[9"] {
+        let mut found = bytes.match_indices(colour).filter(|(at, _)| {
+            let rest = &bytes[at + 2..];
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(0);
+            rest[end..].starts_with('m') && !rest.starts_with("39m") && rest[..end].len() > 1
+        });
+        assert_eq!(found.next(), None, "{colour:?}");
+    }
+}
+
+#[test]
+fn whatever_a_model_or_a_tool_says_only_our_own_sequences_reach_the_terminal() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[?1049l\u{9b}31m\u{90}q\u{9c}\u{202e}evil\u{200b}\u{0}\u{8}\u{e0041} a\u{300}\u{301}\u{302}\u{303} [x](javascript:alert(1)) [y](https://a.b/\u{1b}[31m) `\u{1b}c` end";
+    let shell = Shell::new(&[("a\u{1b}]0;name\u{7}.txt", "x"), ("b.txt", hostile)]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "cat b.txt; printf '\\033]52;c;aGk=\\007\\033[?1000l'; ls"})),
+        call("c2", "write", json!({"path": "n\u{1b}[31m\u{202e}.txt", "content": hostile})),
+        text(hostile),
+    ]);
+    let flags = server.flags(Dialect::Responses);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::start(&shell, &args, 100, 40);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b[200~\x1b]0;pasted\x07\x1b[31mtext\x1b[201~");
+    terminal.wait_for("text");
+    terminal.send("\r");
+    terminal.wait_for(" end");
+    terminal.wait_for("/ commands");
+    terminal.send("\x0f\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let strange = crate::pty::strange(&left.bytes);
+    assert!(strange.is_empty(), "{strange:?}");
+    for said in ["owned", "0;name", "52;c;aGk", "0;pasted"] {
+        let sequence = format!("\x1b]{said}");
+        assert!(!String::from_utf8_lossy(&left.bytes).contains(&sequence), "{said}");
+    }
 }

@@ -28,6 +28,7 @@ use crate::transcript::Cell;
 use crate::update::{self, news, settings};
 
 mod run; // the loop on the real terminal
+mod themes; // the person's themes, as they are written
 
 pub use run::run;
 

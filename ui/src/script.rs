@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::app::{App, Launch};
 use crate::canvas::Canvas;
 use crate::keys::Key;
-use crate::overlay::Overlay;
 use crate::state::Connection;
 use crate::terminal::Heard;
 use crate::view;
@@ -85,8 +84,8 @@ impl Driver {
         loop {
             self.app.settle().await;
             self.draw();
-            let is_question = |layer: &Box<dyn Overlay>| layer.is_question();
-            let asks = !self.app.state.questions.is_empty() || self.app.state.overlays.iter().any(is_question);
+            let layers = &self.app.state.overlays;
+            let asks = !self.app.state.questions.is_empty() || layers.iter().any(|layer| layer.is_question());
             let waits = asks && self.app.state.status == Status::Asking;
             let open = self.app.is_done()
                 || self.app.state.session.is_some()

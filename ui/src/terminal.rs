@@ -328,7 +328,7 @@ impl Out {
 
 /// A descriptor that tells when it is ready.
 #[expect(deprecated, reason = "a file of our own stays open as long as its watch; other kinds need `unsafe`")]
-fn watched<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub(crate) fn watched<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(file, interest)
 }
 

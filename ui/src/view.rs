@@ -319,7 +319,7 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
     // At least one row, and never at an end that is not shown.
     let size = ((to - from) * height).div_ceil(of).clamp(1, height);
     let free = of - (to - from);
-    let top = if free == 0 { 0 } else { (from * (height - size) + free / 2) / free };
+    let top = (from * (height - size) + free / 2).checked_div(free).unwrap_or(0);
     for row in 0..height {
         // Cells whose first row is here.
         let first = |row: usize| match state.transcript.at_row(row * of / height) {

@@ -10,7 +10,7 @@ use super::{App, Farewell, Launch, next_event};
 use crate::presence::Presence;
 use crate::state::Gauge;
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
-use crate::update;
+use crate::update::{self, settings};
 
 /// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
 const FRAME: Duration = Duration::from_millis(33);
@@ -42,6 +42,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
     let mut drawn = draw(app, screen, presence)?;
     let mut keys = Keyboard::new()?;
     let mut keep_due = None;
+    let mut themes = super::themes::watch(app.state.themes_folder.as_deref());
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
         let wants_frame = (app.dirty || app.state.is_animated()) && !screen.is_stalled();
@@ -94,6 +95,10 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 keep_due = None;
                 app.keep();
                 continue;
+            }
+            Some(()) = themes.recv() => {
+                settings::reload_theme(&mut app.state);
+                app.dirty = true;
             }
             event = next_event(&mut app.watch) => app.hear_session(event).await,
             Some(news) = app.news.recv() => app.hear(news).await,

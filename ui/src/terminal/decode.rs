@@ -315,7 +315,7 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
         return Some(Heard::Reply(match last {
             b'u' => Reply::Keyboard,
             b'c' => Reply::Done,
-            b'y' => Reply::Mode { mode: first, known: matches!(second, 1 | 2 | 3) },
+            b'y' => Reply::Mode { mode: first, known: matches!(second, 1..=3) },
             b'n' if first == 997 => Reply::Scheme { dark: second == 1 },
             _ => return None,
         }));

@@ -1,0 +1,60 @@
+//! The person's themes folder, watched: a theme that is being made is seen as it is written.
+
+use std::path::Path;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Tells whenever something in the folder has changed. Where nothing can be watched, nothing comes: the folder is looked
+/// at again when the window gets the focus.
+pub(super) fn watch(folder: Option<&Path>) -> UnboundedReceiver<()> {
+    let (tell, changed) = tokio::sync::mpsc::unbounded_channel();
+    #[cfg(target_os = "linux")]
+    if let Some(folder) = folder.filter(|folder| folder.is_dir()) {
+        if let Err(e) = linux::start(folder, tell.clone()) {
+            tracing::warn!("the themes folder is not watched: {e}");
+        }
+    }
+    // Held open, so that waiting for it means waiting, not the end.
+    tokio::spawn(async move { tell.closed().await });
+    changed
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+    use tokio::io::Interest;
+    use tokio::sync::mpsc::UnboundedSender;
+
+    pub(super) fn start(folder: &Path, tell: UnboundedSender<()>) -> io::Result<()> {
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&watch, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE)?;
+        let watch = crate::terminal::watched(watch, Interest::READABLE)?;
+        tokio::spawn(async move {
+            loop {
+                let Ok(mut ready) = watch.readable().await else { return };
+                let seen = drain(watch.get_ref());
+                ready.clear_ready();
+                if seen && tell.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether there was anything.
+    fn drain(watch: &OwnedFd) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); 4 << 10];
+        let mut reader = Reader::new(watch, &mut buffer);
+        let mut seen = false;
+        while reader.next().is_ok() {
+            seen = true;
+        }
+        seen
+    }
+}
