@@ -73,6 +73,7 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         is_light: is_light(around),
         clipboard: Ways::of(|name| around.variable(name).is_some()),
         mouse: config.screen.mouse.unwrap_or(true),
+        editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),
         keys: config.keys(),
         prompt,
         skill: run.skill.clone(),

@@ -153,6 +153,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         is_light: false,
         clipboard: pixir_ui::Ways::default(),
         mouse: true,
+        editor: "true".into(),
         keys: std::collections::BTreeMap::new(),
         prompt: None,
         skill: None,

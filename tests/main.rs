@@ -30,4 +30,5 @@ mod stories {
     mod travel; // files follow the conversation
     mod trust; // certificates
     mod wire; // turns over HTTP, in every dialect
+    mod writing; // the line in which one writes
 }

@@ -13,6 +13,7 @@ use crate::log::Log;
 mod gc; // what nothing refers to any more
 mod index; // one line for each Session, rebuilt from the Logs
 mod moves; // to the trash, back, to another workspace
+mod prompts; // what people sent
 
 pub use gc::Garbage;
 pub use index::Summary;
@@ -109,6 +110,19 @@ impl Store {
     /// The store under this home; nothing is made before it is needed.
     pub fn new(home: &Path) -> Store {
         Store { home: home.to_owned() }
+    }
+
+    /// What people sent, over all Sessions, oldest first.
+    pub fn prompts(&self) -> Vec<String> {
+        prompts::read(&self.home)
+    }
+
+    /// Keeps what was sent where it is found again.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep_prompts(&self, texts: &[String]) -> io::Result<()> {
+        prompts::add(&self.home, texts)
     }
 
     /// Where file versions are.

@@ -11,9 +11,8 @@ const ANSWER: &str = "## What was wrong\n\n`average` divided by **one less** tha
 fn timeless(screen: &str) -> String {
     let mut shown = String::new();
     for line in screen.lines() {
-        let mut words = line.split(' ').peekable();
         let mut kept = Vec::new();
-        while let Some(word) = words.next() {
+        for word in line.split(' ') {
             let digits = word.trim_end_matches("ms").trim_end_matches('s');
             let is_time =
                 word.ends_with(['s']) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');

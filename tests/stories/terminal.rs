@@ -139,8 +139,7 @@ enum State {
 }
 
 impl State {
-    const ALL: [State; 6] =
-        [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer];
+    const ALL: [State; 6] = [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer];
 
     /// A terminal in which it goes on.
     fn reach(self, shell: &Shell, server: &Server) -> Terminal {
@@ -173,12 +172,17 @@ impl State {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure is wanted")]
 fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
     let mut cells = 0;
     for state in State::ALL {
-        for (signal, code) in
-            [(Some(Signal::TERM), 143), (Some(Signal::HUP), 129), (Some(Signal::INT), 130), (Some(Signal::QUIT), 131), (None, 0)]
-        {
+        for (signal, code) in [
+            (Some(Signal::TERM), 143),
+            (Some(Signal::HUP), 129),
+            (Some(Signal::INT), 130),
+            (Some(Signal::QUIT), 131),
+            (None, 0),
+        ] {
             let shell = Shell::new(&[]);
             let server = state.server();
             let mut terminal = state.reach(&shell, &server);

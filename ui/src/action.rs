@@ -10,7 +10,7 @@ use crate::overlay::palette::Palette;
 use crate::overlay::picker::{Kind, Picker};
 use crate::overlay::tree::TreeView;
 use crate::state::{Effect, State};
-use crate::update::{answer, read, send, settings, travel};
+use crate::update::{answer, read, send, settings, travel, write};
 
 /// Where a binding holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +105,20 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("quit-when-empty", &["ctrl+d"], "quit, when the line is empty", send::quit_when_empty).at(Composer),
     verb("interrupt", &[], "stop the running turn (Esc)", send::interrupt).slash("interrupt", "", "Interrupt"),
     verb("quit", &[], "close pixir; the session stays", |_, _| vec![Effect::Quit]).slash("quit", "", "closes the session"),
+    verb("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)", write::edit_elsewhere).at(Composer),
+    verb("search-past", &["ctrl+r"], "find what you sent before, in all sessions", write::search_past).at(Composer),
+    verb("undo-edit", &["ctrl+7", "ctrl+_", "ctrl+-"], "undo in the line", write::undo).at(Composer),
+    verb("redo-edit", &["alt+-", "alt+_"], "redo in the line", write::redo).at(Composer),
+    verb("kill-to-end", &["ctrl+k"], "cut to the end of the line", write::kill_to_end).at(Composer),
+    verb("kill-to-start", &["ctrl+u"], "cut to the start of the line", write::kill_to_start).at(Composer),
+    verb("kill-word-back", &["ctrl+w"], "cut the word before (also Alt+Backspace)", write::kill_word_back).at(Composer),
+    verb("kill-word", &["alt+k"], "cut the word behind (also Alt+Delete)", write::kill_word).at(Composer),
+    verb("yank", &["ctrl+y"], "put back what was cut", write::yank).at(Composer),
+    verb("yank-pop", &["alt+y"], "put back what was cut before that instead", write::yank_pop).at(Composer),
+    verb("line-start", &["ctrl+a"], "to the start of the line", write::to_line_start).at(Composer),
+    verb("line-end", &["ctrl+e"], "to the end of the line", write::to_line_end).at(Composer),
+    verb("word-back", &["alt+b"], "a word back", write::word_back).at(Composer),
+    verb("word-forward", &["alt+f"], "a word on", write::word_forward).at(Composer),
     verb("suspend", &["ctrl+z"], "back to the shell for a while; fg returns", send::suspend),
 
     // Answering.

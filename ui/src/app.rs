@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{SessionId, Severity, Status};
@@ -16,6 +16,7 @@ use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;
 
 use crate::clipboard::{self, Ways};
+use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::keymap::Keymap;
 use crate::reading::{self, Hit};
@@ -34,6 +35,8 @@ pub use run::run;
 
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
+/// How old what is known of the workspace's files may be when one is looked for.
+const FILES_AGE: Duration = Duration::from_secs(20);
 
 /// Opens a Session of a workspace.
 pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
@@ -54,6 +57,8 @@ pub struct Launch {
     pub clipboard: Ways,
     /// Clicks and the wheel are pixir's.
     pub mouse: bool,
+    /// The person's editor, and its arguments.
+    pub editor: String,
     /// Keys that the person wants, by the names of the action table.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Sent as soon as the Session is open.
@@ -105,6 +110,14 @@ enum News {
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
     Found(u64, Vec<Hit>),
+    Files {
+        letters: String,
+        found: Vec<String>,
+        /// The tree, if it was walked for this.
+        index: Option<Index>,
+    },
+    /// What was sent in earlier Sessions.
+    Past(Vec<String>),
     /// What became of a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
@@ -139,6 +152,11 @@ pub(crate) struct App {
     later: Vec<Effect>,
     /// Sessions that were left, and may not have closed yet.
     leaving: Vec<Handle>,
+    /// The files of the workspace, as they were when a mention was begun.
+    files: Option<(Instant, Index)>,
+    /// The draft is to be written in the person's own editor.
+    pub(crate) wants_editor: bool,
+    editor: String,
     /// Bytes for the terminal that show nothing.
     pub(crate) signals: Vec<String>,
     clipboard: Ways,
@@ -182,6 +200,9 @@ impl App {
             read_only: false,
             later: Vec::new(),
             leaving: Vec::new(),
+            files: None,
+            wants_editor: false,
+            editor: launch.editor,
             signals: Vec::new(),
             clipboard: launch.clipboard,
             done: false,
@@ -213,7 +234,15 @@ impl App {
     pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             // What needs to know where the Sessions are waits until that is known.
-            let waits = !matches!(effect, Effect::Send(_) | Effect::Find { .. } | Effect::Copy(_) | Effect::Quit);
+            let waits = !matches!(
+                effect,
+                Effect::Send(_)
+                    | Effect::Find { .. }
+                    | Effect::FindFiles(_)
+                    | Effect::Edit
+                    | Effect::Copy(_)
+                    | Effect::Quit
+            );
             if self.harness.is_none() && waits {
                 self.later.push(effect);
                 continue;
@@ -243,6 +272,8 @@ impl App {
                     self.spawn_blocking(move || News::Found(number, reading::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),
+                Effect::FindFiles(letters) => self.find_files(letters),
+                Effect::Edit => self.wants_editor = true,
                 Effect::Quit => self.done = true,
             }
         }
@@ -257,6 +288,12 @@ impl App {
                 tracing::warn!("the draft was not kept: {e}");
             }
             self.kept = kept;
+        }
+        let sent = self.state.composer.past.take_unsaved();
+        if let Some(harness) = self.harness.as_ref().filter(|_| !sent.is_empty())
+            && let Err(e) = harness.store().keep_prompts(&sent)
+        {
+            tracing::warn!("what was sent is not found again later: {e}");
         }
     }
 
@@ -327,6 +364,29 @@ impl App {
         self.spawn_blocking(move || News::Copied(clipboard::copy(&text, &ways, sent)));
     }
 
+    /// Files are found beside the screen; the tree is walked anew when what is known of it is old.
+    fn find_files(&mut self, letters: String) {
+        let known =
+            self.files.as_ref().filter(|(since, _)| since.elapsed() < FILES_AGE).map(|(_, index)| index.clone());
+        let workspace = self.state.workspace.clone();
+        self.spawn_blocking(move || {
+            let fresh = known.is_none();
+            let index = known.unwrap_or_else(|| Index::read(&workspace));
+            let found = index.find(&letters);
+            News::Files { letters, found, index: fresh.then_some(index) }
+        });
+    }
+
+    /// The draft, in the person's own editor; the terminal is theirs meanwhile.
+    pub(crate) fn edit_draft(&mut self) {
+        match crate::editor::edit(&self.state.composer.text(), &self.editor) {
+            Ok(text) => self.state.composer.set(&text),
+            Err(why) => self.state.say(why),
+        }
+        self.keep_soon = true;
+        self.dirty = true;
+    }
+
     fn load_diffs(&mut self) {
         let Some(harness) = &self.harness else { return };
         let blobs = harness.blobs().clone();
@@ -361,6 +421,8 @@ impl App {
                         why: providers.why.clone(),
                         server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
                     };
+                    let store = harness.store().clone();
+                    self.spawn_blocking(move || News::Past(store.prompts()));
                     self.harness = Some(harness);
                     if let Some(open) = self.open.take() {
                         self.reopen(open).await;
@@ -401,6 +463,16 @@ impl App {
             News::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             News::Diffs(turn, session) => news::on_diffs(&mut self.state, &turn, &session),
             News::Found(number, found) => news::on_found(&mut self.state, number, found),
+            News::Files { letters, found, index } => {
+                if let Some(index) = index {
+                    self.files = Some((Instant::now(), index));
+                }
+                let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
+                if is_wanted {
+                    self.state.composer.files = Some((letters, found));
+                }
+            }
+            News::Past(texts) => self.state.composer.past.load(texts),
             News::Copied(told) => self.state.say(told),
             News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
             News::Models(models) => news::on_models(&mut self.state, &models),

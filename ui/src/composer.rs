@@ -1,13 +1,24 @@
-//! The draft: a text area that grows, a history of what was sent, completion of slash commands.
+//! The draft: a text area that grows, with pastes as atoms, completions, and what was sent before.
 
-use crate::canvas::Canvas;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
-use tui_textarea::{CursorMove, CursorRenderMode, TextArea, WrapMode};
+use ratatui::style::{Modifier, Style};
+use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use crate::action::{Slash, Verb};
+use crate::canvas::Canvas;
 use crate::slash;
 use crate::theme::Theme;
+
+mod atoms; // pastes that stand in the text as one thing
+mod kill; // what was cut, to be put back
+pub(crate) mod mention; // files of the workspace, by a few letters
+pub(crate) mod past; // what was sent before, also in other Sessions
+
+use atoms::Pastes;
+use kill::KillRing;
+use mention::Mention;
+pub(crate) use past::{Past, PastSearch};
 
 /// Most rows that the draft takes.
 const MAX_ROWS: u16 = 12;
@@ -15,14 +26,15 @@ const MAX_ROWS: u16 = 12;
 /// The text that is being written.
 pub(crate) struct Composer {
     area: TextArea<'static>,
-    /// What was sent before, oldest first.
-    sent: Vec<String>,
-    /// Where in `sent` the person is looking, and the draft that was left for it.
-    browsing: Option<(usize, String)>,
+    pastes: Pastes,
+    kills: KillRing,
+    pub(crate) past: Past,
     /// The completion that is chosen.
     pub(crate) chosen: usize,
     /// The list of completions was closed for this text.
     dismissed: Option<String>,
+    /// Files that fit what stands behind an `@`, for which letters.
+    pub(crate) files: Option<(String, Vec<String>)>,
 }
 
 impl std::fmt::Debug for Composer {
@@ -39,64 +51,195 @@ impl Default for Composer {
         area.set_wrap_mode(WrapMode::WordOrGlyph);
         area.set_min_rows(1);
         area.set_max_rows(MAX_ROWS);
-        Composer { area, sent: Vec::new(), browsing: None, chosen: 0, dismissed: None }
+        area.set_max_histories(1_000);
+        area.set_undo_coalescing(true);
+        Composer {
+            area,
+            pastes: Pastes::default(),
+            kills: KillRing::default(),
+            past: Past::default(),
+            chosen: 0,
+            dismissed: None,
+            files: None,
+        }
     }
 }
 
+/// What can stand behind what is being written.
+#[derive(Debug, Clone)]
+pub(crate) enum Completion {
+    Command(Slash, &'static Verb),
+    /// A path of the workspace.
+    File(String),
+}
+
 impl Composer {
-    pub(crate) fn text(&self) -> String {
+    /// The draft as it is seen: pastes are their markers.
+    pub(crate) fn shown(&self) -> String {
         self.area.lines().join("\n")
+    }
+
+    /// The draft as it is sent.
+    pub(crate) fn text(&self) -> String {
+        self.pastes.expand(&self.shown())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.area.is_empty()
     }
 
-    /// Replaces the draft; the caret goes to its end.
+    /// Replaces the draft; the caret goes to its end. What stood there can be brought back.
     pub(crate) fn set(&mut self, text: &str) {
         let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
         let end = (lines.len() - 1, lines.last().map_or(0, |l| l.chars().count()));
         self.area.set_lines(lines, end);
         self.chosen = 0;
+        self.atomise();
     }
 
     /// Takes the draft to send it.
     pub(crate) fn take(&mut self) -> String {
         let text = self.text();
-        self.remember(&text);
+        self.past.remember(&text);
         self.set("");
+        self.pastes = Pastes::default();
         text
     }
 
     /// Puts a text where Up finds it again.
     pub(crate) fn remember(&mut self, text: &str) {
-        if !text.trim().is_empty() && self.sent.last().map(String::as_str) != Some(text) {
-            self.sent.push(text.to_owned());
-        }
-        self.browsing = None;
+        self.past.remember(text);
     }
 
-    /// Text that was typed or pasted.
+    /// Text that was put in at once; a large one stands in the draft as one thing.
     pub(crate) fn insert(&mut self, text: &str) {
-        self.area.insert_str(text.replace("\r\n", "\n").replace('\r', "\n"));
+        let text = clean(text);
+        match self.pastes.fold(&text) {
+            Some(marker) => self.area.insert_str(marker),
+            None => self.area.insert_str(&text),
+        };
         self.edited();
     }
 
     /// A key that edits or moves.
-    pub(crate) fn key(&mut self, key: ratatui::crossterm::event::KeyEvent) {
-        if self.area.input(key) {
-            self.edited();
+    pub(crate) fn key(&mut self, key: KeyEvent) {
+        let held = key.modifiers;
+        let plain = held.difference(KeyModifiers::SHIFT).is_empty();
+        let alt = held == KeyModifiers::ALT;
+        let ctrl = held == KeyModifiers::CONTROL;
+        let shift = held.contains(KeyModifiers::SHIFT);
+        let area = &mut self.area;
+        self.kills.pause();
+        match key.code {
+            KeyCode::Char(c) if plain => area.insert_char(c),
+            KeyCode::Tab if plain => drop(area.insert_str("    ")),
+            KeyCode::Backspace if alt || ctrl => return self.kill_word_back(),
+            KeyCode::Backspace => drop(area.delete_char()),
+            KeyCode::Delete if alt || ctrl => return self.kill_word(),
+            KeyCode::Delete => drop(area.delete_next_char()),
+            KeyCode::Left if alt || ctrl => return self.go(CursorMove::WordBack, shift),
+            KeyCode::Right if alt || ctrl => return self.go(CursorMove::WordForward, shift),
+            KeyCode::Left => return self.go(CursorMove::Back, shift),
+            KeyCode::Right => return self.go(CursorMove::Forward, shift),
+            KeyCode::Up => return self.go(CursorMove::Up, shift),
+            KeyCode::Down => return self.go(CursorMove::Down, shift),
+            KeyCode::Home => return self.go(CursorMove::Head, shift),
+            KeyCode::End => return self.go(CursorMove::End, shift),
+            _ => return,
         }
+        self.edited();
+    }
+
+    /// Moves the caret; with Shift, what it passes over is selected.
+    pub(crate) fn go(&mut self, to: CursorMove, selecting: bool) {
+        match (selecting, self.area.is_selecting()) {
+            (true, false) => self.area.start_selection(),
+            (false, true) => self.area.cancel_selection(),
+            _ => {}
+        }
+        self.area.move_cursor(to);
+        self.chosen = 0;
     }
 
     fn edited(&mut self) {
         self.chosen = 0;
-        // Whoever edits what was recalled still finds the draft that was left for it.
-        if let Some((_, kept)) = self.browsing.take() {
-            self.remember(&kept);
-        }
-        if self.dismissed.as_deref() != Some(self.text().as_str()) {
+        self.past.edited();
+        self.atomise();
+        if self.dismissed.as_deref() != Some(self.shown().as_str()) {
             self.dismissed = None;
+        }
+    }
+
+    /// Markers of pastes are passed over and deleted as one thing.
+    fn atomise(&mut self) {
+        if self.pastes.is_empty() {
+            return;
+        }
+        let ranges: Vec<AtomicRange> = self
+            .pastes
+            .places(self.area.lines())
+            .map(|(row, columns)| AtomicRange { row, start_col: columns.start, end_col: columns.end })
+            .collect();
+        // Two that overlap cannot come of markers; the draft works without them as well.
+        let _ = self.area.try_set_atomic_ranges(ranges);
+    }
+
+    // ─── Cutting, putting back, undoing ───
+
+    pub(crate) fn undo(&mut self) -> bool {
+        let done = self.area.undo();
+        self.edited();
+        done
+    }
+
+    pub(crate) fn redo(&mut self) -> bool {
+        let done = self.area.redo();
+        self.edited();
+        done
+    }
+
+    /// Cuts what an edit takes away, and keeps it.
+    fn kill(&mut self, backwards: bool, cut: impl FnOnce(&mut TextArea<'static>) -> bool) {
+        let before = self.shown();
+        cut(&mut self.area);
+        let after = self.shown();
+        let gone = kill::difference(&before, &after);
+        self.kills.add(&gone, backwards);
+        self.edited();
+    }
+
+    pub(crate) fn kill_to_end(&mut self) {
+        self.kill(false, TextArea::delete_line_by_end);
+    }
+
+    pub(crate) fn kill_to_start(&mut self) {
+        self.kill(true, TextArea::delete_line_by_head);
+    }
+
+    pub(crate) fn kill_word(&mut self) {
+        self.kill(false, TextArea::delete_next_word);
+    }
+
+    pub(crate) fn kill_word_back(&mut self) {
+        self.kill(true, TextArea::delete_word);
+    }
+
+    /// Puts back what was cut last.
+    pub(crate) fn yank(&mut self) {
+        if let Some(text) = self.kills.yank() {
+            self.area.insert_str(text);
+            self.edited();
+        }
+    }
+
+    /// Puts what was cut before that in its place.
+    pub(crate) fn yank_pop(&mut self) {
+        if let Some((last, next)) = self.kills.pop() {
+            for _ in last.chars() {
+                self.area.delete_char();
+            }
+            self.area.insert_str(next);
+            self.edited();
         }
     }
 
@@ -117,6 +260,8 @@ impl Composer {
         false
     }
 
+    // ─── What was sent before ───
+
     pub(crate) fn on_first_line(&self) -> bool {
         self.area.cursor().0 == 0
     }
@@ -127,46 +272,67 @@ impl Composer {
 
     /// What was sent before this.
     pub(crate) fn older(&mut self) {
-        let (at, kept) = match self.browsing.take() {
-            Some((at, kept)) => (at, kept),
-            None => (self.sent.len(), self.text()),
-        };
-        let next = at.saturating_sub(1);
-        if let Some(text) = self.sent.get(next).cloned() {
+        let draft = self.text();
+        if let Some(text) = self.past.older(&draft) {
             self.set(&text);
             self.area.move_cursor(CursorMove::Top);
             self.area.move_cursor(CursorMove::End);
         }
-        self.browsing = Some((if self.sent.is_empty() { at } else { next }, kept));
     }
 
     /// What was sent after this; at last the draft that was left.
     pub(crate) fn newer(&mut self) {
-        let Some((at, kept)) = self.browsing.take() else { return };
-        match self.sent.get(at + 1).cloned() {
-            Some(text) => {
-                self.set(&text);
-                self.browsing = Some((at + 1, kept));
-            }
-            None => self.set(&kept),
+        if let Some(text) = self.past.newer() {
+            self.set(&text);
         }
     }
 
-    /// Completions of a slash command that is being typed, best first.
-    pub(crate) fn completions(&self) -> Vec<(Slash, &'static Verb)> {
-        let text = self.text();
-        if self.dismissed.as_deref() == Some(text.as_str()) || self.browsing.is_some() {
+    // ─── Completing ───
+
+    /// What stands behind an `@` at the caret: where it begins, and the letters.
+    pub(crate) fn mention(&self) -> Option<Mention> {
+        let (row, column) = self.area.cursor();
+        Mention::at(&self.area.lines()[row], column)
+    }
+
+    /// What may stand behind what is being written, best first.
+    pub(crate) fn completions(&self) -> Vec<Completion> {
+        if self.past.is_browsing() {
             return Vec::new();
         }
+        let text = self.shown();
+        if self.dismissed.as_deref() == Some(text.as_str()) {
+            return Vec::new();
+        }
+        if let Some(mention) = self.mention() {
+            let found = self.files.iter().filter(|(letters, _)| *letters == mention.letters);
+            return found.flat_map(|(_, files)| files.iter().cloned().map(Completion::File)).collect();
+        }
         match text.strip_prefix('/') {
-            Some(word) if !word.contains([' ', '\n']) => slash::complete(word),
+            Some(word) if !word.contains([' ', '\n']) => {
+                slash::complete(word).into_iter().map(|(slash, verb)| Completion::Command(slash, verb)).collect()
+            }
             _ => Vec::new(),
         }
     }
 
-    pub(crate) fn dismiss(&mut self) {
-        self.dismissed = Some(self.text());
+    /// Puts a path in the place of what stands behind the `@`.
+    pub(crate) fn accept_file(&mut self, path: &str) {
+        let Some(mention) = self.mention() else { return };
+        for _ in mention.letters.chars() {
+            self.area.delete_char();
+        }
+        // A folder is a step on the way; a file is the end of it.
+        let quoted = if path.contains(' ') { format!("\"{path}\"") } else { path.to_owned() };
+        self.area.insert_str(if path.ends_with('/') { quoted } else { format!("{quoted} ") });
+        self.edited();
     }
+
+    pub(crate) fn dismiss(&mut self) {
+        self.dismissed = Some(self.shown());
+    }
+
+    // ─── On the screen ───
 
     /// Rows that the draft wants at this width.
     pub(crate) fn rows(&mut self, columns: u16) -> u16 {
@@ -182,9 +348,86 @@ impl Composer {
         placeholder: &str,
     ) -> Option<Position> {
         self.area.set_style(theme.base());
+        self.area.set_selection_style(theme.selected());
         self.area.set_placeholder_text(placeholder);
         self.area.set_placeholder_style(theme.dim());
+        self.area.clear_custom_highlight();
+        let marker = Style::new().fg(theme.tool).add_modifier(Modifier::BOLD);
+        for (row, columns) in self.pastes.places(self.area.lines()).collect::<Vec<_>>() {
+            self.area.custom_highlight(((row, columns.start), (row, columns.end)), marker, 1);
+        }
         canvas.render_widget(&self.area, area);
         self.area.rendered_cursor_position()
+    }
+}
+
+/// Text without what a terminal would do something at: line ends as they should be, tabs as blanks.
+fn clean(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
+    if text.chars().all(|c| !c.is_control() || c == '\n') {
+        return text;
+    }
+    crate::render::text::plain(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ctrl(c: char) -> KeyEvent {
+        KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)
+    }
+
+    #[test]
+    fn what_was_cut_can_be_put_back_and_what_was_done_undone() {
+        let mut composer = Composer::default();
+        composer.insert("one two three");
+        composer.kill_word_back();
+        composer.kill_word_back();
+        assert_eq!(composer.text(), "one ");
+        composer.yank();
+        assert_eq!(composer.text(), "one two three", "what is cut in one go is put back in one go");
+        composer.key(KeyEvent::from(KeyCode::Char('!')));
+        composer.kill_to_start();
+        composer.insert("x ");
+        composer.yank();
+        composer.yank_pop();
+        assert_eq!(composer.text(), "x two three");
+        while composer.undo() {}
+        assert_eq!(composer.text(), "");
+        while composer.redo() {}
+        assert_eq!(composer.text(), "x two three");
+        composer.key(ctrl('q'));
+        assert_eq!(composer.text(), "x two three", "a key that means nothing changes nothing");
+    }
+
+    #[test]
+    fn a_large_paste_is_one_thing_until_it_is_sent() {
+        let mut composer = Composer::default();
+        let long: String = (0..214).map(|n| format!("line {n}\n")).collect();
+        composer.insert("look: ");
+        composer.insert(&long);
+        assert_eq!(composer.shown(), "look: [paste 1: 214 lines]");
+        composer.insert(" and ");
+        composer.insert(&"x".repeat(5_000));
+        assert_eq!(composer.shown(), "look: [paste 1: 214 lines] and [paste 2: 5000 characters]");
+        assert_eq!(composer.text(), format!("look: {long} and {}", "x".repeat(5_000)));
+        composer.key(KeyEvent::from(KeyCode::Backspace));
+        assert_eq!(composer.shown(), "look: [paste 1: 214 lines] and ", "it goes as one");
+        composer.undo();
+        assert!(composer.shown().ends_with("characters]"));
+        for _ in 0..2 {
+            composer.key(KeyEvent::from(KeyCode::Left));
+        }
+        composer.key(KeyEvent::from(KeyCode::Char('!')));
+        assert_eq!(
+            composer.shown(),
+            "look: [paste 1: 214 lines] and! [paste 2: 5000 characters]",
+            "and is passed as one"
+        );
+        assert!(composer.take().contains("line 213"));
+        assert!(composer.is_empty());
+        composer.insert("two\r\nlines\x1b[31m");
+        assert_eq!(composer.text(), "two\nlines");
     }
 }

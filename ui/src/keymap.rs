@@ -130,7 +130,7 @@ mod tests {
         assert!(error(wish("tree", &["ctrl+shift+hyper+t"])).message.contains("hyper"));
         assert!(error(wish("next-prompt", &["]"])).message.contains("would be both"), "a key that begins another");
         let keymap = Keymap::new(&wish("tree", &["f5", "ctrl+x t"])).expect("free");
-        assert_eq!(keymap.keys_of("tree"), ["F5", "Ctrl+X T"]);
+        assert_eq!(keymap.keys_of("tree"), ["F5", "Ctrl+X t"]);
         assert!(Keymap::new(&wish("tree", &["none"])).expect("off").keys_of("tree").is_empty());
     }
 }

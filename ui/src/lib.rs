@@ -6,6 +6,7 @@
 mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
 mod canvas; // what a frame is drawn on
 mod clipboard; // where what is copied goes
+mod editor; // the person's own
 mod presence; // title, progress, notifications
 pub mod script; // the same without a terminal
 mod terminal; // the terminal, taken and given back

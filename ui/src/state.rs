@@ -11,7 +11,7 @@ use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
 
 use crate::action::Place;
-use crate::composer::Composer;
+use crate::composer::{Composer, PastSearch};
 use crate::keymap::Keymap;
 use crate::keys::Key;
 use crate::overlay::Overlay;
@@ -49,6 +49,10 @@ pub(crate) enum Effect {
     },
     /// Put this where it can be pasted.
     Copy(String),
+    /// Look for files that fit these letters.
+    FindFiles(String),
+    /// Let the person write the draft in their own editor.
+    Edit,
     Quit,
 }
 
@@ -116,6 +120,7 @@ pub(crate) struct State {
     /// The entry of the transcript that is chosen.
     pub(crate) cell: Option<usize>,
     pub(crate) search: Option<Search>,
+    pub(crate) past_search: Option<PastSearch>,
     pub(crate) selection: Option<Selection>,
     pub(crate) labels: Option<Labels>,
     pub(crate) press: Press,
@@ -252,6 +257,7 @@ impl State {
             pending: Vec::new(),
             cell: None,
             search: None,
+            past_search: None,
             selection: None,
             labels: None,
             press: Press::default(),
@@ -347,10 +353,15 @@ impl State {
             Focus::Transcript => Place::Transcript,
             Focus::Side => Place::Side,
         };
-        let mut places = vec![inner];
-        places.extend(asked.then_some(Place::Approval));
-        places.push(Place::Anywhere);
-        places
+        // What answers a question comes before what edits the draft.
+        let approval = asked.then_some(Place::Approval);
+        match inner {
+            Place::Question => [Some(inner), approval, Some(Place::Anywhere)],
+            _ => [approval, Some(inner), Some(Place::Anywhere)],
+        }
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Forgets one Session, to show another.

@@ -18,6 +18,7 @@ pub(crate) mod read; // scroll, jump, fold, find, copy
 pub(crate) mod send; // the draft, and the ways out
 pub(crate) mod settings; // who answers, and how
 pub(crate) mod travel; // going elsewhere in the conversation; undo and redo
+pub(crate) mod write; // the draft, edited and completed
 
 /// Rows that a notch of the wheel moves.
 const NOTCH: isize = 3;
@@ -36,7 +37,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if let Some(effects) = on_search_key(state, key).or_else(|| on_label_key(state, key)) {
         return effects;
     }
-    if let Some(effects) = on_completion_key(state, key) {
+    if let Some(effects) = write::on_past_key(state, key).or_else(|| write::on_completion_key(state, key)) {
         return effects;
     }
     if key.code == KeyCode::Char('?') && state.composer.is_empty() && state.focus != Focus::Question {
@@ -59,12 +60,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if was_begun || state.focus != Focus::Composer {
         return Vec::new();
     }
-    match key.code {
-        KeyCode::Up if state.composer.on_first_line() => state.composer.older(),
-        KeyCode::Down if state.composer.on_last_line() => state.composer.newer(),
-        _ => state.composer.key(key),
-    }
-    Vec::new()
+    write::on_key(state, key)
 }
 
 /// Does what a verb means, if it can be done now.
@@ -155,36 +151,6 @@ fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     let labels = state.labels.take()?;
     let chosen = labels.0.into_iter().find(|label| key.code == KeyCode::Char(label.letter));
     Some(chosen.map_or_else(Vec::new, |label| vec![Effect::Copy(label.text)]))
-}
-
-/// While completions are shown, a few keys are about them.
-fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    if state.focus != Focus::Composer {
-        return None;
-    }
-    let found = state.composer.completions();
-    if found.is_empty() || !key.modifiers.difference(KeyModifiers::SHIFT).is_empty() {
-        return None;
-    }
-    let chosen = state.composer.chosen.min(found.len() - 1);
-    match key.code {
-        KeyCode::Up => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
-        KeyCode::Down => state.composer.chosen = (chosen + 1) % found.len(),
-        KeyCode::Esc => state.composer.dismiss(),
-        KeyCode::Tab => state.composer.set(&format!("/{} ", found[chosen].0.name)),
-        KeyCode::Enter => {
-            let (slash, _) = found[chosen];
-            if slash.args.starts_with('<') {
-                state.composer.set(&format!("/{} ", slash.name));
-            } else {
-                state.composer.set("");
-                state.composer.remember(&format!("/{}", slash.name));
-                return Some(run_slash(state, &format!("/{}", slash.name)));
-            }
-        }
-        _ => return None,
-    }
-    Some(Vec::new())
 }
 
 /// `/name rest`, typed or chosen.

@@ -10,6 +10,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
+use crate::composer::Completion;
 use crate::keys::chord_name;
 use crate::overlay::{Paint, panel};
 use crate::reading::{Needle, Search};
@@ -560,6 +561,15 @@ fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
     if let Some(search) = &state.search {
         return draw_search(search, state, canvas, area);
     }
+    if let Some(search) = &state.past_search {
+        let is_found = search.letters.is_empty() || search.found(&state.composer.past).is_some();
+        let line = Line::from(vec![
+            Span::styled(" sent before: ", theme.fg(theme.accent)),
+            Span::styled(visible(&search.letters), theme.fg(if is_found { theme.text } else { theme.warning })),
+            Span::styled("  Ctrl+R before · Enter take it · Esc back", theme.dim()),
+        ]);
+        return canvas.line(line, area);
+    }
     let columns = usize::from(area.width);
     let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
     let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
@@ -719,17 +729,37 @@ fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
     let columns = composer.width.saturating_sub(4).min(90);
     let area = Rect { x: composer.x + 2, y: composer.y.saturating_sub(rows), width: columns, height: rows };
     canvas.fill(area, state.theme.base());
-    for (row, (at, (slash, verb))) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
-        let name = fit(&format!(" /{} {}", slash.name, slash.args), 28);
-        let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
-        let line = Line::from(vec![
-            Span::styled(name, state.theme.fg(state.theme.accent)),
-            Span::raw(pad),
-            Span::styled(fit(verb.about, usize::from(columns).saturating_sub(29)), state.theme.fg(state.theme.text)),
-        ]);
+    for (row, (at, completion)) in (area.y..area.bottom()).zip(found.iter().enumerate().skip(top)) {
+        let (theme, room) = (&state.theme, usize::from(columns));
+        let line = match completion {
+            Completion::Command(slash, verb) => {
+                let name = fit(&format!(" /{} {}", slash.name, slash.args), 28);
+                let pad = " ".repeat(28_usize.saturating_sub(width(&name)));
+                Line::from(vec![
+                    Span::styled(name, theme.fg(theme.accent)),
+                    Span::raw(pad),
+                    Span::styled(fit(verb.about, room.saturating_sub(29)), theme.fg(theme.text)),
+                ])
+            }
+            Completion::File(path) => {
+                let (folder, name) =
+                    path.trim_end_matches('/').rsplit_once('/').map_or(("", path.as_str()), |(f, n)| (f, n));
+                let name =
+                    if path.ends_with('/') && !name.ends_with('/') { format!("{name}/") } else { name.to_owned() };
+                Line::from(vec![
+                    Span::styled(format!(" {}", visible(&name)), theme.fg(theme.accent)),
+                    Span::styled(
+                        format!("  {}", fit(&visible(folder), room.saturating_sub(width(&name) + 4))),
+                        theme.dim(),
+                    ),
+                ])
+            }
+        };
         let at_row = Rect { y: row, height: 1, ..area };
-        let style = if at == chosen { state.theme.selected() } else { Style::new().bg(state.theme.panel) };
+        let style = if at == chosen { theme.selected() } else { Style::new().bg(theme.panel) };
         canvas.tint(at_row, style);
+        canvas.region("option", at_row, || line.to_string());
+        canvas.state(false, at == chosen);
         canvas.line(line, at_row);
     }
 }

@@ -107,6 +107,12 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
         if app.is_done() {
             return Ok(None);
         }
+        if std::mem::take(&mut app.wants_editor) {
+            screen.pause();
+            app.edit_draft();
+            screen.resume()?;
+            presence.forget();
+        }
         if std::mem::take(&mut app.state.suspend) {
             if can_suspend() {
                 screen.suspend()?;

@@ -9,10 +9,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 pub(super) fn watch(folder: Option<&Path>) -> UnboundedReceiver<()> {
     let (tell, changed) = tokio::sync::mpsc::unbounded_channel();
     #[cfg(target_os = "linux")]
-    if let Some(folder) = folder.filter(|folder| folder.is_dir()) {
-        if let Err(e) = linux::start(folder, tell.clone()) {
-            tracing::warn!("the themes folder is not watched: {e}");
-        }
+    if let Some(folder) = folder.filter(|folder| folder.is_dir())
+        && let Err(e) = linux::start(folder, tell.clone())
+    {
+        tracing::warn!("the themes folder is not watched: {e}");
     }
     // Held open, so that waiting for it means waiting, not the end.
     tokio::spawn(async move { tell.closed().await });

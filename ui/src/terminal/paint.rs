@@ -454,7 +454,7 @@ mod tests {
             for (y, (text, style)) in (0..height).zip(rows) {
                 let area = Rect { x: 0, y, width: columns, height: 1 };
                 self.canvas.fill(area, *style);
-                self.canvas.line(&Line::styled(*text, *style), area);
+                self.canvas.line(Line::styled(*text, *style), area);
             }
             self.canvas.shift = shift;
             let wanted = self.canvas.to_text();

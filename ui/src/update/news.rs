@@ -30,7 +30,7 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
         .path()
         .filter_map(|e| if let Fact::UserMessage(it) = &e.fact { Some(it.text.clone()) } else { None });
     for text in said.collect::<Vec<_>>() {
-        state.composer.remember(&text);
+        state.composer.past.know(&text);
     }
     rebuild(state);
 }

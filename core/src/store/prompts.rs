@@ -1,0 +1,41 @@
+//! What people sent, over all Sessions: for whoever wants to send something like it again.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::write_whole;
+
+const FILE: &str = "prompts.jsonl";
+/// A file larger than this is cut back to its newer half, bytes.
+const MOST: u64 = 4 << 20;
+/// A text longer than this is not kept, bytes.
+const LONGEST: usize = 64 << 10;
+
+/// The texts, oldest first; a line that is no JSON string is passed over.
+pub(super) fn read(home: &Path) -> Vec<String> {
+    let text = fs::read_to_string(home.join(FILE)).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Adds texts; several processes may do so at once, each in one write.
+pub(super) fn add(home: &Path, texts: &[String]) -> io::Result<()> {
+    let path = home.join(FILE);
+    if fs::metadata(&path).is_ok_and(|it| it.len() > MOST) {
+        let kept = read(home);
+        let lines: Vec<String> = kept[kept.len() / 2..].iter().map(|text| line(text)).collect();
+        write_whole(&path, lines.concat().as_bytes())?;
+    }
+    let lines: String = texts.iter().filter(|text| text.len() <= LONGEST).map(|text| line(text)).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(home)?;
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.write_all(lines.as_bytes())
+}
+
+fn line(text: &str) -> String {
+    format!("{}\n", serde_json::Value::from(text))
+}

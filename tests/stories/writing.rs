@@ -1,0 +1,114 @@
+use serde_json::json;
+
+use crate::driver::{Pixir, calls, says};
+use crate::pty::Terminal;
+use crate::server::{Dialect, Server, text};
+use crate::shell::Shell;
+
+#[tokio::test]
+async fn a_few_letters_behind_an_at_sign_find_a_file_that_is_not_ignored() {
+    let files = [
+        ("src/main.rs", "fn main() {}\n"),
+        ("src/deep/module.rs", ""),
+        ("target/main.rs", ""),
+        (".gitignore", "target/\n"),
+        ("docs/with space.md", ""),
+    ];
+    let mut pixir = Pixir::new(vec![says("Seen.")], &files);
+    std::fs::create_dir_all(pixir.path(".git")).expect("a repository");
+    let screen = pixir.does("look at @main").await;
+    assert!(screen.contains("main.rs") && screen.contains("src"), "{screen}");
+    assert!(!screen.contains("target"), "what is ignored is not offered:\n{screen}");
+    pixir.does("<Tab>and @space").await;
+    pixir.does("<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "look at @src/main.rs and @\"docs/with space.md\" ");
+    let screen = pixir.does("me@main").await;
+    assert!(!screen.contains("src  "), "an address is no mention:\n{screen}");
+}
+
+#[tokio::test]
+async fn a_large_paste_stands_in_the_line_as_one_thing_and_is_sent_whole() {
+    let mut pixir = Pixir::new(vec![says("Read.")], &[]);
+    pixir.screen.until_idle().await;
+    let long: String = (1..=214).map(|n| format!("line {n}\n")).collect();
+    pixir.screen.keys("what is this? ").await;
+    pixir.screen.paste(&long).await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("❯ what is this? [paste 1: 214 lines]"), "{screen}");
+    pixir.does("<Enter>").await;
+    let log = pixir.log();
+    let said = log.iter().find(|e| e["type"] == "user_message").expect("a prompt");
+    assert_eq!(said["data"]["text"], format!("what is this? {long}"));
+}
+
+#[tokio::test]
+async fn what_was_sent_is_found_again_also_in_another_session() {
+    let mut pixir = Pixir::new(vec![says("1"), says("2"), says("3")], &[]);
+    for prompt in ["fix the parser<Enter>", "run the tests<Enter>", "fix the lexer<Enter>"] {
+        pixir.does(prompt).await;
+    }
+    let mut pixir = pixir.anew(vec![says("4")]).await;
+    let screen = pixir.does("half a thought<C-r>fix").await;
+    assert!(screen.contains("❯ fix the lexer") && screen.contains("sent before: fix"), "{screen}");
+    let screen = pixir.does("<C-r>").await;
+    assert!(screen.contains("❯ fix the parser"), "{screen}");
+    pixir.does("<Esc>").await;
+    assert_eq!(pixir.screen.draft(), "half a thought", "Esc gives the draft back");
+    pixir.does("<C-c><C-r>tests<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "run the tests");
+    pixir.does("<Up><Up>").await;
+    assert_ne!(pixir.screen.draft(), "run the tests");
+}
+
+#[tokio::test]
+async fn the_line_is_edited_as_in_a_shell_and_a_question_keeps_its_keys() {
+    let mut pixir = Pixir::new(vec![calls("write", json!({"path": "b.txt", "content": "x"})), says("Done.")], &[]);
+    pixir.does("one two three<C-w><C-a>zero <C-e>end<C-u>").await;
+    assert_eq!(pixir.screen.draft(), "");
+    pixir.does("<C-y>").await;
+    assert_eq!(pixir.screen.draft(), "zero one two end");
+    pixir.does("<C-7>").await;
+    assert_eq!(pixir.screen.draft(), "", "undone");
+    pixir.does("<A-->").await;
+    assert_eq!(pixir.screen.draft(), "zero one two end", "and done again");
+    pixir.does("<C-c>go<Enter>").await;
+    // Alt+Y would put back what was cut; while a question is open it answers.
+    pixir.does("a draft<A-y>").await;
+    assert_eq!(pixir.file("b.txt"), "x");
+    assert_eq!(pixir.screen.draft(), "a draft");
+}
+
+#[test]
+fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanwhile() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Read it.")]);
+    let editor = shell.workspace().join("editor.sh");
+    std::fs::write(&editor, "#!/bin/bash\nread -p 'your words: ' words < /dev/tty\nstty -a | grep -q -- ' icanon' && echo \"$(cat \"$1\") $words\" > \"$1\"\n")
+        .expect("write");
+    let flags = server.flags(Dialect::Chat);
+    let args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let visual = format!("bash {}", editor.display());
+    let binary = env!("CARGO_BIN_EXE_pixir");
+    let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", &visual)], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("a beginning");
+    terminal.wait_for("❯ a beginning");
+    terminal.send("\x07");
+    terminal.wait_for("your words:");
+    terminal.send("and an end\r");
+    terminal.wait_for("❯ a beginning and an end");
+    terminal.send("\r");
+    terminal.wait_for("Read it.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    // One that fails leaves the draft as it was, and says so.
+    let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", "false")], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("kept");
+    terminal.wait_for("❯ kept");
+    terminal.send("\x07");
+    terminal.wait_for("the draft is as it was");
+    terminal.wait_for("❯ kept");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}

@@ -1,0 +1,115 @@
+//! `@` and a few letters: files of the workspace, found beside the screen over a tree that heeds `.gitignore`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+/// Paths that are offered.
+const OFFERED: usize = 50;
+/// The most that is looked at; a larger tree is searched in its first part.
+const MOST: usize = 400_000;
+
+/// What stands behind an `@` at the caret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mention {
+    pub(crate) letters: String,
+}
+
+impl Mention {
+    /// In a line, before this column (in characters). An `@` inside of a word is an address.
+    pub(crate) fn at(line: &str, column: usize) -> Option<Mention> {
+        let before: Vec<char> = line.chars().take(column).collect();
+        let at = before.iter().rposition(|c| *c == '@')?;
+        let letters: String = before[at + 1..].iter().collect();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let free = at == 0 || !is_word(before[at - 1]);
+        (free && !letters.contains([' ', '"'])).then_some(Mention { letters })
+    }
+}
+
+/// The files of a workspace, as they were found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Index {
+    paths: Arc<Vec<Box<str>>>,
+}
+
+impl Index {
+    /// Walks the workspace; what is ignored, and `.git`, is left out.
+    pub(crate) fn read(workspace: &Path) -> Index {
+        let mut paths: Vec<Box<str>> = Vec::new();
+        let walk =
+            ignore::WalkBuilder::new(workspace).hidden(false).filter_entry(|it| it.file_name() != ".git").build();
+        for entry in walk.flatten().skip(1) {
+            let Some(path) = entry.path().strip_prefix(workspace).ok().and_then(Path::to_str) else { continue };
+            if path.chars().any(char::is_control) {
+                continue;
+            }
+            let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
+            paths.push(if is_folder { format!("{path}/") } else { path.to_owned() }.into());
+            if paths.len() >= MOST {
+                break;
+            }
+        }
+        paths.sort_unstable();
+        Index { paths: Arc::new(paths) }
+    }
+
+    /// Paths that fit these letters, best first.
+    pub(crate) fn find(&self, letters: &str) -> Vec<String> {
+        if letters.is_empty() {
+            // What is near comes first.
+            let mut near: Vec<&str> = self
+                .paths
+                .iter()
+                .map(AsRef::as_ref)
+                .filter(|path| path.trim_end_matches('/').matches('/').count() == 0)
+                .collect();
+            near.truncate(OFFERED);
+            return near.into_iter().map(str::to_owned).collect();
+        }
+        let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+        let pattern = Pattern::parse(letters, CaseMatching::Smart, Normalization::Smart);
+        let mut buffer = Vec::new();
+        let mut found: Vec<(u32, usize, &str)> = self
+            .paths
+            .iter()
+            .filter_map(|path| {
+                Some((pattern.score(Utf32Str::new(path, &mut buffer), &mut matcher)?, path.len(), path.as_ref()))
+            })
+            .collect();
+        let best = |it: &(u32, usize, &str)| (std::cmp::Reverse(it.0), it.1);
+        if found.len() > OFFERED {
+            found.select_nth_unstable_by_key(OFFERED, best);
+            found.truncate(OFFERED);
+        }
+        found.sort_unstable_by(|a, b| best(a).cmp(&best(b)).then(a.2.cmp(b.2)));
+        found.into_iter().map(|(.., path)| path.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_at_sign_is_a_mention_only_where_a_word_could_begin() {
+        let at = |line: &str| Mention::at(line, line.chars().count()).map(|it| it.letters);
+        assert_eq!(at("see @src/ma"), Some("src/ma".into()));
+        assert_eq!(at("@"), Some(String::new()));
+        assert_eq!(at("看@main"), Some("main".into()), "also behind a character that is no letter of a word");
+        assert_eq!(at("me@example.org"), None);
+        assert_eq!(at("see @main.rs and"), None);
+    }
+
+    #[test]
+    fn a_few_letters_find_a_file_among_very_many() {
+        let paths =
+            (0..100_000).map(|n| format!("src/module{}/part{n}.rs", n % 100).into()).chain(["src/main.rs".into()]);
+        let index = Index { paths: Arc::new(paths.collect()) };
+        assert_eq!(index.find("smain")[0], "src/main.rs");
+        assert_eq!(index.find("part99999")[0], "src/module99/part99999.rs");
+        assert_eq!(index.find("part").len(), OFFERED);
+    }
+}

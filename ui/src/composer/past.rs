@@ -1,0 +1,168 @@
+//! What was sent before: in this Session, and in earlier ones of the same home.
+
+use std::collections::VecDeque;
+
+/// Texts that are kept, and their size together, bytes.
+const KEPT: usize = 2_000;
+const KEPT_BYTES: usize = 2 << 20;
+
+/// Texts, oldest first, and where in them the person is looking.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past {
+    texts: VecDeque<String>,
+    bytes: usize,
+    /// Where, and the draft that was left for it.
+    browsing: Option<(usize, String)>,
+    /// Texts that are not kept beside the Sessions yet.
+    unsaved: Vec<String>,
+}
+
+impl Past {
+    /// What was sent in earlier Sessions; it comes before everything of this one.
+    pub(crate) fn load(&mut self, earlier: Vec<String>) {
+        for text in earlier.into_iter().rev() {
+            if self.texts.len() >= KEPT || self.bytes + text.len() > KEPT_BYTES {
+                break;
+            }
+            if !self.texts.contains(&text) {
+                self.bytes += text.len();
+                self.texts.push_front(text);
+                if let Some((at, _)) = &mut self.browsing {
+                    *at += 1;
+                }
+            }
+        }
+    }
+
+    /// A text that was sent, or put aside.
+    pub(crate) fn remember(&mut self, text: &str) {
+        self.browsing = None;
+        if text.trim().is_empty() || self.texts.back().is_some_and(|last| last == text) {
+            return;
+        }
+        self.know(text);
+        self.unsaved.push(text.to_owned());
+    }
+
+    /// A text that is kept elsewhere already.
+    pub(crate) fn know(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.texts.push_back(text.to_owned());
+        while self.texts.len() > KEPT || self.bytes > KEPT_BYTES {
+            self.bytes -= self.texts.pop_front().map_or(0, |text| text.len());
+        }
+    }
+
+    /// What is still to be kept beside the Sessions.
+    pub(crate) fn take_unsaved(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unsaved)
+    }
+
+    pub(crate) fn is_browsing(&self) -> bool {
+        self.browsing.is_some()
+    }
+
+    /// Whoever edits what was recalled still finds the draft that was left for it.
+    pub(crate) fn edited(&mut self) {
+        if let Some((_, kept)) = self.browsing.take() {
+            self.remember(&kept);
+        }
+    }
+
+    /// What was sent before what is shown; the draft is left for it.
+    pub(crate) fn older(&mut self, draft: &str) -> Option<String> {
+        let (at, kept) = self.browsing.take().unwrap_or_else(|| (self.texts.len(), draft.to_owned()));
+        let next = at.checked_sub(1);
+        self.browsing = Some((next.unwrap_or(at), kept));
+        next.and_then(|at| self.texts.get(at)).cloned()
+    }
+
+    /// What was sent after it; at last the draft that was left.
+    pub(crate) fn newer(&mut self) -> Option<String> {
+        let (at, kept) = self.browsing.take()?;
+        match self.texts.get(at + 1) {
+            Some(text) => {
+                self.browsing = Some((at + 1, kept));
+                Some(text.clone())
+            }
+            None => Some(kept),
+        }
+    }
+
+    /// The newest text that holds these letters, before the `n`-th such.
+    fn find(&self, letters: &str, n: usize) -> Option<&str> {
+        let letters = letters.to_lowercase();
+        let mut seen: Vec<&str> = Vec::new();
+        for text in self.texts.iter().rev() {
+            if text.to_lowercase().contains(&letters) && !seen.contains(&text.as_str()) {
+                if seen.len() == n {
+                    return Some(text);
+                }
+                seen.push(text);
+            }
+        }
+        None
+    }
+}
+
+/// A search through what was sent, as in a shell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PastSearch {
+    pub(crate) letters: String,
+    /// How many that fit are passed over.
+    skipped: usize,
+    /// The draft that was left for it.
+    pub(crate) draft: String,
+}
+
+impl PastSearch {
+    pub(crate) fn new(draft: String) -> PastSearch {
+        PastSearch { draft, ..PastSearch::default() }
+    }
+
+    pub(crate) fn found<'p>(&self, past: &'p Past) -> Option<&'p str> {
+        if self.letters.is_empty() { None } else { past.find(&self.letters, self.skipped) }
+    }
+
+    pub(crate) fn push(&mut self, c: char) {
+        self.letters.push(c);
+        self.skipped = 0;
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.letters.pop();
+        self.skipped = 0;
+    }
+
+    /// The one before, or the one after.
+    pub(crate) fn step(&mut self, past: &Past, older: bool) {
+        let next = if older { self.skipped + 1 } else { self.skipped.saturating_sub(1) };
+        if past.find(&self.letters, next).is_some() {
+            self.skipped = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_found_by_letters_the_newest_first_and_once() {
+        let mut past = Past::default();
+        for text in ["fix the bug", "Run the tests", "fix the bug", "deploy"] {
+            past.remember(text);
+        }
+        past.load(vec!["an older bug".into(), "deploy".into()]);
+        let mut search = PastSearch::new("draft".into());
+        "bug".chars().for_each(|c| search.push(c));
+        assert_eq!(search.found(&past), Some("fix the bug"));
+        search.step(&past, true);
+        assert_eq!(search.found(&past), Some("an older bug"));
+        search.step(&past, true);
+        assert_eq!(search.found(&past), Some("an older bug"), "there is none before");
+        search.step(&past, false);
+        assert_eq!(search.found(&past), Some("fix the bug"));
+        assert_eq!(past.take_unsaved().len(), 4);
+    }
+}
