@@ -288,7 +288,7 @@ pub(crate) enum Command {
         /// Columns and rows
         #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40")]
         size: String,
-        /// Write each frame there, as NAME.txt and NAME.ansi
+        /// Write each frame there, as NAME.txt, NAME.ansi and NAME.svg
         #[arg(long, value_name = "FOLDER")]
         frames: Option<PathBuf>,
         /// Print each frame as text, or as a tree of what is on it and where

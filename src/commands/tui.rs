@@ -72,7 +72,7 @@ fn keep(driver: &Driver, name: &str, job: &Job, output: &Output) -> Result<()> {
         return Ok(());
     };
     std::fs::create_dir_all(folder).map_err(|e| written(folder, &e))?;
-    let mut files = vec![("txt", driver.screen() + "\n"), ("ansi", driver.coloured())];
+    let mut files = vec![("txt", driver.screen() + "\n"), ("ansi", driver.coloured()), ("svg", driver.picture())];
     if job.screen == ScreenFormat::Json {
         files.push(("json", format!("{:#}\n", driver.semantics())));
     }

@@ -137,6 +137,8 @@ pub(crate) struct App {
     /// Work beside the screen that has not reported yet.
     pub(crate) pending: usize,
     pub(crate) dirty: bool,
+    /// What came is waited for: it does not wait for its frame.
+    pub(crate) is_urgent: bool,
     /// Inputs that were sent.
     sent: u64,
     /// Openings that were asked for, of which only the last counts, and those that have come to something.
@@ -191,6 +193,7 @@ impl App {
             tell,
             pending: 0,
             dirty: true,
+            is_urgent: false,
             sent: 0,
             opening: 0,
             opened: 0,
@@ -437,6 +440,7 @@ impl App {
                 tokio::spawn(async move { handle.close().await });
             }
             News::Opened { handle, mut watch, instead, kept, .. } => {
+                self.is_urgent = true;
                 self.state.session = Some(handle.id().clone());
                 news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
                 self.read_only = watch.read_only;

@@ -14,6 +14,8 @@ use crate::state::Connection;
 use crate::terminal::Heard;
 use crate::view;
 
+mod svg; // a frame as a picture
+
 /// How long nothing may happen before a script is told that it waits in vain.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -156,6 +158,11 @@ impl Driver {
     /// The screen as text with its colours, as a terminal is sent them.
     pub fn coloured(&self) -> String {
         crate::terminal::to_ansi(&self.canvas)
+    }
+
+    /// The screen as a picture: SVG.
+    pub fn picture(&self) -> String {
+        svg::picture(&self.canvas)
     }
 
     /// What is on the screen and where: role, label, focus, selection, bounds.

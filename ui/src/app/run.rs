@@ -123,7 +123,8 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             app.dirty = true;
         }
         // A key is answered at once; news waits for its frame.
-        if app.dirty && !screen.is_stalled() && (by_hand.is_some() || drawn.elapsed() >= FRAME) {
+        let is_urgent = by_hand.is_some() || std::mem::take(&mut app.is_urgent);
+        if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen, presence)?;
             if let Some(heard) = by_hand {
                 Gauge::note(&mut app.state.gauge.echoes, drawn - heard);

@@ -31,11 +31,20 @@ impl Palette {
             let is_possible = verb.when == When::Always || !state.is_busy();
             (verb, state.keymap.key_of(verb.id), is_possible)
         });
-        Palette { letters: String::new(), chosen: 0, all: all.collect() }
+        let mut all: Vec<_> = all.collect();
+        // What has a command is looked for most.
+        all.sort_by_key(|(verb, ..)| verb.slash.is_none());
+        Palette { letters: String::new(), chosen: 0, all }
     }
 
     fn found(&self) -> Vec<(&'static Verb, String, bool)> {
-        fuzzy(&self.letters, self.all.clone(), |(verb, ..)| format!("{} {}", verb.title(), verb.about))
+        // Who knows the name means the name; the rest is found by what it is about.
+        let mut found = fuzzy(&self.letters, self.all.clone(), |(verb, ..)| verb.title());
+        let by_name: Vec<&str> = found.iter().map(|(verb, ..)| verb.id).collect();
+        let others = self.all.iter().filter(|(verb, ..)| !by_name.contains(&verb.id)).cloned().collect();
+        let about = fuzzy(&self.letters, others, |(verb, ..)| verb.about.to_owned());
+        found.extend(about);
+        found
     }
 }
 

@@ -36,7 +36,7 @@ pub fn check(theme: &Theme, is_light: bool) -> Vec<Finding> {
     let own = if is_light { (0, 0, 0) } else { (229, 229, 229) };
     let mut findings = Vec::new();
     let mut see = |token, text: Color, on, behind: Color| {
-        let ratio = ratio(rgb(text, own), rgb(behind, ground));
+        let ratio = ratio(seen(text, own), seen(behind, ground));
         findings.push(Finding { token, on, ratio, wanted });
     };
     let it = theme;
@@ -107,7 +107,7 @@ pub fn check_all() -> Vec<(String, Depth, Vec<Finding>)> {
 }
 
 pub(super) fn is_darker(a: Color, b: Color) -> bool {
-    luminance(rgb(a, (229, 229, 229))) < luminance(rgb(b, (0, 0, 0)))
+    luminance(seen(a, (229, 229, 229))) < luminance(seen(b, (0, 0, 0)))
 }
 
 fn ratio(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
@@ -125,7 +125,7 @@ pub(crate) fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
 }
 
 /// What a colour looks like, where `own` is what the terminal has without one.
-fn rgb(colour: Color, own: (u8, u8, u8)) -> (u8, u8, u8) {
+pub(crate) fn seen(colour: Color, own: (u8, u8, u8)) -> (u8, u8, u8) {
     match colour {
         Color::Reset => own,
         Color::Black => (0, 0, 0),
