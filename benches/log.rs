@@ -2,6 +2,7 @@
 //!
 //! Ratios between the columns show how the cost grows; seconds are for orientation.
 
+mod conversation;
 #[path = "../tests/pty.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod pty;
@@ -9,14 +10,10 @@ mod pty;
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::event::{
-    AssistantMessage, Cost, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded,
-    TurnStatus, Usage, UserMessage,
-};
+use pixir_core::event::SessionId;
 use pixir_core::history::History;
 use pixir_core::log::{self, Log};
 use pixir_core::prompt;
@@ -24,72 +21,12 @@ use pixir_core::store::Store;
 use pixir_core::tools::Registry;
 use pixir_core::tree;
 
+use conversation::write_log;
 use pty::Terminal;
 use shell::Shell;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 const RUNS: usize = 5;
-
-/// The n-th entry of a conversation as they are: a request, a few calls with results, an answer.
-fn fact(n: usize) -> Fact {
-    match n % 10 {
-        0 => UserMessage { text: format!("please look at part {n} and fix it"), delivery: Delivery::Prompt }.into(),
-        8 => AssistantMessage {
-            text: "I looked at it and **fixed** what was wrong.\n".repeat(8),
-            partial: false,
-            phase: None,
-        }
-        .into(),
-        9 => TurnEnded {
-            status: TurnStatus::Completed,
-            error: None,
-            usage: Usage::default(),
-            cost: Cost::default(),
-            duration_ms: 12,
-            tool_calls: 3,
-            details: serde_json::Map::new(),
-        }
-        .into(),
-        odd if odd % 2 == 1 => ToolCall {
-            call_id: format!("call_{n}"),
-            name: "read".into(),
-            args: serde_json::json!({ "path": format!("src/part{n}.rs"), "offset": 1 }),
-        }
-        .into(),
-        _ => ToolResult {
-            call_id: format!("call_{}", n - 1),
-            ok: true,
-            output: "    let value = compute(input)?; // as before\n".repeat(16),
-            exit_code: Some(0),
-            duration_ms: 3,
-            ..ToolResult::default()
-        }
-        .into(),
-    }
-}
-
-fn write_log(folder: &Path, workspace: &Path, entries: usize) -> (SessionId, std::path::PathBuf, f64) {
-    let id = SessionId::now();
-    let path = folder.join(format!("{id}.ndjson"));
-    let mut log = Log::create(&path, id.clone()).expect("create");
-    let started = SessionStarted {
-        workspace: workspace.display().to_string(),
-        model: "m".into(),
-        provider: "demo".into(),
-        toolset: Toolset::Typed,
-        pixir_version: "0".into(),
-        ..SessionStarted::default()
-    };
-    log.append(None, started.into()).expect("append");
-    let facts: Vec<Fact> = (0..entries).map(fact).collect();
-    let began = Instant::now();
-    for (n, fact) in facts.into_iter().enumerate() {
-        log.append(Some(u32::try_from(n / 10 + 1).expect("small")), fact).expect("append");
-    }
-    let took = began.elapsed().as_secs_f64();
-    log.establish().expect("establish");
-    (id, path, took)
-}
 
 fn best<T>(mut work: impl FnMut() -> T) -> f64 {
     let once = |work: &mut dyn FnMut() -> T| {

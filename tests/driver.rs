@@ -67,6 +67,19 @@ impl Pixir {
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
     }
 
+    /// A conversation that lies there already; `write` puts its Log into the folder for it.
+    pub(crate) fn resumed(columns: u16, rows: u16, write: impl FnOnce(&std::path::Path, &std::path::Path)) -> Pixir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = folder.path().join("app");
+        fs::create_dir_all(&workspace).expect("mkdir");
+        let workspace = workspace.canonicalize().expect("it is there");
+        let store = pixir_core::store::Store::new(&folder.path().join("home"));
+        write(&store.folder_of(&workspace), &workspace);
+        let mut launch = launch(&folder, Script::default());
+        launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
+        Pixir { screen: Driver::new(launch, columns, rows).expect("the theme is there"), folder }
+    }
+
     /// The same home and workspace, with a new session and a new script.
     pub(crate) async fn anew(self, steps: Vec<Step>) -> Pixir {
         self.screen.close().await.expect("a session was open");

@@ -11,7 +11,7 @@ use crate::app::{App, Launch};
 use crate::canvas::Canvas;
 use crate::keys::Key;
 use crate::state::Connection;
-use crate::terminal::Heard;
+use crate::terminal::{Heard, Painter};
 use crate::view;
 
 mod svg; // a frame as a picture
@@ -24,6 +24,7 @@ pub struct Driver {
     app: App,
     canvas: Canvas,
     size: (u16, u16),
+    painter: Painter,
 }
 
 impl std::fmt::Debug for Driver {
@@ -40,7 +41,7 @@ impl Driver {
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
         app.state.arming = Duration::ZERO;
-        Ok(Driver { app, canvas: Canvas::with_regions(), size: (columns, rows) })
+        Ok(Driver { app, canvas: Canvas::with_regions(), size: (columns, rows), painter: Painter::new(true) })
     }
 
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
@@ -148,6 +149,15 @@ impl Driver {
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.size = (columns, rows);
         self.draw();
+    }
+
+    /// How many bytes a terminal would be sent for what has changed since the last time.
+    pub fn paint(&mut self) -> usize {
+        let mut bytes = String::new();
+        self.painter.paint(&mut self.canvas, true, &mut bytes);
+        // The painter keeps the frame; it is drawn again for whoever looks.
+        self.draw();
+        bytes.len()
     }
 
     /// The screen as text, without blanks at the ends of lines.

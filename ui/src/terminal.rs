@@ -23,7 +23,7 @@ mod paint; // frames → bytes
 
 pub(crate) use decode::{Heard, Reply};
 pub(crate) use keyboard::Keyboard;
-use paint::Painter;
+pub(crate) use paint::Painter;
 pub(crate) use paint::{Counts, to_ansi};
 
 /// Whether the terminal is ours now; the panic hook asks, for a panic can come at any time.

@@ -223,6 +223,9 @@ impl Transcript {
             }
             Fact::TurnEnded(it) => {
                 self.drop_draft();
+                // Nothing of it runs any more.
+                self.open_calls.clear();
+                self.live.clear();
                 if it.status != TurnStatus::Completed {
                     self.push(Cell::Recorded(Arc::clone(entry)));
                     if it.status != TurnStatus::Interrupted {

@@ -1,0 +1,80 @@
+//! What one frame costs, by how long the conversation is: `cargo bench --bench frame`.
+//!
+//! A screen of 200x60 in the middle of 1,000, 10,000 and 100,000 entries; scrolled by the wheel, or written in. Instructions are
+//! counted by valgrind, where it is installed, calls of the allocator with them; they are the same on every run.
+
+mod conversation;
+#[path = "../tests/driver.rs"]
+#[expect(dead_code, reason = "the stories use more of it")]
+mod driver;
+
+use std::process::Command;
+use std::time::Instant;
+
+use driver::Pixir;
+
+const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+const FRAMES: usize = 200;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.as_slice() {
+        // One of the runs that are counted.
+        [entries, what, frames] => {
+            drop(run(entries.parse().expect("a size"), what, frames.parse().expect("a number")));
+        }
+        _ => report(),
+    }
+}
+
+/// Milliseconds and bytes of one frame.
+fn run(entries: usize, what: &str, frames: usize) -> (f64, usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut pixir =
+            Pixir::resumed(200, 60, |logs, workspace| drop(conversation::write_log(logs, workspace, entries)));
+        pixir.screen.until_idle().await;
+        // To the middle of the bar.
+        pixir.screen.bytes(b"\x1b[<0;200;30M\x1b[<0;200;30m").await;
+        pixir.screen.paint();
+        let (began, mut bytes) = (Instant::now(), 0);
+        for n in 0..frames {
+            match what {
+                "scroll" => pixir.screen.bytes(if n % 100 < 50 { b"\x1b[<64;9;9M" } else { b"\x1b[<65;9;9M" }).await,
+                "page" => pixir.screen.keys(if n % 20 < 10 { "<PgUp>" } else { "<PgDn>" }).await,
+                _ => pixir.screen.keys("x").await,
+            }
+            bytes += pixir.screen.paint();
+        }
+        (began.elapsed().as_secs_f64() * 1e3 / frames.max(1) as f64, bytes / frames.max(1))
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "a table for whoever runs it")]
+fn report() {
+    println!("| frame | entries | ms | bytes | instructions | budget |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for what in ["scroll", "page", "type"] {
+        for entries in SIZES {
+            let (ms, bytes) = run(entries, what, FRAMES);
+            let counted = instructions(entries, what, FRAMES).zip(instructions(entries, what, 0));
+            let count = counted.map_or("valgrind is not installed".to_owned(), |(all, start)| {
+                (all.saturating_sub(start) / FRAMES as u64).to_string()
+            });
+            println!("| {what} | {entries} | {ms:.2} | {bytes} | {count} | ≤ 1 ms |");
+        }
+    }
+}
+
+/// Instructions of one run in a process of its own.
+fn instructions(entries: usize, what: &str, frames: usize) -> Option<u64> {
+    let own = std::env::current_exe().ok()?;
+    let counted = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(own)
+        .args([&entries.to_string(), what, &frames.to_string()])
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&counted.stderr).into_owned();
+    said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
+}
