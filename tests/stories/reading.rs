@@ -1,3 +1,5 @@
+use pixir_core::event::{AssistantMessage, Delivery, SessionId, SessionStarted, UserMessage};
+use pixir_core::log::Log;
 use pixir_core::provider::script::Step;
 use serde_json::json;
 
@@ -290,4 +292,45 @@ async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when
         assert_eq!(&body(pixir.screen.screen())[1..], &seen[1..], "page {page}");
         pixir.screen.keys("<PgDn>").await;
     }
+}
+
+#[tokio::test]
+async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
+    let mut pixir = Pixir::resumed(100, 40, |folder, workspace| {
+        let id = SessionId::now();
+        let mut log = Log::create(&folder.join(format!("{id}.ndjson")), id).expect("a log");
+        let workspace = workspace.display().to_string();
+        let started =
+            SessionStarted { workspace, model: "m".into(), provider: "script".into(), ..SessionStarted::default() };
+        log.append(None, started.into()).expect("append");
+        for n in 1..=3_000_u32 {
+            let said = UserMessage { text: format!("question {n}"), delivery: Delivery::Prompt };
+            log.append(Some(n), said.into()).expect("append");
+            let told = AssistantMessage {
+                text: format!("The answer to {n}.\n\nIt is long. ").repeat(3),
+                partial: false,
+                phase: None,
+            };
+            log.append(Some(n), told.into()).expect("append");
+        }
+        log.establish().expect("establish");
+    });
+    pixir.screen.until_idle().await;
+    assert!(pixir.screen.screen().contains("The answer to 3000."), "{}", pixir.screen.screen());
+    let number = |screen: &str| {
+        let at = screen.find("❯ question ").expect("a prompt is in sight");
+        let digits: String = screen[at + "❯ question ".len()..].chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().expect("its number")
+    };
+    pixir.screen.bytes(b"\x1b[<0;100;19M\x1b[<0;100;19m").await;
+    let middle = number(&pixir.screen.screen());
+    assert!((1_300..1_700).contains(&middle), "{middle}");
+    pixir.does("<Tab>}").await;
+    let next = number(&pixir.screen.screen());
+    pixir.does("}}}}}").await;
+    assert_eq!(number(&pixir.screen.screen()), next + 5);
+    let screen = pixir.does("<C-f>question 77").await;
+    assert!(screen.contains("1 of 11") || screen.contains("of 11"), "{screen}");
+    pixir.does("<Esc><C-Home>").await;
+    assert_eq!(number(&pixir.screen.screen()), 1);
 }
