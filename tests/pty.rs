@@ -199,6 +199,12 @@ impl Terminal {
             .set_size(size(rows), size(columns));
     }
 
+    /// Sends keys as a person does after a paste: a moment later.
+    pub(crate) fn send_later(&mut self, keys: &str) {
+        thread::park_timeout(Duration::from_millis(120));
+        self.send(keys);
+    }
+
     /// Takes nothing from the program any more, or goes on.
     pub(crate) fn hold(&self, held: bool) {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).held = held;

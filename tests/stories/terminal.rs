@@ -251,7 +251,7 @@ fn a_paste_with_line_ends_never_sends_itself() {
     terminal.send("\x1b[200~first line\rsecond line\r\x1b[201~");
     terminal.wait_for("second line");
     assert!(server.bodies().is_empty());
-    terminal.send("\r");
+    terminal.send_later("\r");
     terminal.wait_for("Got both.");
     terminal.send("\x04");
     terminal.end().assert_sane();
@@ -607,7 +607,7 @@ fn whatever_a_model_or_a_tool_says_only_our_own_sequences_reach_the_terminal() {
     terminal.wait_for("Ask pixir");
     terminal.send("\x1b[200~\x1b]0;pasted\x07\x1b[31mtext\x1b[201~");
     terminal.wait_for("text");
-    terminal.send("\r");
+    terminal.send_later("\r");
     terminal.wait_for(" end");
     terminal.wait_for("/ commands");
     terminal.send("\x0f\x04");

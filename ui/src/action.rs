@@ -114,11 +114,11 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("kill-word-back", &["ctrl+w"], "cut the word before (also Alt+Backspace)", write::kill_word_back).at(Composer),
     verb("kill-word", &["alt+k"], "cut the word behind (also Alt+Delete)", write::kill_word).at(Composer),
     verb("yank", &["ctrl+y"], "put back what was cut", write::yank).at(Composer),
-    verb("yank-pop", &["alt+y"], "put back what was cut before that instead", write::yank_pop).at(Composer),
+    verb("yank-pop", &["alt+r"], "put back what was cut before that instead", write::yank_pop).at(Composer),
     verb("line-start", &["ctrl+a"], "to the start of the line", write::to_line_start).at(Composer),
     verb("line-end", &["ctrl+e"], "to the end of the line", write::to_line_end).at(Composer),
     verb("word-back", &["alt+b"], "a word back", write::word_back).at(Composer),
-    verb("word-forward", &["alt+f"], "a word on", write::word_forward).at(Composer),
+    verb("word-forward", &["alt+w"], "a word on", write::word_forward).at(Composer),
     verb("suspend", &["ctrl+z"], "back to the shell for a while; fg returns", send::suspend),
 
     // Answering.

@@ -512,7 +512,7 @@ impl App {
                 self.handle = None;
                 self.state.can_send = false;
                 self.state.status = Status::Idle;
-                self.state.questions.clear();
+                news::drop_questions(&mut self.state);
                 let text = "the session has closed; /new starts another".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
@@ -528,10 +528,7 @@ impl App {
     pub(crate) async fn hear_terminal(&mut self, heard: Heard) {
         let effects = match heard {
             Heard::Key(key) => update::on_key(&mut self.state, key),
-            Heard::Paste(text) => {
-                update::on_paste(&mut self.state, &text);
-                Vec::new()
-            }
+            Heard::Paste(text) => update::on_paste(&mut self.state, &text),
             // What does not change the screen leaves what is still to be drawn alone.
             Heard::Mouse(mouse) => match update::on_mouse(&mut self.state, mouse) {
                 Some(effects) => effects,
@@ -542,6 +539,8 @@ impl App {
                 if !has_focus {
                     return;
                 }
+                // The click or the key that brought the window back was meant for nothing in it.
+                self.state.quiet_since = Instant::now();
                 settings::reload_theme(&mut self.state);
                 Vec::new()
             }

@@ -113,6 +113,7 @@ impl Composer {
 
     /// Text that was put in at once; a large one stands in the draft as one thing.
     pub(crate) fn insert(&mut self, text: &str) {
+        self.kills.pause();
         let text = clean(text);
         match self.pastes.fold(&text) {
             Some(marker) => self.area.insert_str(marker),
@@ -152,6 +153,7 @@ impl Composer {
 
     /// Moves the caret; with Shift, what it passes over is selected.
     pub(crate) fn go(&mut self, to: CursorMove, selecting: bool) {
+        self.kills.pause();
         match (selecting, self.area.is_selecting()) {
             (true, false) => self.area.start_selection(),
             (false, true) => self.area.cancel_selection(),
@@ -165,7 +167,7 @@ impl Composer {
         self.chosen = 0;
         self.past.edited();
         self.atomise();
-        if self.dismissed.as_deref() != Some(self.shown().as_str()) {
+        if self.dismissed.is_some() && self.dismissed.as_deref() != Some(self.shown().as_str()) {
             self.dismissed = None;
         }
     }
@@ -187,23 +189,36 @@ impl Composer {
     // ─── Cutting, putting back, undoing ───
 
     pub(crate) fn undo(&mut self) -> bool {
+        self.kills.pause();
         let done = self.area.undo();
         self.edited();
         done
     }
 
     pub(crate) fn redo(&mut self) -> bool {
+        self.kills.pause();
         let done = self.area.redo();
         self.edited();
         done
     }
 
+    /// Where the caret stands, in bytes of what is shown.
+    fn caret(&self) -> usize {
+        let (row, column) = self.area.cursor();
+        let lines = self.area.lines();
+        let above: usize = lines[..row].iter().map(|line| line.len() + 1).sum();
+        above + lines[row].chars().take(column).map(char::len_utf8).sum::<usize>()
+    }
+
     /// Cuts what an edit takes away, and keeps it.
     fn kill(&mut self, backwards: bool, cut: impl FnOnce(&mut TextArea<'static>) -> bool) {
         let before = self.shown();
+        let caret = self.caret();
         cut(&mut self.area);
-        let after = self.shown();
-        let gone = kill::difference(&before, &after);
+        let gone = before.len() - self.shown().len();
+        // Backwards it stood before where the caret is now; forwards, behind where it was.
+        let from = if backwards { self.caret() } else { caret };
+        let gone = before.get(from..from + gone).unwrap_or_default().to_owned();
         self.kills.add(&gone, backwards);
         self.edited();
     }
@@ -234,16 +249,18 @@ impl Composer {
 
     /// Puts what was cut before that in its place.
     pub(crate) fn yank_pop(&mut self) {
-        if let Some((last, next)) = self.kills.pop() {
-            for _ in last.chars() {
-                self.area.delete_char();
-            }
+        if let Some((last, next)) = self.kills.pop().map(|(last, next)| (last, next.to_owned())) {
+            // A marker goes as one, so what is left is looked at and not counted.
+            let whole = self.shown().len();
+            let wanted = whole.saturating_sub(last.len());
+            while self.shown().len() > wanted && self.area.delete_char() {}
             self.area.insert_str(next);
             self.edited();
         }
     }
 
     pub(crate) fn newline(&mut self) {
+        self.kills.pause();
         self.area.insert_newline();
         self.edited();
     }
@@ -255,6 +272,7 @@ impl Composer {
         if column == line.chars().count() && line.ends_with('\\') {
             self.area.delete_char();
             self.area.insert_newline();
+            self.edited();
             return true;
         }
         false

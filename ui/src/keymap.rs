@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
+use ratatui::crossterm::event::KeyCode;
 
 use crate::action::{Place, VERBS, Verb};
 use crate::keys::{Chord, Key, chord_name, parse_chord};
@@ -55,6 +56,14 @@ impl Keymap {
                 })?;
                 let is_typed =
                     chord[0].is_plain() && matches!(verb.place, Place::Anywhere | Place::Composer | Place::Approval);
+                let is_usual = matches!(chord[0].code, KeyCode::Enter | KeyCode::Tab | KeyCode::Esc)
+                    && chord[0].modifiers.is_empty();
+                if verb.place == Place::Approval && is_usual {
+                    return Err(invalid(
+                        format!("`{}` on `{text}` would answer questions by accident", verb.id),
+                        "take a key with alt, such as alt+y".into(),
+                    ));
+                }
                 if wish.is_some() && is_typed {
                     return Err(invalid(
                         format!("`{}` on `{text}` would keep you from typing it", verb.id),
@@ -66,7 +75,9 @@ impl Keymap {
         }
         for (at, a) in bindings.iter().enumerate() {
             for b in &bindings[at + 1..] {
-                if a.verb.place == b.verb.place && (a.chord.starts_with(&b.chord) || b.chord.starts_with(&a.chord)) {
+                let is_wished = wished.contains_key(a.verb.id) || wished.contains_key(b.verb.id);
+                let meet = a.verb.place == b.verb.place || (is_wished && hold_together(a.verb.place, b.verb.place));
+                if meet && (a.chord.starts_with(&b.chord) || b.chord.starts_with(&a.chord)) {
                     let (keys, both) = (chord_name(&a.chord), [a.verb.id, b.verb.id]);
                     let other = both.iter().find(|id| !wished.contains_key(**id)).unwrap_or(&both[1]);
                     return Err(invalid(
@@ -109,6 +120,17 @@ impl Keymap {
     }
 }
 
+/// Whether a key of one place would hide, or be hidden by, the same key of the other.
+fn hold_together(a: Place, b: Place) -> bool {
+    matches!(
+        (a, b),
+        (Place::Approval, _)
+            | (_, Place::Approval)
+            | (Place::Anywhere, Place::Composer)
+            | (Place::Composer, Place::Anywhere)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +148,9 @@ mod tests {
         let conflict = error(wish("tree", &["ctrl+p"]));
         assert!(conflict.message.contains("Ctrl+P would be both"), "{}", conflict.message);
         assert!(conflict.remediation.contains("palette"), "{}", conflict.remediation);
+        assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the line has it already");
+        assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it answers a question");
+        assert!(error(wish("allow-once", &["enter"])).message.contains("by accident"));
         assert!(error(wish("tree", &["t"])).message.contains("would keep you from typing it"));
         assert!(error(wish("tree", &["ctrl+shift+hyper+t"])).message.contains("hyper"));
         assert!(error(wish("next-prompt", &["]"])).message.contains("would be both"), "a key that begins another");

@@ -39,7 +39,11 @@ const NAMED: [(KeyCode, &str, &str); 16] = [
 impl Key {
     /// A key as a terminal reports it; the many ways of reporting one key become one.
     pub(crate) fn of(event: KeyEvent) -> Key {
-        let held = event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let held = event.modifiers;
+        // What the window system's own key is held with is for it, and means nothing here.
+        if held.intersects(KeyModifiers::SUPER | KeyModifiers::HYPER | KeyModifiers::META) {
+            return Key { code: KeyCode::Null, modifiers: held };
+        }
         match event.code {
             // Terminals report a capital letter with and without Shift.
             KeyCode::Char(c) if held.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {

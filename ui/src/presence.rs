@@ -91,6 +91,7 @@ impl Presence {
     /// The terminal was given away; everything is sent again.
     pub(crate) fn forget(&mut self) {
         self.title.clear();
+        (self.is_busy, self.shows_progress) = (false, false);
     }
 }
 

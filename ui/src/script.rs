@@ -63,7 +63,7 @@ impl Driver {
         let mut decoder = crate::terminal::decode::Decoder::default();
         let mut heard = decoder.feed(bytes);
         heard.extend(decoder.give_up());
-        for it in crate::terminal::decode::without_burst(heard, true) {
+        for it in heard {
             self.app.hear_terminal(it).await;
             self.draw();
         }

@@ -141,6 +141,8 @@ pub(crate) struct State {
     /// A Session is open, or being opened: what is sent will arrive.
     pub(crate) can_send: bool,
     pub(crate) questions: Vec<Question>,
+    /// Since when nothing was pressed that could have been meant for something else than a question.
+    pub(crate) quiet_since: Instant,
     pub(crate) queue: Queue,
     /// What runs in the background, and what ran.
     pub(crate) jobs: Vec<JobState>,
@@ -273,6 +275,7 @@ impl State {
             layer_since: None,
             can_send: true,
             questions: Vec::new(),
+            quiet_since: Instant::now(),
             queue: Queue::default(),
             jobs: Vec::new(),
             writing: None,

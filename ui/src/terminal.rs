@@ -38,6 +38,7 @@ const MODIFIED_KEYS: u8 = 2;
 const TAKE: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h";
 /// Buttons, drags, and columns beyond 223.
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
+const TELL_SCHEME: &str = "\x1b[?2031h";
 const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
 /// Synchronized updates? Marked pastes? The keyboard protocol? Reports of a change to light or dark? Who are you?
 const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
@@ -56,9 +57,9 @@ const DRAIN: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Features {
     pub(crate) synchronized: bool,
-    /// It marks pastes, so that keys are keys.
-    pub(crate) marks_pastes: bool,
     pub(crate) kitty_keys: bool,
+    /// It tells when the person changes between dark and light.
+    tells_scheme: bool,
     /// Its name and version.
     pub(crate) name: Option<String>,
     /// It has answered all there was to ask.
@@ -172,8 +173,10 @@ impl Screen {
     pub(crate) fn hear(&mut self, reply: &Reply) -> io::Result<()> {
         match reply {
             Reply::Mode { mode: 2026, known } => self.features.synchronized = *known,
-            Reply::Mode { mode: 2004, known } => self.features.marks_pastes = *known,
-            Reply::Mode { mode: 2031, known: true } => return self.out.write(b"\x1b[?2031h"),
+            Reply::Mode { mode: 2031, known: true } => {
+                self.features.tells_scheme = true;
+                return self.out.write(TELL_SCHEME.as_bytes());
+            }
             Reply::Keyboard => self.features.kitty_keys = true,
             Reply::Name(name) => self.features.name = Some(name.clone()),
             Reply::Done if !self.features.asked => {
@@ -205,6 +208,9 @@ impl Screen {
         if self.features.asked {
             self.choose_keys()?;
         }
+        if self.features.tells_scheme {
+            self.out.write(TELL_SCHEME.as_bytes())?;
+        }
         self.painter.forget();
         Ok(())
     }
@@ -234,8 +240,9 @@ fn erases_in_colour() -> bool {
 
 /// There is a shell that could go on while this process is stopped.
 pub(crate) fn can_suspend() -> bool {
-    let own = rustix::process::getpid();
-    rustix::process::getsid(None).is_ok_and(|session| session != own)
+    // In the group of the session's leader there is nobody who could wake it.
+    let group = rustix::process::getpgrp();
+    rustix::process::getsid(None).is_ok_and(|session| session != group)
 }
 
 /// Undoes every mode that was set, and waits so long for late answers; harmless when nothing was set.

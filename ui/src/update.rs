@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{
 };
 use ratatui::layout::Position;
 
-use crate::action::{VERBS, Verb, When};
+use crate::action::{Place, VERBS, Verb, When};
 use crate::keymap::Found;
 use crate::keys::Key;
 use crate::overlay::Reply;
@@ -30,6 +30,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
+    let quiet_since = std::mem::replace(&mut state.quiet_since, std::time::Instant::now());
     state.toast = None;
     if let Some(effects) = on_layer_key(state, key) {
         return effects;
@@ -48,6 +49,14 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     match state.keymap.find(&state.pending, &places) {
         Found::Verb(verb) => {
             state.pending.clear();
+            let answers = matches!(verb.place, Place::Approval | Place::Question);
+            // A key that is held down was not pressed for the question that came up under it.
+            if answers && key.kind == KeyEventKind::Repeat {
+                return Vec::new();
+            }
+            if answers {
+                state.quiet_since = quiet_since;
+            }
             return run(state, verb, "");
         }
         Found::Begun => return Vec::new(),
@@ -173,10 +182,12 @@ pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
 }
 
 /// Text that was pasted: it never submits.
-pub(crate) fn on_paste(state: &mut State, text: &str) {
+pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
+    state.pending.clear();
+    state.quiet_since = std::time::Instant::now();
     if let Some(search) = state.search.as_mut().filter(|search| search.is_typed) {
         search.text.push_str(text.lines().next().unwrap_or_default());
-        return;
+        return read::look_for(state);
     }
     match state.overlays.last_mut().filter(|layer| !layer.is_aside()) {
         Some(layer) => layer.paste(text),
@@ -185,6 +196,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) {
             state.composer.insert(text);
         }
     }
+    Vec::new()
 }
 
 /// Clicks, drags and the wheel; false when nothing on the screen has changed.
@@ -210,6 +222,7 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
 }
 
 fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
+    state.pending.clear();
     let at = Position { x: column, y: row };
     let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && when.elapsed() < DOUBLE);
     state.press.clicks = if again { state.press.clicks % 3 + 1 } else { 1 };
@@ -235,6 +248,7 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     } else if row >= area.bottom() {
         // A question is turned to by a click on it, but never answered by one.
         let on_question = state.question_area.is_some_and(|area| area.contains(at));
+        state.quiet_since = std::time::Instant::now();
         state.focus = if on_question { Focus::Question } else { Focus::Composer };
     }
     Vec::new()
@@ -262,6 +276,9 @@ fn on_drag(state: &mut State, column: u16, row: u16) {
 /// Where the mouse is now is where the selection ends.
 fn extend_selection(state: &mut State, column: u16, row: u16) {
     let area = state.transcript_area;
+    if area.is_empty() {
+        return;
+    }
     let row = usize::from(row.clamp(area.y, area.bottom().saturating_sub(1)) - area.y);
     let place = (0..=row).rev().find_map(|row| state.viewport.place_at(row));
     if let (Some(selection), Some(place)) = (&mut state.selection, place) {

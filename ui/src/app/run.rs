@@ -33,7 +33,11 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
     let outcome = steer(&mut app, &mut screen, &mut presence).await;
     let _ = screen.signal(presence.end());
     drop(screen);
-    let signal = outcome?;
+    // A terminal that cannot be written to any more is gone; what was begun is brought to its end all the same.
+    let signal = outcome.unwrap_or_else(|e| {
+        tracing::warn!("the terminal is gone: {e}");
+        Some(1)
+    });
     Ok(app.close(signal).await)
 }
 
@@ -52,7 +56,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
         }
         tokio::select! {
             biased;
-            heard = keys.next(screen.features.marks_pastes) => match heard {
+            heard = keys.next() => match heard {
                 Some(heard) => {
                     by_hand = Some(Instant::now());
                     for it in heard {

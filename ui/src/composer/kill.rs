@@ -52,16 +52,3 @@ impl KillRing {
         Some((last, self.pieces.get(count - 1 - next)?))
     }
 }
-
-/// What is in the first text and not in the second, where one piece was taken out.
-pub(crate) fn difference(before: &str, after: &str) -> String {
-    let common = before.char_indices().zip(after.chars()).take_while(|((_, a), b)| a == b).last();
-    let from = common.map_or(0, |((at, c), _)| at + c.len_utf8());
-    let length = before.len().saturating_sub(after.len());
-    // Where the piece ends with what stands before it, the cut may have been a little earlier; its length is the same.
-    let mut from = from.min(before.len() - length);
-    while !before.is_char_boundary(from) || !before.is_char_boundary(from + length) {
-        from -= 1;
-    }
-    before[from..from + length].to_owned()
-}

@@ -79,7 +79,9 @@ impl Splitter {
         let begin = self.line;
         self.force(text, end, parts);
         let line = text[begin..end].trim_end();
-        if self.after_blank && self.fence.is_none() && starts_block(line) && begin - self.at >= PART {
+        // A line that is too long for one part has begun the next one already.
+        let is_long_enough = begin.checked_sub(self.at).is_some_and(|length| length >= PART);
+        if self.after_blank && self.fence.is_none() && starts_block(line) && is_long_enough {
             self.cut(text, begin, false, parts);
         }
         let bare = line.trim_start();
@@ -224,11 +226,43 @@ mod tests {
     #[test]
     fn a_line_without_end_and_a_list_without_end_are_cut_somewhere() {
         let line = "word ".repeat(100_000);
+        let behind_blank = format!("log:\n\n{}\nend\n", "x".repeat(20_000));
         let list: String = (0..20_000).map(|i| format!("- item {i}\n")).collect();
-        for text in [&line, &list, &"x".repeat(100_000), &"漢".repeat(50_000)] {
+        for text in [&line, &list, &behind_blank, &"x".repeat(100_000), &"漢".repeat(50_000)] {
             let parts = Splitter::parts(text);
             assert!(parts.iter().all(|part| part.range.len() <= MOST + 64), "{}", parts.len());
             assert_eq!(parts.iter().map(|part| part.range.len()).sum::<usize>(), text.len());
+        }
+    }
+
+    #[test]
+    fn any_text_is_cut_the_same_whole_or_in_pieces() {
+        let pieces =
+            ["\n", "\n\n", "```\n", "~~~~\n", "- item\n", "  ", "| a |\n", "word ", "漢字", "> q\n", "# h\n", "`"];
+        let mut seed = 11_u64;
+        let mut dice = |sides: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % sides
+        };
+        for _ in 0..60 {
+            let mut text = String::new();
+            for _ in 0..dice(400) {
+                let piece = pieces[dice(pieces.len())];
+                text.push_str(&piece.repeat(if dice(12) == 0 { 1 + dice(6_000) } else { 1 }));
+            }
+            let whole = Splitter::parts(&text);
+            let (mut splitter, mut parts, mut to) = (Splitter::default(), Vec::new(), 0);
+            while to < text.len() {
+                to = (to + 1 + dice(5_000)).min(text.len());
+                while !text.is_char_boundary(to) {
+                    to += 1;
+                }
+                splitter.feed(&text[..to], &mut parts);
+            }
+            parts.push(splitter.rest(&text));
+            parts.retain(|part| !text[part.range.clone()].trim().is_empty());
+            let blank = whole.iter().all(|part| text[part.range.clone()].trim().is_empty());
+            assert!(blank || parts == whole, "{text:?}");
         }
     }
 }

@@ -237,7 +237,10 @@ struct Wrapper<'a> {
 impl Wrapper<'_> {
     fn push(&mut self, grapheme: &str, ink: Ink) {
         let wide = width(grapheme);
-        let room = self.columns.saturating_sub(self.rest_width).max(1);
+        // Behind what stands in front of the row that is open; a word that fits into the next one waits for it.
+        let is_first = self.used == self.row.gutter && self.rows.is_empty();
+        let prefix = if is_first { self.row.gutter.max(self.rest_width) } else { self.rest_width };
+        let room = self.columns.saturating_sub(prefix).max(1);
         // A word that no line can hold is broken where the line ends.
         if self.word_width + wide > room {
             self.end_word();
@@ -334,6 +337,21 @@ mod tests {
             for line in wrapped("a 👨‍👩‍👧 family, wörds ①②③ and averyveryverylongwordindeed 漢字 end", columns)
             {
                 assert!(width(&line) <= columns.max(4), "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_row_is_too_wide_whatever_stands_in_front_of_the_first() {
+        for columns in 24..60 {
+            for (before, word) in [("", 70), ("a ", 70), ("a ", columns - 4), ("", columns - 2), ("one two three ", 50)]
+            {
+                let text = format!("{before}{}", "w".repeat(word));
+                let first = [Span::raw("run in the background ")];
+                let rows = wrap(&[Span::raw(text.clone())], columns, &first, &[Span::raw("  ")]);
+                assert!(rows.iter().all(|row| span_width(&row.line.spans) <= columns), "{columns}: {rows:?}");
+                let shown: String = rows.iter().map(|row| row.between(0, columns)).collect();
+                assert_eq!(shown.replace(' ', ""), text.replace(' ', ""), "{columns}");
             }
         }
     }

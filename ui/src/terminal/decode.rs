@@ -37,8 +37,12 @@ pub(crate) enum Reply {
 
 /// How long the rest of an escape sequence may take. A lone Esc is told after it.
 const ESCAPE: Duration = Duration::from_millis(25);
-/// How long the end of a paste may take.
+/// How long the rest of anything longer may take: over a network a sequence comes in pieces.
+const SEQUENCE: Duration = Duration::from_secs(1);
+/// How long the end of a paste may take; after a pause what is there is told, and the paste goes on.
 const PASTE: Duration = Duration::from_secs(1);
+/// Pauses after which a paste is over though its end has not come.
+const PAUSES: u8 = 30;
 /// The longest sequence that can mean something, bytes.
 const MAX_SEQUENCE: usize = 64 << 10;
 /// What ends a paste.
@@ -50,6 +54,10 @@ pub(crate) struct Decoder {
     /// The beginning of something whose end has not come.
     held: Vec<u8>,
     pasting: Option<Vec<u8>>,
+    /// Pauses in it so far.
+    pauses: u8,
+    /// The rest of a sequence that was given up is still to come: it means nothing, and is no text.
+    skips: bool,
 }
 
 /// How a buffer begins.
@@ -75,7 +83,12 @@ impl Decoder {
             &joined[..]
         };
         while !rest.is_empty() {
+            if self.skips {
+                rest = self.skip(rest);
+                continue;
+            }
             if let Some(text) = &mut self.pasting {
+                self.pauses = 0;
                 rest = take_paste(text, rest);
                 if text.ends_with(PASTE_END) {
                     heard.extend(self.end_paste());
@@ -91,7 +104,10 @@ impl Decoder {
                     self.pasting = Some(Vec::new());
                     rest = &rest[length..];
                 }
-                Piece::Half if rest.len() > MAX_SEQUENCE => rest = &[],
+                Piece::Half if rest.len() > MAX_SEQUENCE => {
+                    self.skips = true;
+                    rest = &[];
+                }
                 Piece::Half => {
                     self.held = rest.to_vec();
                     return heard;
@@ -103,17 +119,26 @@ impl Decoder {
 
     /// How long the rest of what is held may take; none when nothing is.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        match (&self.pasting, self.held.is_empty()) {
+        match (&self.pasting, self.held.as_slice()) {
             (Some(_), _) => Some(PASTE),
-            (None, false) => Some(ESCAPE),
-            (None, true) => None,
+            (None, []) => None,
+            // A key on its own, unless more follows at once.
+            (None, [0x1b] | [0x1b, 0x1b] | [0x1b, 0x20..=0x7e]) => Some(ESCAPE),
+            (None, _) => Some(SEQUENCE),
         }
     }
 
     /// The rest has not come in time: what is held is all there is.
     pub(crate) fn give_up(&mut self) -> Vec<Heard> {
-        if self.pasting.is_some() {
-            return self.end_paste().into_iter().collect();
+        if let Some(text) = &mut self.pasting {
+            self.pauses += 1;
+            if self.pauses > PAUSES {
+                return self.end_paste().into_iter().collect();
+            }
+            // The beginning of its end stays, for the rest of that to come.
+            let keep = (1..PASTE_END.len()).rev().find(|n| text.ends_with(&PASTE_END[..*n])).unwrap_or(0);
+            let told: Vec<u8> = text.drain(..text.len() - keep).collect();
+            return pasted(&told).into_iter().collect();
         }
         let held = std::mem::take(&mut self.held);
         match held.as_slice() {
@@ -121,7 +146,24 @@ impl Decoder {
             [0x1b, 0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE); 2],
             // Alt and a character that could have begun a sequence.
             [0x1b, c @ 0x20..=0x7e] => vec![key(KeyCode::Char(char::from(*c)), KeyModifiers::ALT)],
+            [0x1b, ..] => {
+                self.skips = true;
+                Vec::new()
+            }
             _ => Vec::new(),
+        }
+    }
+
+    /// What is left of a sequence whose beginning was given up: to its final byte, and no further than a new beginning.
+    fn skip<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
+        let is_body = |b: &u8| b.is_ascii_digit() || matches!(b, b';' | b':' | b'/' | b'$' | b'?' | b'<' | b'>');
+        let body = rest.iter().take_while(|b| is_body(b)).count();
+        self.skips = body == rest.len();
+        let behind = &rest[body..];
+        match behind.first() {
+            // Its final byte, or what ends a string.
+            Some(b'M' | b'm' | b'R' | b'u' | b'c' | b'y' | b'n' | b't' | b'~' | 0x07) => &behind[1..],
+            _ => behind,
         }
     }
 
@@ -130,9 +172,14 @@ impl Decoder {
         if text.ends_with(PASTE_END) {
             text.truncate(text.len() - PASTE_END.len());
         }
-        let text = String::from_utf8_lossy(&text).replace("\r\n", "\n").replace('\r', "\n");
-        Some(Heard::Paste(text))
+        self.pauses = 0;
+        pasted(&text)
     }
+}
+
+fn pasted(bytes: &[u8]) -> Option<Heard> {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
+    (!text.is_empty()).then_some(Heard::Paste(text))
 }
 
 /// Takes what belongs to the paste, and returns what stands behind its end.
@@ -432,6 +479,10 @@ fn of_number(number: u32) -> Option<KeyCode> {
 fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
     let mut numbers = text.split(';').map(|n| n.parse::<u16>().ok());
     let (buttons, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    // Buttons beyond the wheel's are none here.
+    if buttons & 128 != 0 {
+        return None;
+    }
     let button = match buttons & 3 {
         0 => Some(MouseButton::Left),
         1 => Some(MouseButton::Middle),
@@ -458,11 +509,71 @@ fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
     Some(MouseEvent { kind, column: column.saturating_sub(1), row: row.saturating_sub(1), modifiers })
 }
 
-/// Characters that came together with a line end, where a person can have typed no such thing, are a paste: they never submit.
-///
-/// `marked` says that the terminal marks pastes; then only what stands behind the end of one is suspicious.
-pub(crate) fn without_burst(heard: Vec<Heard>, mut marked: bool) -> Vec<Heard> {
-    let typed = |it: &Heard| match it {
+/// What a person cannot have typed is a paste, and never submits: characters with a line end that came at once where the
+/// terminal does not mark pastes, and whatever stands right behind the end of a marked one.
+#[derive(Debug, Default)]
+pub(crate) struct Bursts {
+    /// The terminal marks pastes: it has said so, or has done so.
+    pub(crate) marked: bool,
+    /// A paste has ended, and nothing was silent since.
+    behind_paste: bool,
+}
+
+impl Bursts {
+    /// How long it must be silent behind a paste, before keys are keys again.
+    pub(crate) const SILENCE: Duration = Duration::from_millis(40);
+
+    /// Something is suspicious until it was silent for so long.
+    pub(crate) fn waits(&self) -> bool {
+        self.behind_paste
+    }
+
+    /// It was.
+    pub(crate) fn was_silent(&mut self) {
+        self.behind_paste = false;
+    }
+
+    /// What came at once, with pastes in the place of what was none of typing.
+    pub(crate) fn sift(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
+        let mut kept = Vec::with_capacity(heard.len());
+        let mut burst: Vec<(char, Heard)> = Vec::new();
+        for it in heard {
+            match character(&it) {
+                Some(c) => burst.push((c, it)),
+                // Behind a paste a key that does something can only be part of a trick.
+                None if self.behind_paste && matches!(it, Heard::Key(_)) => {}
+                None => {
+                    self.end(&mut burst, &mut kept);
+                    self.behind_paste |= matches!(it, Heard::Paste(_));
+                    self.marked |=
+                        matches!(it, Heard::Paste(_) | Heard::Reply(Reply::Mode { mode: 2004, known: true }));
+                    kept.push(it);
+                }
+            }
+        }
+        self.end(&mut burst, &mut kept);
+        kept
+    }
+
+    fn end(&self, burst: &mut Vec<(char, Heard)>, kept: &mut Vec<Heard>) {
+        let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
+        let is_pasted = (self.behind_paste && !burst.is_empty())
+            || (!self.marked && has_line_end && burst.len() > 2)
+            || (!self.marked && burst.len() > LONG);
+        if is_pasted {
+            kept.push(Heard::Paste(burst.drain(..).map(|(c, _)| c).collect()));
+        } else {
+            kept.extend(burst.drain(..).map(|(_, it)| it));
+        }
+    }
+}
+
+/// So many characters at once were typed by nobody.
+const LONG: usize = 64;
+
+/// The character that a key types, as far as a paste could be made of such keys.
+fn character(it: &Heard) -> Option<char> {
+    match it {
         Heard::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
             if modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
         {
@@ -477,34 +588,7 @@ pub(crate) fn without_burst(heard: Vec<Heard>, mut marked: bool) -> Vec<Heard> {
         Heard::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
         Heard::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
         _ => None,
-    };
-    if heard.len() < 2 {
-        return heard;
     }
-    let mut kept = Vec::with_capacity(heard.len());
-    let mut burst: Vec<(char, Heard)> = Vec::new();
-    let mut behind_paste = false;
-    let end = |burst: &mut Vec<(char, Heard)>, kept: &mut Vec<Heard>, behind_paste: bool, marked: bool| {
-        let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
-        if has_line_end && (behind_paste || (!marked && burst.len() > 2)) {
-            kept.push(Heard::Paste(burst.drain(..).map(|(c, _)| c).collect()));
-        } else {
-            kept.extend(burst.drain(..).map(|(_, it)| it));
-        }
-    };
-    for it in heard {
-        match typed(&it) {
-            Some(c) => burst.push((c, it)),
-            None => {
-                end(&mut burst, &mut kept, behind_paste, marked);
-                behind_paste |= matches!(it, Heard::Paste(_));
-                marked |= it == Heard::Reply(Reply::Mode { mode: 2004, known: true });
-                kept.push(it);
-            }
-        }
-    }
-    end(&mut burst, &mut kept, behind_paste, marked);
-    kept
 }
 
 #[cfg(test)]
@@ -584,11 +668,27 @@ mod tests {
         assert_eq!(all(b"\x1b["), [char_key('[', KeyModifiers::ALT)]);
         assert_eq!(all(b"\x1b\x1b[A"), [key(KeyCode::Esc, KeyModifiers::NONE), key(KeyCode::Up, KeyModifiers::NONE)]);
         assert_eq!(all(b"\x1b[200~never ended"), [Heard::Paste("never ended".into())]);
+        assert_eq!(all(b"\x1b[<128;10;5M"), [], "the back button of a mouse is no click");
+    }
+
+    #[test]
+    fn a_slow_line_types_nothing_that_was_not_typed_and_sends_nothing_that_was_pasted() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b[<35;15"), []);
+        assert_eq!(decoder.patience(), Some(SEQUENCE));
+        assert_eq!(decoder.give_up(), []);
+        assert_eq!(decoder.feed(b"0;7Mx"), [char_key('x', KeyModifiers::NONE)], "its rest is no text");
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b[200~one\r"), []);
+        assert_eq!(decoder.give_up(), [Heard::Paste("one\n".into())], "what is there is seen");
+        assert_eq!(decoder.feed(b"two\r\x1b[20"), []);
+        assert_eq!(decoder.give_up(), [Heard::Paste("two\n".into())]);
+        assert_eq!(decoder.feed(b"1~z"), [char_key('z', KeyModifiers::NONE)]);
     }
 
     #[test]
     fn what_was_pasted_never_submits() {
-        let typed = |marked, bytes: &[u8]| without_burst(all(bytes), marked);
+        let typed = |marked, bytes: &[u8]| Bursts { marked, behind_paste: false }.sift(all(bytes));
         // Behind the end of a paste that holds such an end itself.
         let sneaky = b"\x1b[200~rm x\x1b[201~ -rf /\r";
         assert_eq!(typed(true, sneaky), [Heard::Paste("rm x".into()), Heard::Paste(" -rf /\n".into())]);
@@ -596,6 +696,13 @@ mod tests {
         assert_eq!(typed(false, b"one\rtwo\r"), [Heard::Paste("one\ntwo\n".into())]);
         assert_eq!(typed(false, b"a\r"), all(b"a\r"), "a fast finger is no paste");
         assert_eq!(typed(true, b"one\r"), all(b"one\r"), "keys that a program sends are keys");
+        // However it is cut, and whatever keys it brings.
+        let mut bursts = Bursts { marked: true, behind_paste: false };
+        assert_eq!(bursts.sift(all(b"\x1b[200~x\x1b[201~")), [Heard::Paste("x".into())]);
+        assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [Heard::Paste("/mode auto\n".into())]);
+        assert_eq!(bursts.sift(all(b"\r")), [Heard::Paste("\n".into())]);
+        bursts.was_silent();
+        assert_eq!(bursts.sift(all(b"\r")), all(b"\r"), "a person presses Enter after a moment");
     }
 
     #[test]

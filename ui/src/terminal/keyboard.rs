@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use super::decode::{Decoder, Heard, without_burst};
+use super::decode::{Bursts, Decoder, Heard};
 
 /// The most that is read before something is made of it, bytes.
 const BATCH: usize = 64 << 10;
@@ -31,8 +31,11 @@ pub(super) fn is_of_the_screen() -> bool {
 pub(crate) struct Keyboard {
     input: AsyncFd<std::os::fd::OwnedFd>,
     decoder: Decoder,
+    bursts: Bursts,
     /// When what is held is all there is.
     until: Option<Instant>,
+    /// When it was silent for long enough behind a paste.
+    silent_at: Option<Instant>,
 }
 
 impl Keyboard {
@@ -41,19 +44,23 @@ impl Keyboard {
     pub(crate) fn new() -> io::Result<Keyboard> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let input = super::watched(input, tokio::io::Interest::READABLE)?;
-        Ok(Keyboard { input, decoder: Decoder::default(), until: None })
+        Ok(Keyboard { input, decoder: Decoder::default(), bursts: Bursts::default(), until: None, silent_at: None })
     }
 
     /// What came since; none when the terminal is gone. Nothing is lost when it is not waited for.
-    pub(crate) async fn next(&mut self, marks_pastes: bool) -> Option<Vec<Heard>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Heard>> {
         loop {
             let ready = match self.until {
                 Some(until) => tokio::time::timeout_at(until, self.input.readable()).await,
                 None => Ok(self.input.readable().await),
             };
             let Ok(ready) = ready else {
-                self.until = None;
-                return Some(self.decoder.give_up());
+                let heard = self.decoder.give_up();
+                self.until = self.decoder.patience().map(|most| Instant::now() + most);
+                if heard.is_empty() {
+                    continue;
+                }
+                return Some(self.sift(heard));
             };
             let Ok(mut ready) = ready else { return None };
             let heard = match read(&self.input, &mut self.decoder) {
@@ -66,9 +73,19 @@ impl Keyboard {
             };
             self.until = self.decoder.patience().map(|most| Instant::now() + most);
             if !heard.is_empty() {
-                return Some(without_burst(heard, marks_pastes));
+                return Some(self.sift(heard));
             }
         }
+    }
+
+    fn sift(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
+        let now = Instant::now();
+        if self.silent_at.is_some_and(|at| now >= at) {
+            self.bursts.was_silent();
+        }
+        let sifted = self.bursts.sift(heard);
+        self.silent_at = self.bursts.waits().then(|| now + Bursts::SILENCE);
+        sifted
     }
 }
 

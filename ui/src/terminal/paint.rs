@@ -21,6 +21,8 @@ pub(crate) struct Painter {
     /// Rows of which nothing is known: they are written whole.
     unknown: Vec<bool>,
     caret: Option<Position>,
+    /// Nothing is known of the pen and the cursor either.
+    is_lost: bool,
     /// Where the terminal's own cursor stands; none when that is not sure.
     at: Option<Position>,
     pen: Pen,
@@ -54,7 +56,7 @@ impl Default for Pen {
 
 impl Painter {
     pub(crate) fn new(erases_in_colour: bool) -> Painter {
-        Painter { erases_in_colour, ..Painter::default() }
+        Painter { erases_in_colour, is_lost: true, ..Painter::default() }
     }
 
     /// Nothing is known of the terminal any more: the next frame is written whole.
@@ -62,6 +64,7 @@ impl Painter {
         self.unknown.fill(true);
         self.caret = None;
         self.at = None;
+        self.is_lost = true;
     }
 
     /// Adds what turns the shown frame into this one, and takes it as shown.
@@ -77,6 +80,10 @@ impl Painter {
             out.push_str("\x1b[?2026h");
         }
         let body = out.len();
+        if std::mem::take(&mut self.is_lost) {
+            out.push_str("\x1b[m\x1b]8;;\x1b\\\x1b[?25l");
+            self.pen = Pen::default();
+        }
         // The caret would be seen running over what is written.
         let was_shown = self.caret.is_some();
         let start = out.len();
@@ -280,7 +287,11 @@ impl Painter {
         } else {
             // A terminal that takes it to be narrower leaves nothing old beside it.
             if wide > 1 && !is_sure(symbol) {
-                let _ = write!(out, "{:wide$}\x1b[{wide}D", "");
+                let _ = write!(out, "{:wide$}", "");
+                match self.at {
+                    Some(at) => drop(write!(out, "\x1b[{};{}H", at.y + 1, at.x + 1)),
+                    None => drop(write!(out, "\x1b[{wide}D")),
+                }
             }
             out.push_str(symbol);
         }

@@ -5,9 +5,11 @@ use pixir_core::{Decision, Input};
 use crate::overlay::approval::ApprovalView;
 use crate::state::{Effect, Focus, State};
 
-/// A question can be answered when it has been on the screen long enough to be read as one.
+/// A question can be answered when it has been on the screen long enough to be read as one, and as long as nobody was in the
+/// middle of something else: since it was painted, since it was turned to, since the window came back, since the last key.
 fn is_armed(state: &State) -> bool {
-    state.questions.first().and_then(|q| q.painted).is_some_and(|painted| painted.elapsed() >= state.arming)
+    let painted = state.questions.first().and_then(|question| question.painted);
+    painted.is_some_and(|painted| painted.elapsed() >= state.arming) && state.quiet_since.elapsed() >= state.arming
 }
 
 fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {

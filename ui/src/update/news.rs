@@ -41,7 +41,20 @@ fn rebuild(state: &mut State) {
     for entry in state.history.told() {
         state.transcript.record(entry);
     }
-    state.viewport.follow();
+    // What spoke of places in what was there before speaks of nothing now.
+    (state.cell, state.search, state.selection, state.labels) = (None, None, None, None);
+    state.viewport.reset();
+}
+
+/// Nobody asks any more. A draft that had made room for what should be done instead comes back.
+pub(crate) fn drop_questions(state: &mut State) {
+    let draft = state.questions.drain(..).find_map(|question| question.feedback);
+    if let Some(draft) = draft {
+        let feedback = state.composer.text();
+        state.composer.remember(&feedback);
+        state.composer.set(&draft);
+    }
+    state.leave_question();
 }
 
 /// Something was recorded, or is happening.
@@ -67,8 +80,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         }
         Fact::TurnEnded(it) => {
             state.ended += 1;
-            state.questions.clear();
-            state.leave_question();
+            drop_questions(state);
             // Nobody waits for an answer any more.
             state.overlays.retain(|layer| !layer.is_over(Told::TurnEnded));
             state.busy_since = None;
