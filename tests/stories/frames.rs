@@ -16,7 +16,8 @@ fn timeless(screen: &str) -> String {
             let digits = word.trim_end_matches("ms").trim_end_matches('s');
             let is_time =
                 word.ends_with(['s']) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-            kept.push(if is_time { "N".repeat(word.len()) } else { word.to_owned() });
+            // What took no time at all says none.
+            kept.push(if is_time { " ".repeat(word.len()) } else { word.to_owned() });
         }
         shown.push_str(kept.join(" ").trim_end());
         shown.push('\n');

@@ -334,3 +334,21 @@ async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
     pixir.does("<Esc><C-Home>").await;
     assert_eq!(number(&pixir.screen.screen()), 1);
 }
+
+#[tokio::test]
+async fn what_is_said_meanwhile_stands_behind_the_growing_answer_and_not_in_it() {
+    let text = format!("{}\n\nSecond paragraph", "word ".repeat(600));
+    let mut pixir = Pixir::sized(vec![Step { hang: true, ..says(&text) }], &[], 80, 40);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("Second paragraph").await;
+    pixir.screen.keys("/usage<Enter>").await;
+    pixir.screen.until("no request has said").await;
+    let screen = pixir.screen.screen();
+    let place = |text: &str| screen.find(text).expect("it is in sight");
+    assert!(place("Second paragraph") < place("no request has said"), "{screen}");
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until_idle().await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("Second paragraph") && screen.contains("it broke off here"), "{screen}");
+}

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pixir_core::event::{Entry, Fact};
 
+use crate::render::markdown;
 use crate::render::text::{End, Row};
-use crate::render::{cell, markdown};
-use crate::state::State;
+use crate::state::{Focus, State};
 use crate::transcript::{Cell, Fold};
 use crate::viewport::Place;
 
@@ -36,13 +36,22 @@ pub(crate) struct Search {
     pub(crate) found: Option<Vec<Hit>>,
     /// Which of them was shown last.
     pub(crate) at: Option<usize>,
-    /// Where the reader was before.
+    /// Where the reader was before, and what had the keys.
     pub(crate) before: Option<Place>,
+    pub(crate) focus: Focus,
 }
 
 impl Search {
-    pub(crate) fn new(before: Option<Place>) -> Search {
-        Search { is_typed: true, before, ..Search::default() }
+    pub(crate) fn new(before: Option<Place>, focus: Focus) -> Search {
+        Search { is_typed: true, before, focus, ..Search::default() }
+    }
+
+    /// The first place from where the reader is: on from there, or back from the end.
+    pub(crate) fn first(&mut self) -> Option<Hit> {
+        match self.before {
+            Some(place) => self.step(place.cell, true),
+            None => self.step(usize::MAX, false),
+        }
     }
 
     /// The next place, or the one before; around at the ends.
@@ -93,7 +102,8 @@ pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
             Cell::Recorded(entry) => put(entry, None),
             Cell::Part(entry, part) => put(entry, Some(part.range.clone())),
             Cell::Tool(tool) => tool.entries().for_each(|entry| put(entry, None)),
-            Cell::Drafted(_) | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => {}
+            Cell::Thoughts(all) => all.iter().for_each(|entry| put(entry, None)),
+            Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => {}
         }
     }
     hay
@@ -390,10 +400,10 @@ impl Labels {
             if let Cell::Tool(tool) = cell {
                 let card = it.rows.iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
                 if (it.from..it.to).contains(&card) {
-                    let what = if matches!(tool.call().name.as_str(), "bash" | "run") { "command" } else { "path" };
-                    let key = if what == "command" { "command" } else { "path" };
-                    let text = tool.call().args[key].as_str().map_or_else(|| cell::target(tool), str::to_owned);
-                    found.push((at(card), what, text));
+                    let argument = |key: &'static str| Some((key, tool.call().args[key].as_str()?.to_owned()));
+                    if let Some((what, text)) = argument("command").or_else(|| argument("path")) {
+                        found.push((at(card), what, text));
+                    }
                 }
                 let diff = state
                     .transcript

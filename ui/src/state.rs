@@ -120,6 +120,8 @@ pub(crate) struct State {
     /// The entry of the transcript that is chosen.
     pub(crate) cell: Option<usize>,
     pub(crate) search: Option<Search>,
+    /// Searches that were begun.
+    pub(crate) searches: u64,
     pub(crate) past_search: Option<PastSearch>,
     pub(crate) selection: Option<Selection>,
     pub(crate) labels: Option<Labels>,
@@ -259,6 +261,7 @@ impl State {
             pending: Vec::new(),
             cell: None,
             search: None,
+            searches: 0,
             past_search: None,
             selection: None,
             labels: None,

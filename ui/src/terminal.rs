@@ -94,7 +94,7 @@ impl Screen {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 if keyboard::is_of_the_screen() {
-                    give_back(Duration::ZERO);
+                    give_back(None);
                 }
                 before(panic);
             }));
@@ -199,7 +199,7 @@ impl Screen {
     /// Gives the terminal back for a while; [`Screen::resume`] takes it again.
     pub(crate) fn pause(&mut self) {
         self.out.pending.clear();
-        give_back(Duration::ZERO);
+        give_back(None);
     }
 
     /// Takes the terminal again; nothing is known of what it shows.
@@ -228,7 +228,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back(if self.features.asked { Duration::ZERO } else { DRAIN });
+        give_back(Some(if self.features.asked { Duration::ZERO } else { DRAIN }));
     }
 }
 
@@ -245,8 +245,9 @@ pub(crate) fn can_suspend() -> bool {
     rustix::process::getsid(None).is_ok_and(|session| session != group)
 }
 
-/// Undoes every mode that was set, and waits so long for late answers; harmless when nothing was set.
-fn give_back(late: Duration) {
+/// Undoes every mode that was set; for good, it waits so long for late answers and throws them away. Harmless when nothing
+/// was set.
+fn give_back(late: Option<Duration>) {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -256,7 +257,9 @@ fn give_back(late: Duration) {
         _ => "",
     };
     Out::new().write_all_within(format!("\x18{keys}{GIVE_BACK}").as_bytes(), LAST_WRITE);
-    keyboard::drain(late);
+    if let Some(late) = late {
+        keyboard::drain(late);
+    }
     let _ = terminal::disable_raw_mode();
 }
 

@@ -67,6 +67,8 @@ tokens! {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ThemeFile {
+    /// The file's, where it says none.
+    #[serde(default)]
     name: String,
     /// The theme that has what this one leaves out.
     extends: Option<String>,
@@ -241,6 +243,9 @@ fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, 
         }
     };
     let mut it: ThemeFile = toml::from_str(&text).map_err(|e| invalid(e.to_string().replace('\n', " ")))?;
+    if it.name.is_empty() {
+        name.clone_into(&mut it.name);
+    }
     if let Some(wrong) = it.tokens.keys().find(|key| !TOKENS.iter().any(|t| t.trim_start_matches("r#") == *key)) {
         let near =
             nearest(wrong, TOKENS.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));

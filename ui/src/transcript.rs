@@ -27,6 +27,10 @@ pub(crate) enum Cell {
     Part(Arc<Entry>, Box<Part>),
     /// A part of the draft.
     Drafted(Box<Part>),
+    /// What is not settled of the draft.
+    Tail,
+    /// Thinking that was recorded in several entries.
+    Thoughts(Vec<Arc<Entry>>),
     /// Thinking that no entry repeats, or that is still going on.
     Thinking(Box<Thinking>),
     Tool(Tool),
@@ -135,9 +139,11 @@ struct Draft {
     splitter: Splitter,
     /// Cells that hold its settled parts, and its thinking.
     parts: Vec<usize>,
+    /// The cell of what is not settled.
+    tail: Option<usize>,
     thinking: Option<usize>,
     /// Rows of what is not settled, for how much of it.
-    tail: Option<(LayoutKey, usize, Rc<Vec<Row>>)>,
+    rows: Option<(LayoutKey, usize, Rc<Vec<Row>>)>,
 }
 
 /// All cells, oldest first.
@@ -156,18 +162,19 @@ pub(crate) struct Transcript {
     marks: [Vec<usize>; 4],
     laid: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
     heights: Heights,
+    /// The tail was cut here since this was looked at: what was read in it may be in the cells behind it.
+    pub(crate) was_cut: Option<usize>,
     /// Cells in sight whose diff is not here yet, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
 }
 
 impl Transcript {
-    /// Cells, and the part of the draft that is not settled as the last.
     pub(crate) fn len(&self) -> usize {
-        self.cells.len() + usize::from(self.has_tail())
+        self.cells.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.cells.is_empty()
     }
 
     pub(crate) fn cell(&self, at: usize) -> Option<&Cell> {
@@ -178,21 +185,14 @@ impl Transcript {
         &self.cells
     }
 
-    fn has_tail(&self) -> bool {
-        self.draft.text.len() > self.draft.splitter.settled()
-    }
-
     // ─── What happened ───
 
     /// Takes in what was recorded.
     pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
         match &entry.fact {
             Fact::AssistantMessage(it) => self.end_draft(entry, &it.text),
-            Fact::Reasoning(it) => match self.draft.thinking.take() {
-                Some(at) => self.replace(at, Cell::Recorded(Arc::clone(entry))),
-                None if it.text.trim().is_empty() => {}
-                None => self.push(Cell::Recorded(Arc::clone(entry))),
-            },
+            Fact::Reasoning(it) if !it.text.trim().is_empty() => self.think(entry),
+            Fact::Reasoning(_) => {}
             Fact::ToolCall(it) => {
                 self.settle_thinking();
                 self.open_calls.insert(it.call_id.clone(), self.cells.len());
@@ -268,13 +268,31 @@ impl Transcript {
         }
     }
 
+    /// Thinking that was recorded: in the place of what was streamed of it, joined to what was recorded before it.
+    fn think(&mut self, entry: &Arc<Entry>) {
+        let Some(at) = self.draft.thinking.or(self.cells.len().checked_sub(1)) else {
+            return self.push(Cell::Recorded(Arc::clone(entry)));
+        };
+        let joined = match self.cells.get(at) {
+            Some(Cell::Thinking(_)) if self.draft.thinking.is_some() => Cell::Recorded(Arc::clone(entry)),
+            Some(Cell::Recorded(before)) if matches!(before.fact, Fact::Reasoning(_)) => {
+                Cell::Thoughts(vec![Arc::clone(before), Arc::clone(entry)])
+            }
+            Some(Cell::Thoughts(all)) => Cell::Thoughts(all.iter().chain([entry]).map(Arc::clone).collect()),
+            _ => return self.push(Cell::Recorded(Arc::clone(entry))),
+        };
+        self.replace(at, joined);
+    }
+
     /// What was streamed is now whole. Its parts stay where they are, so that nothing moves for whoever reads.
     fn end_draft(&mut self, entry: &Arc<Entry>, text: &str) {
         self.settle_thinking();
         if self.draft.text != text {
             self.drop_draft();
         }
-        let drafted = std::mem::take(&mut self.draft).parts;
+        let draft = std::mem::take(&mut self.draft);
+        // The tail is the last part, and stays where it is.
+        let drafted: Vec<usize> = draft.parts.into_iter().chain(draft.tail).collect();
         if drafted.is_empty() {
             return self.push_parts(entry, &Splitter::parts(text));
         }
@@ -282,8 +300,16 @@ impl Transcript {
         let (known, new) = parts.split_at(drafted.len().min(parts.len()));
         for (at, part) in drafted.iter().zip(known) {
             if let Some(cell) = self.cells.get_mut(*at) {
+                let is_tail = matches!(cell, Cell::Tail);
                 *cell = Cell::Part(Arc::clone(entry), Box::new(part.clone()));
+                // While it grew, its code was shown plain.
+                if is_tail {
+                    self.changed(*at);
+                }
             }
+        }
+        for at in drafted.iter().skip(parts.len()) {
+            self.replace(*at, Cell::Gone);
         }
         for part in new {
             self.push(Cell::Part(Arc::clone(entry), Box::new(part.clone())));
@@ -295,7 +321,11 @@ impl Transcript {
     /// A try failed, or the Turn was stopped: what it had begun to say is not true any more.
     pub(crate) fn drop_draft(&mut self) {
         let draft = std::mem::take(&mut self.draft);
-        for at in draft.parts.into_iter().chain(draft.thinking).rev() {
+        // Thinking that is recorded already is none of it.
+        let thinking = draft.thinking.filter(|at| matches!(self.cells.get(*at), Some(Cell::Thinking(_))));
+        let mut cells: Vec<usize> = draft.parts.into_iter().chain(draft.tail).chain(thinking).collect();
+        cells.sort_unstable();
+        for at in cells.into_iter().rev() {
             if at + 1 == self.cells.len() {
                 self.cells.pop();
                 self.laid.remove(&at);
@@ -345,13 +375,31 @@ impl Transcript {
         let mut parts = Vec::new();
         self.draft.splitter.feed(&self.draft.text, &mut parts);
         for part in parts {
-            self.draft.parts.push(self.cells.len());
-            self.push(Cell::Drafted(Box::new(part)));
+            let cell = Cell::Drafted(Box::new(part));
+            match self.draft.tail.take() {
+                // What was the tail is a part now; the rest of it goes on behind it.
+                Some(at) => {
+                    self.draft.parts.push(at);
+                    self.replace(at, cell);
+                    self.was_cut = Some(at);
+                }
+                None => {
+                    self.draft.parts.push(self.cells.len());
+                    self.push(cell);
+                }
+            }
+        }
+        if self.draft.tail.is_none() && self.draft.text.len() > self.draft.splitter.settled() {
+            self.draft.tail = Some(self.cells.len());
+            self.push(Cell::Tail);
         }
     }
 
     pub(crate) fn stream_thinking(&mut self, text: &str) {
-        let at = *self.draft.thinking.get_or_insert(self.cells.len());
+        // What was recorded of it is whole; more of it is a thought of its own.
+        let is_open = |at: &usize| matches!(self.cells.get(*at), Some(Cell::Thinking(_)));
+        let at = self.draft.thinking.filter(is_open).unwrap_or(self.cells.len());
+        self.draft.thinking = Some(at);
         if at == self.cells.len() {
             self.push(Cell::Thinking(Box::new(Thinking { text: String::new(), is_live: true })));
         }
@@ -447,11 +495,12 @@ impl Transcript {
     /// A click on its first row shows more of it, or less.
     pub(crate) fn folds_by_click(&self, at: usize) -> bool {
         match self.cells.get(at) {
-            Some(Cell::Tool(_) | Cell::Thinking(_)) => true,
+            Some(Cell::Tool(_) | Cell::Thinking(_) | Cell::Thoughts(_)) => true,
             Some(Cell::Recorded(entry)) => {
                 matches!(entry.fact, Fact::Reasoning(_) | Fact::HistoryCompaction(_) | Fact::BranchSummary(_))
             }
-            Some(Cell::Part(..) | Cell::Drafted(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone) | None => false,
+            Some(Cell::Part(..) | Cell::Drafted(_) | Cell::Tail | Cell::Error(_) | Cell::Notice(..) | Cell::Gone)
+            | None => false,
         }
     }
 
@@ -468,8 +517,8 @@ impl Transcript {
     /// The rows of a cell, laid out now if they were not.
     pub(crate) fn rows(&mut self, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         self.heights.at_width(key.columns);
-        if at >= self.cells.len() {
-            return self.tail_rows(look, key);
+        if matches!(self.cells.get(at), Some(Cell::Tail) | None) {
+            return self.tail_rows(at, look, key);
         }
         if let Some((known, rows)) = self.laid.get(&at)
             && *known == key
@@ -508,17 +557,17 @@ impl Transcript {
     /// An empty row parts it from what stands above.
     fn stands_apart(&self, at: usize) -> bool {
         match (at.checked_sub(1).and_then(|before| self.cells.get(before)), self.cells.get(at)) {
-            (Some(above), Some(below)) => !cell::joins(above, below),
-            (Some(above), None) => {
+            (Some(above), Some(Cell::Tail)) => {
                 !(self.draft.splitter.rest(&self.draft.text).goes_on && matches!(above, Cell::Drafted(_)))
             }
-            (None, _) => false,
+            (Some(above), Some(below)) => !cell::joins(above, below),
+            (_, None) | (None, _) => false,
         }
     }
 
-    fn tail_rows(&mut self, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
+    fn tail_rows(&mut self, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         let length = self.draft.text.len();
-        if let Some((known, of, rows)) = &self.draft.tail
+        if let Some((known, of, rows)) = &self.draft.rows
             && (*known, *of) == (key, length)
         {
             return Rc::clone(rows);
@@ -527,11 +576,12 @@ impl Transcript {
         // Code that still grows is shown plain: its colours would be out of date before they are known.
         let growing = Look { colours: false, ..*look };
         let mut rows = cell::message_part(&self.draft.text, &part, &growing);
-        if self.stands_apart(self.cells.len()) && !rows.is_empty() {
+        if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
         let rows = Rc::new(rows);
-        self.draft.tail = Some((key, length, Rc::clone(&rows)));
+        self.heights.set(at, rows.len());
+        self.draft.rows = Some((key, length, Rc::clone(&rows)));
         rows
     }
 
@@ -542,16 +592,7 @@ impl Transcript {
 
     /// Rows above a cell, as far as is known.
     pub(crate) fn rows_above(&self, at: usize) -> usize {
-        let tail = if at > self.cells.len() { self.tail_height() } else { 0 };
-        self.heights.above(at.min(self.cells.len())) + tail
-    }
-
-    fn tail_height(&self) -> usize {
-        match (&self.draft.tail, self.has_tail()) {
-            (Some((_, _, rows)), true) => rows.len(),
-            (None, true) => 1,
-            (_, false) => 0,
-        }
+        self.heights.above(at)
     }
 
     /// The cell in which a row is, counted from the top, and the row in it.

@@ -566,6 +566,7 @@ fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
         let line = Line::from(vec![
             Span::styled(" sent before: ", theme.fg(theme.accent)),
             Span::styled(visible(&search.letters), theme.fg(if is_found { theme.text } else { theme.warning })),
+            Span::styled(if is_found { "" } else { "  not found" }, theme.fg(theme.warning)),
             Span::styled("  Ctrl+R before · Enter take it · Esc back", theme.dim()),
         ]);
         return canvas.line(line, area);
@@ -613,6 +614,9 @@ fn draw_status(state: &State, canvas: &mut Canvas, area: Rect) {
     // Where both do not fit, what is happening is worth more than what it cost.
     if width(&left.content) + width(&right) + 2 > columns {
         right = right.split(" · ").next().unwrap_or_default().to_owned();
+    }
+    if width(&left.content) + width(&right) + 2 > columns {
+        right.clear();
     }
     let left_width = columns.saturating_sub(width(&right) + 2);
     let left = Span::styled(fit(&left.content, left_width), left.style);

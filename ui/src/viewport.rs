@@ -6,7 +6,7 @@ use crate::render::markdown::Look;
 use crate::render::text::Row;
 use crate::transcript::{LayoutKey, Transcript};
 
-/// A place in the transcript: a cell (what is not settled of the draft counts as the last) and a row of it.
+/// A place in the transcript: a cell and a row of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
     pub(crate) cell: usize,
@@ -132,6 +132,12 @@ impl Viewport {
     ) -> &[Shown] {
         self.height = height;
         let last = last_top(height, transcript, look, key);
+        // What was read at the end of a growing answer stays, when its first part has become a cell of its own.
+        if let Some(anchor) = self.anchor.filter(|anchor| Some(anchor.cell) == transcript.was_cut) {
+            let row = isize::try_from(anchor.row).unwrap_or(0);
+            self.anchor = Some(moved(Place { row: 0, ..anchor }, row, transcript, look, key));
+        }
+        transcript.was_cut = None;
         // A cell that was folded has fewer rows than it had when the window was put there.
         if let Some(anchor) = &mut self.anchor {
             anchor.cell = anchor.cell.min(transcript.len().saturating_sub(1));
@@ -140,6 +146,9 @@ impl Viewport {
         let top = self.anchor.map_or(last, |anchor| anchor.min(last));
         self.top = Some(top);
         self.at_end = top >= last;
+        if self.at_end {
+            self.seen = transcript.len();
+        }
         self.shown.clear();
         let (mut place, mut left) = (top, height);
         while left > 0 && place.cell < transcript.len() {

@@ -44,12 +44,15 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
 async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
     let mut drawn = draw(app, screen, presence)?;
+    let mut ticked = drawn;
     let mut keys = Keyboard::new()?;
     let mut keep_due = None;
+    let mut stopped = false;
     let mut themes = super::themes::watch(app.state.themes_folder.as_deref());
     loop {
-        let frame_due = tokio::time::Instant::from_std(drawn + if app.dirty { FRAME } else { TICK });
-        let wants_frame = (app.dirty || app.state.is_animated()) && !screen.is_stalled();
+        let frame_due = tokio::time::Instant::from_std(drawn + FRAME);
+        let tick_due = tokio::time::Instant::from_std(ticked + TICK);
+        let wants_frame = app.dirty && !screen.is_stalled();
         let mut by_hand = None;
         if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
             keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
@@ -72,11 +75,14 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             signal = signals.next() => match signal {
                 Signal::End(number) => return Ok(Some(number)),
                 Signal::Stop if can_suspend() => {
+                    stopped = true;
                     screen.suspend()?;
                     presence.forget();
                     app.dirty = true;
                 }
                 Signal::Stop => {}
+                // After a stop of our own the terminal is taken again already.
+                Signal::GoOn if std::mem::take(&mut stopped) => {}
                 // Somebody stopped it without asking, and may have changed the terminal meanwhile.
                 Signal::GoOn => {
                     screen.pause();
@@ -87,11 +93,13 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 Signal::Resized => app.dirty = true,
             },
             caught_up = screen.caught_up(), if screen.is_stalled() => caught_up?,
+            () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {
+                ticked = Instant::now();
+                app.state.frame += 1;
+                update::on_edge(&mut app.state);
+                app.dirty = true;
+            }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
-                if !app.dirty {
-                    app.state.frame += 1;
-                    update::on_edge(&mut app.state);
-                }
                 drawn = draw(app, screen, presence)?;
                 continue;
             }
@@ -119,6 +127,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
         }
         if std::mem::take(&mut app.state.suspend) {
             if can_suspend() {
+                stopped = true;
                 screen.suspend()?;
                 presence.forget();
             } else {

@@ -45,7 +45,13 @@ impl Outline {
                     }
                 }
                 Cell::Tool(_) => turns.iter_mut().last().into_iter().for_each(|turn| turn.calls += 1),
-                Cell::Drafted(_) | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => {}
+                Cell::Drafted(_)
+                | Cell::Tail
+                | Cell::Thoughts(_)
+                | Cell::Thinking(_)
+                | Cell::Error(_)
+                | Cell::Notice(..)
+                | Cell::Gone => {}
             }
         }
         let ends: Vec<usize> = turns.iter().skip(1).map(|turn| turn.cell).chain([transcript.len()]).collect();

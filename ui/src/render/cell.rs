@@ -47,9 +47,17 @@ pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
             part.range.start > 0 && (part.goes_on || matches!(entry.fact, Fact::UserMessage(_)))
         }
         (_, Cell::Drafted(part)) => part.goes_on,
-        (_, Cell::Recorded(_) | Cell::Thinking(_) | Cell::Tool(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone) => {
-            false
-        }
+        (
+            _,
+            Cell::Recorded(_)
+            | Cell::Thoughts(_)
+            | Cell::Tail
+            | Cell::Thinking(_)
+            | Cell::Tool(_)
+            | Cell::Error(_)
+            | Cell::Notice(..)
+            | Cell::Gone,
+        ) => false,
     }
 }
 
@@ -69,7 +77,7 @@ pub(crate) fn estimate(cell: &Cell) -> Guess {
             _ => text(0, 2),
         },
         Cell::Part(_, part) | Cell::Drafted(part) => text(part.range.len() + part.range.len() / 4, 1),
-        Cell::Thinking(_) => text(0, 2),
+        Cell::Thinking(_) | Cell::Thoughts(_) | Cell::Tail => text(0, 2),
         Cell::Tool(tool) if is_short(tool) => text(0, 1),
         Cell::Tool(_) => text(0, 5),
         Cell::Error(_) | Cell::Notice(..) => text(0, 2),
@@ -94,6 +102,16 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
             _ => Vec::new(),
         },
         Cell::Drafted(part) => message_part(context.draft, part, look),
+        // It is laid out where its text is.
+        Cell::Tail => Vec::new(),
+        Cell::Thoughts(all) => {
+            let texts = all.iter().filter_map(|entry| match &entry.fact {
+                Fact::Reasoning(it) => Some(it.text.trim()),
+                _ => None,
+            });
+            let it = Thinking { text: texts.collect::<Vec<_>>().join("\n\n"), is_live: false };
+            thinking(&it, context.fold.unwrap_or(look.thinking), look)
+        }
         Cell::Thinking(it) => thinking(it, context.fold.unwrap_or(look.thinking), look),
         Cell::Tool(cell) => tool(cell, context, look),
         Cell::Error(it) => {

@@ -258,7 +258,14 @@ fn escape(buffer: &[u8]) -> Piece {
         // Esc before another sequence is a key of its own.
         0x1b => match buffer.get(2) {
             None => Piece::Half,
-            Some(b'[' | b'O') => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            // An arrow with Alt, as a few terminals send it: all of it at once.
+            Some(b'[' | b'O') => match (buffer.get(3), escape(&buffer[1..])) {
+                (Some(b'A'..=b'D'), Piece::Whole(3, Some(Heard::Key(it)))) => {
+                    Piece::Whole(4, Some(key(it.code, it.modifiers | KeyModifiers::ALT)))
+                }
+                (None, _) => Piece::Half,
+                _ => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            },
             Some(_) => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
         },
         _ => match plain(&buffer[1..]) {
@@ -666,7 +673,11 @@ mod tests {
         assert_eq!(decoder.give_up(), [key(KeyCode::Esc, KeyModifiers::NONE)]);
         assert!(decoder.patience().is_none());
         assert_eq!(all(b"\x1b["), [char_key('[', KeyModifiers::ALT)]);
-        assert_eq!(all(b"\x1b\x1b[A"), [key(KeyCode::Esc, KeyModifiers::NONE), key(KeyCode::Up, KeyModifiers::NONE)]);
+        assert_eq!(all(b"\x1b\x1b[A"), [key(KeyCode::Up, KeyModifiers::ALT)]);
+        assert_eq!(
+            all(b"\x1b\x1b[5~"),
+            [key(KeyCode::Esc, KeyModifiers::NONE), key(KeyCode::PageUp, KeyModifiers::NONE)]
+        );
         assert_eq!(all(b"\x1b[200~never ended"), [Heard::Paste("never ended".into())]);
         assert_eq!(all(b"\x1b[<128;10;5M"), [], "the back button of a mouse is no click");
     }

@@ -215,8 +215,7 @@ pub(crate) fn on_found(state: &mut State, number: u64, found: Vec<Hit>) {
     let Some(search) = state.search.as_mut().filter(|search| search.number == number) else { return };
     search.found = Some(found);
     search.at = None;
-    // While it is typed the first place behind where the reader was is shown.
-    if let Some(hit) = search.step(search.before.map_or(usize::MAX, |place| place.cell), true) {
+    if let Some(hit) = search.first() {
         read::show_hit(state, hit);
     }
 }

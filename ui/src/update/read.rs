@@ -49,6 +49,11 @@ pub(crate) fn focus_next(state: &mut State, _: &str) -> Vec<Effect> {
 
 pub(crate) fn details(state: &mut State, _: &str) -> Vec<Effect> {
     state.details = state.details.next();
+    state.say(match state.details {
+        Fold::Line => "tool cards: one line each",
+        Fold::Some => "tool cards: as usual",
+        Fold::Full => "tool cards: in full",
+    });
     state.transcript.follow_all();
     state.generation += 1;
     Vec::new()
@@ -56,6 +61,11 @@ pub(crate) fn details(state: &mut State, _: &str) -> Vec<Effect> {
 
 pub(crate) fn thinking(state: &mut State, _: &str) -> Vec<Effect> {
     state.thinking = state.thinking.next();
+    state.say(match state.thinking {
+        Fold::Line => "thinking: one line",
+        Fold::Some => "thinking: its end",
+        Fold::Full => "thinking: in full",
+    });
     state.transcript.follow_all();
     state.generation += 1;
     Vec::new()
@@ -151,7 +161,7 @@ pub(crate) fn fold(state: &mut State, _: &str) -> Vec<Effect> {
 /// Shows more of an entry, and less again.
 pub(crate) fn fold_cell(state: &mut State, cell: usize) {
     let usual = match state.transcript.cell(cell) {
-        Some(Cell::Thinking(_)) => state.thinking,
+        Some(Cell::Thinking(_) | Cell::Thoughts(_)) => state.thinking,
         Some(Cell::Recorded(entry)) if matches!(entry.fact, Fact::Reasoning(_)) => state.thinking,
         _ => state.details,
     };
@@ -175,7 +185,10 @@ pub(crate) fn open(state: &mut State, _: &str) -> Vec<Effect> {
 
 /// Opens the search line, or searches at once.
 pub(crate) fn find(state: &mut State, text: &str) -> Vec<Effect> {
-    let mut search = Search::new(state.viewport.anchor());
+    // A search in a search goes back to where the first one was begun.
+    let (before, focus) =
+        state.search.take().map_or((state.viewport.anchor(), state.focus), |search| (search.before, search.focus));
+    let mut search = Search::new(before, focus);
     search.text = text.to_owned();
     search.is_typed = text.is_empty();
     state.search = Some(search);
@@ -189,7 +202,8 @@ pub(crate) fn find(state: &mut State, text: &str) -> Vec<Effect> {
 /// What is searched for has changed.
 pub(crate) fn look_for(state: &mut State) -> Vec<Effect> {
     let Some(search) = &mut state.search else { return Vec::new() };
-    search.number += 1;
+    state.searches += 1;
+    search.number = state.searches;
     search.found = None;
     if search.text.is_empty() {
         return Vec::new();

@@ -59,8 +59,13 @@ pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
 /// Leaves what the person is in, then interrupts, then opens the tree.
 pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
     let primed = std::mem::take(&mut state.primed);
-    if state.search.is_some() || state.selection.is_some() || state.labels.is_some() {
-        (state.search, state.selection, state.labels) = (None, None, None);
+    if let Some(search) = state.search.take() {
+        // Back to where one was, in the line or in the transcript.
+        state.focus = search.focus;
+        return Vec::new();
+    }
+    if state.selection.is_some() || state.labels.is_some() {
+        (state.selection, state.labels) = (None, None);
         return Vec::new();
     }
     if let Some(draft) = state.questions.first_mut().and_then(|question| question.feedback.take()) {

@@ -120,7 +120,12 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
             state.composer.remember(&line);
             return Some(run_slash(state, &line));
         }
-        (_, Completion::Command(slash, _)) => state.composer.set(&format!("/{} ", slash.name)),
+        (key, Completion::Command(slash, _)) => {
+            state.composer.set(&format!("/{} ", slash.name));
+            if key == KeyCode::Enter {
+                state.say(format!("it takes {}", slash.args));
+            }
+        }
     }
     Some(Vec::new())
 }
