@@ -41,7 +41,9 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Ou
     };
     crate::block_on(async {
         let mut driver = Driver::new(launch, columns, rows)?;
+        let mut left = lines.len();
         for line in lines {
+            left -= 1;
             match line {
                 Line::Keys(keys) => driver.keys(&keys).await,
                 Line::Paste(text) => driver.paste(&text).await,
@@ -50,8 +52,13 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Ou
                 Line::Resize(columns, rows) => driver.resize(columns, rows),
                 Line::Frame(name) => keep(&driver, &name, &job, output)?,
             }
-            if driver.is_done() {
-                break;
+            if driver.is_done() && left > 0 {
+                driver.close().await?;
+                return Err(Error::new(
+                    Code::CommandFailed,
+                    format!("the program has quit, and lines of the script that were not run: {left}"),
+                    "quit in the last line, or not at all",
+                ));
             }
         }
         driver.close().await.map(|_| 0)

@@ -74,6 +74,9 @@ fn what_is_on_the_screen_is_told_as_a_tree() {
     assert!(frame["caret"]["row"].is_number(), "the caret is where one types");
     let wrong = shell.run(["tui", "--demo", "--script", "-", "--size", "wide"]);
     assert_eq!(wrong.code, 2);
+    std::fs::write(shell.workspace().join("quits.txt"), "idle\nkeys <C-c><C-c>\nframe gone\n").expect("write");
+    let early = shell.run(["tui", "--script", "quits.txt"]);
+    assert!(early.code != 0 && early.stderr.contains("that were not run: 1"), "{}", early.stderr);
     std::fs::write(shell.workspace().join("bad.txt"), "press x\n").expect("write");
     let wrong = shell.run(["tui", "--demo", "--script", "bad.txt"]);
     assert!(wrong.stderr.contains("line 1 of the script") && wrong.code == 2, "{}", wrong.stderr);

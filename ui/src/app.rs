@@ -483,6 +483,10 @@ impl App {
             News::Skills(skills) => news::on_skills(&mut self.state, &skills),
             News::Coloured => self.state.generation += 1,
             News::Broke => {
+                // If it was an opening, nothing will come of it.
+                if self.pending == 0 {
+                    self.opened = self.opening;
+                }
                 let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }

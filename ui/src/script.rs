@@ -41,7 +41,10 @@ impl Driver {
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
         app.state.arming = Duration::ZERO;
-        Ok(Driver { app, canvas: Canvas::with_regions(), size: (columns, rows), painter: Painter::new(true) })
+        let mut driver =
+            Driver { app, canvas: Canvas::with_regions(), size: (columns, rows), painter: Painter::new(true) };
+        driver.draw();
+        Ok(driver)
     }
 
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
