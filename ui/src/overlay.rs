@@ -27,6 +27,7 @@ pub(crate) mod diff; // what was changed
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // what runs in the background
+pub(crate) mod narrow; // one row of many, narrowed by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // everything that can be done
 pub(crate) mod picker; // one of many

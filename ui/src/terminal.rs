@@ -17,6 +17,7 @@ use crate::canvas::Canvas;
 use crate::state::State;
 use crate::view;
 
+mod burst; // keys or a paste
 pub(crate) mod decode; // bytes → keys
 mod keyboard; // reads them
 mod paint; // frames → bytes

@@ -203,7 +203,7 @@ fn draw_transcript(state: &mut State, canvas: &mut Canvas, area: Rect) {
     }
     draw_scrollbar(state, canvas, area);
     state.pill = None;
-    if let Some(new) = state.viewport.unseen(&state.transcript) {
+    if let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) {
         let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
         let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
         let at = Rect {
@@ -547,8 +547,7 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         (_, true) => "Say something to the running turn…",
         (_, false) => "Ask pixir…",
     };
-    let theme = state.theme.clone();
-    let caret = state.composer.draw(canvas, text, &theme, placeholder);
+    let caret = state.composer.draw(canvas, text, &state.theme, placeholder);
     let is_free = state.overlays.iter().all(|layer| layer.is_aside());
     let has_keys = state.focus == Focus::Composer && is_free && state.search.as_ref().is_none_or(|it| !it.is_typed);
     if let Some(caret) = caret.filter(|_| has_keys) {

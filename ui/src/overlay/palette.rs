@@ -1,9 +1,10 @@
 //! Everything that can be done, by name: the same verbs as keys and commands.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::narrow::Narrow;
 use super::{Overlay, Paint, Reply, centred, panel};
 use crate::action::{Place, VERBS, Verb, When};
 use crate::canvas::Canvas;
@@ -17,8 +18,7 @@ const ROWS: usize = 16;
 /// The layer.
 #[derive(Debug)]
 pub(crate) struct Palette {
-    letters: String,
-    chosen: usize,
+    narrow: Narrow,
     /// What can be done here, with its keys, and whether it can be done now.
     all: Vec<(&'static Verb, String, bool)>,
 }
@@ -34,15 +34,15 @@ impl Palette {
         let mut all: Vec<_> = all.collect();
         // What has a command is looked for most.
         all.sort_by_key(|(verb, ..)| verb.slash.is_none());
-        Palette { letters: String::new(), chosen: 0, all }
+        Palette { narrow: Narrow::default(), all }
     }
 
     fn found(&self) -> Vec<(&'static Verb, String, bool)> {
         // Who knows the name means the name; the rest is found by what it is about.
-        let mut found = fuzzy(&self.letters, self.all.clone(), |(verb, ..)| verb.title());
+        let mut found = fuzzy(&self.narrow.letters, self.all.clone(), |(verb, ..)| verb.title());
         let by_name: Vec<&str> = found.iter().map(|(verb, ..)| verb.id).collect();
         let others = self.all.iter().filter(|(verb, ..)| !by_name.contains(&verb.id)).cloned().collect();
-        let about = fuzzy(&self.letters, others, |(verb, ..)| verb.about.to_owned());
+        let about = fuzzy(&self.narrow.letters, others, |(verb, ..)| verb.about.to_owned());
         found.extend(about);
         found
     }
@@ -55,40 +55,31 @@ impl Overlay for Palette {
 
     fn key(&mut self, key: KeyEvent) -> Reply {
         match key.code {
-            KeyCode::Esc => return Reply::Close,
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-10),
-            KeyCode::PageDown => self.scroll(10),
+            KeyCode::Esc => Reply::Close,
             KeyCode::Enter => {
                 let found = self.found();
-                let Some((verb, _, true)) = found.get(self.chosen) else { return Reply::Stay };
+                let Some((verb, _, true)) = found.get(self.narrow.chosen) else { return Reply::Stay };
                 let verb: &'static Verb = verb;
-                return Reply::CloseAndAct(Box::new(move |state| match verb.slash {
+                Reply::CloseAndAct(Box::new(move |state| match verb.slash {
                     // What it is about has to be said first.
                     Some(slash) if slash.args.starts_with('<') => {
                         state.composer.set(&format!("/{} ", slash.name));
                         Vec::new()
                     }
                     _ => (verb.run)(state, ""),
-                }));
+                }))
             }
-            KeyCode::Backspace => {
-                self.letters.pop();
-                self.chosen = 0;
+            _ => {
+                let rows = self.found().len();
+                self.narrow.key(key, rows);
+                Reply::Stay
             }
-            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
-                self.letters.push(c);
-                self.chosen = 0;
-            }
-            _ => {}
         }
-        Reply::Stay
     }
 
     fn scroll(&mut self, by: isize) {
-        let last = self.found().len().saturating_sub(1);
-        self.chosen = self.chosen.saturating_add_signed(by).min(last);
+        let rows = self.found().len();
+        self.narrow.scroll(by, rows);
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
@@ -102,15 +93,8 @@ impl Overlay for Palette {
             "type to narrow · ↑↓ · Enter do it · Esc close",
             theme,
         );
-        let search = Line::from(vec![
-            Span::styled("› ", theme.fg(theme.accent)),
-            Span::styled(self.letters.clone(), theme.fg(theme.text)),
-        ]);
-        canvas.line(search, Rect { height: 1.min(inner.height), ..inner });
-        let typed = u16::try_from(width(&self.letters)).unwrap_or(0);
-        canvas.set_cursor_position((inner.x + 2 + typed.min(inner.width.saturating_sub(3)), inner.y));
-        let list = Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner };
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        let list = self.narrow.draw(canvas, inner, theme);
+        let top = self.narrow.top(list.height);
         let columns = usize::from(list.width);
         for (y, (at, (verb, keys, is_possible))) in (list.y..list.bottom()).zip(found.iter().enumerate().skip(top)) {
             let row = Rect { y, height: 1, ..list };
@@ -120,9 +104,9 @@ impl Overlay for Palette {
             let about = fit(verb.about, room);
             let gap = " ".repeat(room.saturating_sub(width(&about)) + 1);
             let style = if *is_possible { theme.fg(theme.text) } else { theme.dim() };
-            canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
+            canvas.tint(row, if at == self.narrow.chosen { theme.selected() } else { theme.base() });
             canvas.region("option", row, || verb.title());
-            canvas.state(false, at == self.chosen);
+            canvas.state(false, at == self.narrow.chosen);
             let line = Line::from(vec![
                 Span::styled(name, if *is_possible { theme.fg(theme.accent) } else { theme.dim() }),
                 Span::raw(pad),

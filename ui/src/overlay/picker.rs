@@ -5,10 +5,11 @@ use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::narrow::Narrow;
 use super::{Act, Overlay, Paint, Reply, Told, centred, command, panel};
 use crate::render::text::{fit, width};
 use crate::slash::fuzzy;
@@ -54,8 +55,7 @@ impl Kind {
 pub(crate) struct Picker {
     kind: Kind,
     rows: Vec<Row>,
-    letters: String,
-    chosen: usize,
+    narrow: Narrow,
     /// What to say while there are no rows.
     empty: &'static str,
     /// The theme to go back to when nothing is chosen.
@@ -64,7 +64,7 @@ pub(crate) struct Picker {
 
 impl Picker {
     fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, letters: String::new(), chosen, empty: "nothing here", before: None }
+        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "nothing here", before: None }
     }
 
     /// A list whose rows are still to come.
@@ -155,8 +155,8 @@ impl Picker {
                 command: format!("/model {m}"),
             })
             .collect();
-        if self.letters.is_empty() {
-            self.chosen = models.iter().position(|m| m == current).unwrap_or(0);
+        if self.narrow.letters.is_empty() {
+            self.narrow.chosen = models.iter().position(|m| m == current).unwrap_or(0);
         }
     }
 
@@ -191,7 +191,7 @@ impl Picker {
 
     /// Rows that fit what was typed, best first.
     fn shown(&self) -> Vec<usize> {
-        fuzzy(&self.letters, (0..self.rows.len()).collect(), |at| {
+        fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
             let row = &self.rows[*at];
             format!("{} {}", row.label, row.detail)
         })
@@ -231,32 +231,25 @@ impl Overlay for Picker {
     }
 
     fn scroll(&mut self, by: isize) {
-        let most = self.shown().len().saturating_sub(1);
-        self.chosen = self.chosen.saturating_add_signed(by).min(most);
+        let rows = self.shown().len();
+        self.narrow.scroll(by, rows);
     }
 
     fn key(&mut self, key: KeyEvent) -> Reply {
         match key.code {
             KeyCode::Esc => return Reply::Close,
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-10),
-            KeyCode::PageDown => self.scroll(10),
             KeyCode::Enter => {
-                return self.shown().get(self.chosen).map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
+                return self.shown().get(self.narrow.chosen).map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
             }
-            KeyCode::Backspace => {
-                self.letters.pop();
-                self.chosen = 0;
+            _ => {
+                let rows = self.shown().len();
+                if !self.narrow.key(key, rows) {
+                    return Reply::Stay;
+                }
             }
-            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
-                self.letters.push(c);
-                self.chosen = 0;
-            }
-            _ => return Reply::Stay,
         }
         // A theme is best judged by looking at it.
-        match self.shown().get(self.chosen).filter(|_| self.kind == Kind::Themes) {
+        match self.shown().get(self.narrow.chosen).filter(|_| self.kind == Kind::Themes) {
             Some(at) => Reply::Act(command(self.rows[*at].command.clone())),
             None => Reply::Stay,
         }
@@ -273,15 +266,7 @@ impl Overlay for Picker {
             "type to narrow · ↑↓ · Enter choose · Esc close",
             theme,
         );
-        let search = Line::from(vec![
-            Span::styled("› ", theme.fg(theme.accent)),
-            Span::styled(self.letters.clone(), theme.fg(theme.text)),
-        ]);
-        canvas.line(search, Rect { height: 1.min(inner.height), ..inner });
-        if let Ok(typed) = u16::try_from(width(&self.letters)) {
-            canvas.set_cursor_position((inner.x + 2 + typed.min(inner.width.saturating_sub(3)), inner.y));
-        }
-        let list = Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner };
+        let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
             let text = if self.rows.is_empty() { self.empty } else { "nothing fits" };
             canvas.line(
@@ -290,8 +275,8 @@ impl Overlay for Picker {
             );
             return;
         }
-        self.chosen = self.chosen.min(shown.len() - 1);
-        let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
+        self.narrow.chosen = self.narrow.chosen.min(shown.len() - 1);
+        let top = self.narrow.top(list.height);
         let columns = usize::from(list.width);
         let label_width = shown.iter().map(|at| width(&self.rows[*at].label)).max().unwrap_or(0).min(columns * 3 / 5);
         for (row, (number, at)) in (list.y..list.bottom()).zip(shown.iter().enumerate().skip(top)) {
@@ -304,11 +289,11 @@ impl Overlay for Picker {
                 Span::raw(pad),
                 Span::styled(detail, theme.dim()),
             ]);
-            let style = if number == self.chosen { theme.selected() } else { theme.base() };
+            let style = if number == self.narrow.chosen { theme.selected() } else { theme.base() };
             let at = Rect { y: row, height: 1, ..list };
             canvas.tint(at, style);
             canvas.region("option", at, || it.label.clone());
-            canvas.state(false, number == self.chosen);
+            canvas.state(false, number == self.narrow.chosen);
             canvas.line(line, at);
         }
     }

@@ -277,19 +277,26 @@ fn escape(buffer: &[u8]) -> Piece {
     }
 }
 
-fn ss3(last: u8) -> Option<Heard> {
-    let code = match last {
+/// The arrows, Home and End, by the final byte that `CSI` and `SS3` share for them.
+fn moves(last: u8) -> Option<KeyCode> {
+    Some(match last {
         b'A' => KeyCode::Up,
         b'B' => KeyCode::Down,
         b'C' => KeyCode::Right,
         b'D' => KeyCode::Left,
         b'H' => KeyCode::Home,
         b'F' => KeyCode::End,
+        _ => return None,
+    })
+}
+
+fn ss3(last: u8) -> Option<Heard> {
+    let code = match last {
         b'M' => KeyCode::Enter,
         b'P'..=b'S' => KeyCode::F(last - b'P' + 1),
         b'j'..=b'y' => KeyCode::Char(char::from(last - 0x40)),
         b'X' => KeyCode::Char('='),
-        _ => return None,
+        other => moves(other)?,
     };
     Some(key(code, KeyModifiers::NONE))
 }
@@ -389,12 +396,6 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
         _ => KeyEventKind::Press,
     };
     let code = match last {
-        b'A' => KeyCode::Up,
-        b'B' => KeyCode::Down,
-        b'C' => KeyCode::Right,
-        b'D' => KeyCode::Left,
-        b'H' => KeyCode::Home,
-        b'F' => KeyCode::End,
         b'Z' => return Some(key(KeyCode::BackTab, modifiers | KeyModifiers::SHIFT)),
         b'I' if text.is_empty() => return Some(Heard::Focus(true)),
         b'O' if text.is_empty() => return Some(Heard::Focus(false)),
@@ -405,7 +406,7 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
             n => numbered(n)?,
         },
         b'u' => of_number(number(first)?)?,
-        _ => return None,
+        other => moves(other)?,
     };
     Some(press(code, modifiers, kind))
 }
@@ -516,93 +517,11 @@ fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
     Some(MouseEvent { kind, column: column.saturating_sub(1), row: row.saturating_sub(1), modifiers })
 }
 
-/// What a person cannot have typed is a paste, and never submits: characters with a line end that came at once where the
-/// terminal does not mark pastes, and whatever stands right behind the end of a marked one.
-#[derive(Debug, Default)]
-pub(crate) struct Bursts {
-    /// The terminal marks pastes: it has said so, or has done so.
-    pub(crate) marked: bool,
-    /// A paste has ended, and nothing was silent since.
-    behind_paste: bool,
-}
-
-impl Bursts {
-    /// How long it must be silent behind a paste, before keys are keys again.
-    pub(crate) const SILENCE: Duration = Duration::from_millis(40);
-
-    /// Something is suspicious until it was silent for so long.
-    pub(crate) fn waits(&self) -> bool {
-        self.behind_paste
-    }
-
-    /// It was.
-    pub(crate) fn was_silent(&mut self) {
-        self.behind_paste = false;
-    }
-
-    /// What came at once, with pastes in the place of what was none of typing.
-    pub(crate) fn sift(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
-        let mut kept = Vec::with_capacity(heard.len());
-        let mut burst: Vec<(char, Heard)> = Vec::new();
-        for it in heard {
-            match character(&it) {
-                Some(c) => burst.push((c, it)),
-                // Behind a paste a key that does something can only be part of a trick.
-                None if self.behind_paste && matches!(it, Heard::Key(_)) => {}
-                None => {
-                    self.end(&mut burst, &mut kept);
-                    self.behind_paste |= matches!(it, Heard::Paste(_));
-                    self.marked |=
-                        matches!(it, Heard::Paste(_) | Heard::Reply(Reply::Mode { mode: 2004, known: true }));
-                    kept.push(it);
-                }
-            }
-        }
-        self.end(&mut burst, &mut kept);
-        kept
-    }
-
-    fn end(&self, burst: &mut Vec<(char, Heard)>, kept: &mut Vec<Heard>) {
-        let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
-        let is_pasted = (self.behind_paste && !burst.is_empty())
-            || (!self.marked && has_line_end && burst.len() > 2)
-            || (!self.marked && burst.len() > LONG);
-        if is_pasted {
-            kept.push(Heard::Paste(burst.drain(..).map(|(c, _)| c).collect()));
-        } else {
-            kept.extend(burst.drain(..).map(|(_, it)| it));
-        }
-    }
-}
-
-/// So many characters at once were typed by nobody.
-const LONG: usize = 64;
-
-/// The character that a key types, as far as a paste could be made of such keys.
-fn character(it: &Heard) -> Option<char> {
-    match it {
-        Heard::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
-            if modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
-        {
-            Some(*c)
-        }
-        Heard::Key(KeyEvent { code: KeyCode::Enter, modifiers, kind: KeyEventKind::Press, .. })
-            if modifiers.is_empty() =>
-        {
-            Some('\n')
-        }
-        // How a line feed of a paste arrives.
-        Heard::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
-        Heard::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn all(bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn all(bytes: &[u8]) -> Vec<Heard> {
         let mut decoder = Decoder::default();
         let mut heard = decoder.feed(bytes);
         heard.extend(decoder.give_up());
@@ -695,25 +614,6 @@ mod tests {
         assert_eq!(decoder.feed(b"two\r\x1b[20"), []);
         assert_eq!(decoder.give_up(), [Heard::Paste("two\n".into())]);
         assert_eq!(decoder.feed(b"1~z"), [char_key('z', KeyModifiers::NONE)]);
-    }
-
-    #[test]
-    fn what_was_pasted_never_submits() {
-        let typed = |marked, bytes: &[u8]| Bursts { marked, behind_paste: false }.sift(all(bytes));
-        // Behind the end of a paste that holds such an end itself.
-        let sneaky = b"\x1b[200~rm x\x1b[201~ -rf /\r";
-        assert_eq!(typed(true, sneaky), [Heard::Paste("rm x".into()), Heard::Paste(" -rf /\n".into())]);
-        // In a terminal that does not mark pastes.
-        assert_eq!(typed(false, b"one\rtwo\r"), [Heard::Paste("one\ntwo\n".into())]);
-        assert_eq!(typed(false, b"a\r"), all(b"a\r"), "a fast finger is no paste");
-        assert_eq!(typed(true, b"one\r"), all(b"one\r"), "keys that a program sends are keys");
-        // However it is cut, and whatever keys it brings.
-        let mut bursts = Bursts { marked: true, behind_paste: false };
-        assert_eq!(bursts.sift(all(b"\x1b[200~x\x1b[201~")), [Heard::Paste("x".into())]);
-        assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [Heard::Paste("/mode auto\n".into())]);
-        assert_eq!(bursts.sift(all(b"\r")), [Heard::Paste("\n".into())]);
-        bursts.was_silent();
-        assert_eq!(bursts.sift(all(b"\r")), all(b"\r"), "a person presses Enter after a moment");
     }
 
     #[test]

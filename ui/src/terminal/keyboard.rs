@@ -9,7 +9,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use super::decode::{Bursts, Decoder, Heard};
+use super::burst::Bursts;
+use super::decode::{Decoder, Heard};
 
 /// The most that is read before something is made of it, bytes.
 const BATCH: usize = 64 << 10;

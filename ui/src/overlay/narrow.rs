@@ -1,0 +1,59 @@
+//! The choice of one row, narrowed by typing.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::canvas::Canvas;
+use crate::render::text::width;
+use crate::theme::Theme;
+
+/// What was typed, and which of the rows that fit it is chosen.
+#[derive(Debug, Default)]
+pub(crate) struct Narrow {
+    pub(crate) letters: String,
+    pub(crate) chosen: usize,
+}
+
+impl Narrow {
+    /// Takes a key of the list; false is what means nothing to it.
+    pub(crate) fn key(&mut self, key: KeyEvent, rows: usize) -> bool {
+        match key.code {
+            KeyCode::Up => self.scroll(-1, rows),
+            KeyCode::Down => self.scroll(1, rows),
+            KeyCode::PageUp => self.scroll(-10, rows),
+            KeyCode::PageDown => self.scroll(10, rows),
+            KeyCode::Backspace => {
+                self.letters.pop();
+                self.chosen = 0;
+            }
+            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+                self.letters.push(c);
+                self.chosen = 0;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(rows.saturating_sub(1));
+    }
+
+    /// Draws what was typed at the top of a panel, with the caret; below it is the room for rows.
+    pub(crate) fn draw(&self, canvas: &mut Canvas, inner: Rect, theme: &Theme) -> Rect {
+        let typed = Line::from(vec![
+            Span::styled("› ", theme.fg(theme.accent)),
+            Span::styled(self.letters.clone(), theme.fg(theme.text)),
+        ]);
+        canvas.line(typed, Rect { height: 1.min(inner.height), ..inner });
+        let column = u16::try_from(width(&self.letters)).unwrap_or(u16::MAX).min(inner.width.saturating_sub(3));
+        canvas.set_cursor_position((inner.x + 2 + column, inner.y));
+        Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner }
+    }
+
+    /// The first row in sight, so that the chosen one is.
+    pub(crate) fn top(&self, height: u16) -> usize {
+        (self.chosen + 1).saturating_sub(usize::from(height))
+    }
+}
