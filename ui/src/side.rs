@@ -259,7 +259,7 @@ fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     let all = state.side.digest.context.iter().sum::<usize>().max(1);
     let mut lines = Vec::new();
     for (name, sum) in sums {
-        let tokens = crate::view::short((sum / 4) as u64);
+        let tokens = crate::view::status::short((sum / 4) as u64);
         let bar = columns.saturating_sub(20);
         let filled = (bar * sum).div_ceil(all).min(bar);
         lines.push(Line::from(vec![
@@ -269,6 +269,6 @@ fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
         ]));
     }
     lines.push(Line::default());
-    lines.push(Line::styled(fit(&crate::view::usage_text(state), columns), theme.dim()));
+    lines.push(Line::styled(fit(&crate::view::status::usage_text(state), columns), theme.dim()));
     lines
 }

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use super::{Overlay, Page, Paint, Reply, Told, panel};
 use crate::canvas::Canvas;
-use crate::view;
+use crate::view::dock;
 
 /// The layer.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Overlay for ApprovalView {
         let keys = "↑↓ read to the end · Enter or Esc back to the question";
         let title = format!("{}: {}", self.approval.tool, self.approval.plan.would);
         let inner = panel(canvas, area, &title, keys, paint.theme);
-        let lines = view::plan_lines(&self.approval.plan, usize::from(inner.width), paint.theme);
+        let lines = dock::plan_lines(&self.approval.plan, usize::from(inner.width), paint.theme);
         self.page.draw(canvas, inner, &lines);
         self.is_drawn = true;
     }

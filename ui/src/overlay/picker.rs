@@ -239,7 +239,10 @@ impl Overlay for Picker {
         match key.code {
             KeyCode::Esc => return Reply::Close,
             KeyCode::Enter => {
-                return self.shown().get(self.narrow.chosen).map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
+                return self
+                    .shown()
+                    .get(self.narrow.chosen)
+                    .map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
             }
             _ => {
                 let rows = self.shown().len();

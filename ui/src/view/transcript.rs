@@ -1,0 +1,189 @@
+//! The conversation: its rows, what stands out in them, and where in the whole they are.
+
+use ratatui::layout::Rect;
+use ratatui::style::Color;
+use ratatui::text::{Line, Span};
+
+use crate::canvas::{Canvas, Shift};
+use crate::reading::Needle;
+use crate::render::text::{Row, width, wrap_lines};
+use crate::state::{Connection, Focus, State, look_of};
+use crate::theme::Theme;
+use crate::transcript::{MARKS, Mark};
+use crate::viewport::Place;
+
+pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
+    state.transcript_area = area;
+    if let Some(connection) = state.transcript.is_empty().then_some(&state.connection) {
+        let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
+        for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
+            canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
+        }
+        return;
+    }
+    let (look, key) = look_of!(state);
+    let before = state.viewport.shown().to_vec();
+    state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
+    let needle = state.search.as_ref().filter(|it| !it.text.is_empty()).map(|it| Needle::new(&it.text));
+    let chosen = state.cell.filter(|_| state.focus == Focus::Transcript);
+    let mut y = area.y;
+    for it in state.viewport.shown() {
+        let top = y;
+        for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
+            let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
+            draw_row(row, canvas, here);
+            if let Some(needle) = &needle {
+                tint_found(needle, row, canvas, here, &state.theme);
+            }
+            let place = Place { cell: it.cell, row: at };
+            if let Some(columns) = state.selection.as_ref().and_then(|selection| selection.columns(place, row)) {
+                canvas.tint(part_of(here, columns), state.theme.selected());
+            }
+            if chosen == Some(it.cell) && !row.line.spans.is_empty() {
+                let bar = Rect { x: area.x, y, width: 1, height: 1 };
+                canvas.line(Line::styled("▎", state.theme.fg(state.theme.accent)), bar);
+            }
+            y += 1;
+        }
+        let shown = Rect { x: area.x, y: top, width: area.width, height: y - top };
+        canvas.region("entry", shown, || it.rows.iter().map(|row| row.line.to_string()).collect::<Vec<_>>().join("\n"));
+        canvas.state(chosen == Some(it.cell), chosen == Some(it.cell));
+    }
+    draw_labels(state, canvas, area);
+    if let Some(by) = state.viewport.moved_since(&before) {
+        canvas.shift = Some(Shift { rows: area.y..area.bottom(), by });
+    }
+    draw_scrollbar(state, canvas, area);
+    state.pill = None;
+    if let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) {
+        let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
+        let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
+        let at = Rect {
+            x: area.right() - columns - 3.min(area.width - columns),
+            y: area.bottom() - 1,
+            width: columns,
+            height: 1,
+        };
+        canvas.fill(at, state.theme.base());
+        canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
+        state.pill = Some(at);
+    }
+}
+
+/// Some columns of a row.
+fn part_of(row: Rect, columns: std::ops::Range<usize>) -> Rect {
+    let column = |at: usize| row.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(row.right());
+    let (from, to) = (column(columns.start), column(columns.end));
+    Rect { x: from, width: to - from, ..row }
+}
+
+/// What is searched for stands out.
+fn tint_found(needle: &Needle, row: &Row, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    let text = row.line.to_string();
+    for at in needle.places(&text) {
+        let from = width(&text[..at]);
+        let end = (at + needle.len()).min(text.len());
+        let wide = text.get(at..end).map_or(1, width);
+        canvas.tint(part_of(area, from..from + wide), theme.badge(theme.warning));
+    }
+}
+
+/// A letter on everything that can be copied.
+fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
+    let Some(labels) = &state.labels else { return };
+    let mut y = area.y;
+    for it in state.viewport.shown() {
+        for row in it.from..it.to {
+            let here = labels.0.iter().filter(|label| (label.place.cell, label.place.row) == (it.cell, row));
+            let mut x = area.x;
+            for label in here {
+                let text = format!("{} {} ", label.letter, label.what);
+                let at = Rect { x, y, width: u16::try_from(text.len()).unwrap_or(1), height: 1 };
+                canvas.line(Line::styled(text, state.theme.badge(state.theme.accent)), at);
+                x = at.right() + 1;
+            }
+            y += 1;
+        }
+    }
+}
+
+/// A row of the transcript, with its links.
+fn draw_row(row: &Row, canvas: &mut Canvas, area: Rect) {
+    canvas.line(&row.line, area);
+    let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
+    for (columns, url) in &row.links {
+        canvas.link(area.y, column(columns.start)..column(columns.end), url);
+    }
+}
+
+/// Which part of the whole is in sight, and where something stands out.
+fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
+    let (from, to, of) = state.viewport.extent(&state.transcript);
+    if of <= usize::from(area.height) || area.height < 4 {
+        return;
+    }
+    let (theme, height) = (&state.theme, usize::from(area.height));
+    // At least one row, and never at an end that is not shown.
+    let size = ((to - from) * height).div_ceil(of).clamp(1, height);
+    let free = of - (to - from);
+    let top = (from * (height - size) + free / 2).checked_div(free).unwrap_or(0);
+    for row in 0..height {
+        // Cells whose first row is here.
+        let first = |row: usize| match state.transcript.at_row(row * of / height) {
+            (cell, 0) => cell,
+            (cell, _) => cell + 1,
+        };
+        let (from, to) = (first(row), first(row + 1));
+        let mark = MARKS.iter().rev().find(|mark| state.transcript.has_mark(**mark, from..to));
+        let thumb = (top..top + size).contains(&row);
+        let (symbol, colour) = match mark {
+            Some(Mark::Error) => ("━", theme.error),
+            Some(Mark::Compaction) => ("━", theme.warning),
+            Some(Mark::Change) => ("╼", theme.added),
+            Some(Mark::Prompt) => ("╼", theme.user),
+            None if thumb => ("┃", theme.accent),
+            // The track is left blank: what stands beside every row would have to be written anew for each that moves.
+            None => continue,
+        };
+        let at = Rect { x: area.right() - 1, y: area.y + row as u16, width: 1, height: 1 };
+        let style = if thumb { theme.fg(colour).bg(theme.selection) } else { theme.fg(colour) };
+        canvas.line(Line::styled(symbol, style), at);
+    }
+}
+
+fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = vec![
+        Line::styled("pixir", theme.bold()),
+        Line::styled("A coding assistant that works on your files, and asks before it changes them.", theme.dim()),
+        Line::default(),
+    ];
+    let mut say = |mark: &'static str, colour: Color, text: String| {
+        lines.extend(wrap_lines(
+            &[Span::styled(text, theme.fg(theme.text))],
+            columns,
+            &[Span::styled(mark, theme.fg(colour))],
+            &[Span::raw("  ")],
+        ));
+    };
+    match connection {
+        Connection::Starting => say("… ", theme.dim, "looking for a model".into()),
+        Connection::Ready { demo: false, why, server } => {
+            say("✓ ", theme.success, format!("{server} ({why})"));
+            say(
+                "  ",
+                theme.dim,
+                "Type what you want. /help shows keys and commands, /model changes who answers.".into(),
+            );
+        }
+        Connection::Ready { demo: true, why, .. } => {
+            say("○ ", theme.warning, format!("No model is connected: {why}."));
+            say("  ", theme.dim, "To connect one: export OPENAI_API_KEY=… or OPENROUTER_API_KEY=…, start a local server (ollama, llama.cpp, LM Studio, vLLM), or give --base-url URL --model NAME.".into());
+            say("  ", theme.dim, "To see it work without one: quit (Ctrl+C twice) and run `pixir demo`. `pixir doctor` says what was found here.".into());
+        }
+        Connection::Failed(e) => {
+            say("■ ", theme.error, e.message.clone());
+            say("  ", theme.dim, format!("fix: {}", e.remediation));
+        }
+    }
+    lines
+}
