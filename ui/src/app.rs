@@ -4,39 +4,36 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::harness::Harness;
 use pixir_core::session::Handle;
-use pixir_core::skills::Skill;
-use pixir_core::store::Summary;
 use pixir_core::tools::BoxFuture;
 use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;
 
-use crate::clipboard::{self, Ways};
+use crate::clipboard::Ways;
 use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::keymap::Keymap;
-use crate::reading::{self, Hit};
+use crate::reading;
 use crate::render::highlight::Highlighter;
-use crate::state::{Connection, Effect, State};
+use crate::state::{Effect, State};
 use crate::terminal::{Heard, Reply};
 use crate::theme::contrast::luminance;
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
 use crate::update::{self, news, settings};
 
+mod beside; // work beside the screen
 mod run; // the loop on the real terminal
 mod themes; // the person's themes, as they are written
 
+use beside::News;
 pub use run::run;
 
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
-/// How old what is known of the workspace's files may be when one is looked for.
-const FILES_AGE: Duration = Duration::from_secs(20);
 
 /// Opens a Session of a workspace.
 pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
@@ -88,43 +85,6 @@ pub struct Farewell {
     pub signal: Option<u8>,
 }
 
-/// What work beside the screen found.
-enum News {
-    Connected(Box<Result<Harness>>),
-    /// The opening that was asked for n-th; with why it is another Session than was wanted.
-    Opened {
-        number: u64,
-        handle: Handle,
-        watch: Box<Watch>,
-        instead: Option<pixir_core::Error>,
-        /// What the screen had kept beside its Log.
-        kept: Option<String>,
-    },
-    NotOpened {
-        number: u64,
-        error: pixir_core::Error,
-    },
-    Branch(Option<String>),
-    CallDiff(usize, u64, Vec<FileDiff>),
-    Diffs(Vec<FileDiff>, Vec<FileDiff>),
-    Sessions(Vec<Summary>, Option<String>),
-    Models(Vec<String>),
-    Found(u64, Vec<Hit>),
-    Files {
-        letters: String,
-        found: Vec<String>,
-        /// The tree, if it was walked for this.
-        index: Option<Index>,
-    },
-    /// What was sent in earlier Sessions.
-    Past(Vec<String>),
-    /// What became of a text that was copied.
-    Copied(String),
-    Skills(Vec<Skill>),
-    Coloured,
-    Broke,
-}
-
 /// State, Session, and what runs beside them.
 pub(crate) struct App {
     pub(crate) state: State,
@@ -169,7 +129,7 @@ impl App {
     /// An interface that has not looked for anything yet.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when there is no such theme.
+    /// `CONFIG_INVALID` when there is no such theme, or a key means two things.
     pub(crate) fn new(launch: Launch) -> Result<App> {
         let depth = launch.depth;
         let theme = Theme::load(&launch.theme, launch.themes_folder.as_deref(), depth, launch.is_light)?;
@@ -215,21 +175,6 @@ impl App {
         let workspace = app.state.workspace.clone();
         app.spawn_blocking(move || News::Branch(branch_of(&workspace)));
         Ok(app)
-    }
-
-    fn spawn(&mut self, work: impl Future<Output = News> + Send + 'static) {
-        self.pending += 1;
-        let tell = self.tell.clone();
-        let task = tokio::spawn(work);
-        // A panic in it ends it, and is said; the interface goes on.
-        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
-    }
-
-    fn spawn_blocking(&mut self, work: impl FnOnce() -> News + Send + 'static) {
-        self.pending += 1;
-        let tell = self.tell.clone();
-        let task = tokio::task::spawn_blocking(work);
-        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
     }
 
     // ─── Effects ───
@@ -352,34 +297,6 @@ impl App {
         });
     }
 
-    fn load_call_diff(&mut self, cell: usize, result: u64) {
-        let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
-        let blobs = harness.blobs().clone();
-        self.spawn_blocking(move || News::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs)));
-    }
-
-    /// The terminal is asked to take it, and a program that can; what became of it is said.
-    fn copy(&mut self, text: String) {
-        let osc = clipboard::osc52(&text);
-        let sent = osc.is_some();
-        self.signals.extend(osc);
-        let ways = self.clipboard.clone();
-        self.spawn_blocking(move || News::Copied(clipboard::copy(&text, &ways, sent)));
-    }
-
-    /// Files are found beside the screen; the tree is walked anew when what is known of it is old.
-    fn find_files(&mut self, letters: String) {
-        let known =
-            self.files.as_ref().filter(|(since, _)| since.elapsed() < FILES_AGE).map(|(_, index)| index.clone());
-        let workspace = self.state.workspace.clone();
-        self.spawn_blocking(move || {
-            let fresh = known.is_none();
-            let index = known.unwrap_or_else(|| Index::read(&workspace));
-            let found = index.find(&letters);
-            News::Files { letters, found, index: fresh.then_some(index) }
-        });
-    }
-
     /// The draft, in the person's own editor; the terminal is theirs meanwhile.
     pub(crate) fn edit_draft(&mut self) {
         match crate::editor::edit(&self.state.composer.text(), &self.editor) {
@@ -388,110 +305,6 @@ impl App {
         }
         self.keep_soon = true;
         self.dirty = true;
-    }
-
-    fn load_diffs(&mut self) {
-        let Some(harness) = &self.harness else { return };
-        let blobs = harness.blobs().clone();
-        let entries = self.state.history.entries().to_vec();
-        let last = self.state.history.turns;
-        self.spawn_blocking(move || {
-            let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
-            News::Diffs(turn, changes::between(entries.iter(), &blobs))
-        });
-    }
-
-    // ─── News ───
-
-    async fn hear(&mut self, news: News) {
-        self.dirty = true;
-        if !matches!(news, News::Coloured) {
-            self.pending = self.pending.saturating_sub(1);
-        }
-        if let News::Opened { .. } | News::NotOpened { .. } = news {
-            self.opened += 1;
-        }
-        match news {
-            News::Connected(found) => match *found {
-                Err(error) => {
-                    self.state.connection = Connection::Failed(error);
-                    self.state.can_send = false;
-                }
-                Ok(harness) => {
-                    let providers = harness.providers();
-                    self.state.connection = Connection::Ready {
-                        demo: providers.provider == "demo",
-                        why: providers.why.clone(),
-                        server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
-                    };
-                    let store = harness.store().clone();
-                    self.spawn_blocking(move || News::Past(store.prompts()));
-                    self.harness = Some(harness);
-                    if let Some(open) = self.open.take() {
-                        self.reopen(open).await;
-                    }
-                    let later = std::mem::take(&mut self.later);
-                    Box::pin(self.perform(later)).await;
-                }
-            },
-            // Another was asked for meanwhile.
-            News::Opened { number, handle, .. } if number != self.opening => {
-                self.leaving.push(handle.clone());
-                tokio::spawn(async move { handle.close().await });
-            }
-            News::Opened { handle, mut watch, instead, kept, .. } => {
-                self.is_urgent = true;
-                self.state.session = Some(handle.id().clone());
-                news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
-                self.read_only = watch.read_only;
-                // Who only looks leaves the draft to whoever writes.
-                if let Some(text) = kept.filter(|_| !self.read_only) {
-                    Kept::restore(&text, &mut self.state);
-                }
-                // Under this Session nothing is kept yet of what is on the screen now.
-                self.kept = Kept::default();
-                self.keep_soon = true;
-                if let Some(error) = instead {
-                    self.state.transcript.push(Cell::Error(Box::new(error.body())));
-                }
-                self.watch = Some(*watch);
-                for input in std::mem::take(&mut self.state.waiting) {
-                    handle.send(input).await;
-                }
-                self.handle = Some(handle);
-            }
-            News::NotOpened { number, .. } if number != self.opening => {}
-            // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
-            News::NotOpened { error, .. } => self.failed = Some(error),
-            News::Branch(branch) => self.state.branch = branch,
-            News::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
-            News::Diffs(turn, session) => news::on_diffs(&mut self.state, &turn, &session),
-            News::Found(number, found) => news::on_found(&mut self.state, number, found),
-            News::Files { letters, found, index } => {
-                if let Some(index) = index {
-                    self.files = Some((Instant::now(), index));
-                }
-                let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
-                if is_wanted {
-                    self.state.composer.files = Some((letters, found));
-                }
-            }
-            News::Past(texts) => self.state.composer.past.load(texts),
-            News::Copied(told) => self.state.say(told),
-            News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
-            News::Models(models) => news::on_models(&mut self.state, &models),
-            News::Skills(skills) => news::on_skills(&mut self.state, &skills),
-            News::Coloured => self.state.generation += 1,
-            News::Broke => {
-                // If it was an opening, nothing will come of it.
-                if self.pending == 0 {
-                    self.opened = self.opening;
-                }
-                let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
-                self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
-            }
-        }
-        self.refresh_window();
     }
 
     /// What was found missing when the last frame was drawn.
@@ -507,9 +320,13 @@ impl App {
         match event {
             Some(event) => {
                 self.keep_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
+                // Nothing live changes who answers.
+                let may_change_model = !matches!(event, Event::Live(_));
                 let effects = news::on_event(&mut self.state, event);
                 self.perform(effects).await;
-                self.refresh_window();
+                if may_change_model {
+                    self.refresh_window();
+                }
             }
             None => {
                 self.watch = None;

@@ -136,7 +136,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             app.dirty = true;
         }
         // A key is answered at once; news waits for its frame.
-        let is_urgent = by_hand.is_some() || std::mem::take(&mut app.is_urgent);
+        let is_urgent = std::mem::take(&mut app.is_urgent) || by_hand.is_some();
         if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen, presence)?;
             if let Some(heard) = by_hand {

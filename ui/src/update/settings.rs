@@ -18,9 +18,15 @@ fn set(change: SettingsChanged) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
 }
 
-fn refused(state: &mut State, error: &pixir_core::Error) -> Vec<Effect> {
-    state.say(format!("{}: {}", error.message, error.remediation));
-    Vec::new()
+/// What is set, or why it cannot be.
+fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChanged>) -> Vec<Effect> {
+    match change {
+        Ok(change) => set(change),
+        Err(e) => {
+            state.say(format!("{}: {}", e.message, e.remediation));
+            Vec::new()
+        }
+    }
 }
 
 pub(crate) fn cycle_mode(state: &mut State, _: &str) -> Vec<Effect> {
@@ -36,30 +42,25 @@ pub(crate) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return state.open(Picker::modes(state.history.settings.mode));
     }
-    match Mode::parse(name) {
-        Ok(mode) => set(SettingsChanged { mode: Some(mode), ..SettingsChanged::default() }),
-        Err(e) => refused(state, &e),
-    }
+    let change = Mode::parse(name).map(|mode| SettingsChanged { mode: Some(mode), ..SettingsChanged::default() });
+    set_or_say(state, change)
 }
 
 pub(crate) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return state.open(Picker::toolsets(state.history.settings.toolset));
     }
-    match Toolset::parse(name) {
-        Ok(toolset) => set(SettingsChanged { toolset: Some(toolset), ..SettingsChanged::default() }),
-        Err(e) => refused(state, &e),
-    }
+    let change = Toolset::parse(name).map(|it| SettingsChanged { toolset: Some(it), ..SettingsChanged::default() });
+    set_or_say(state, change)
 }
 
 pub(crate) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return state.open(Picker::efforts(state.history.settings.effort.as_deref()));
     }
-    match Effort::parse(name) {
-        Ok(effort) => set(SettingsChanged { effort: Some(effort.name().to_owned()), ..SettingsChanged::default() }),
-        Err(e) => refused(state, &e),
-    }
+    let change = Effort::parse(name)
+        .map(|effort| SettingsChanged { effort: Some(effort.name().to_owned()), ..SettingsChanged::default() });
+    set_or_say(state, change)
 }
 
 pub(crate) fn model(state: &mut State, name: &str) -> Vec<Effect> {
