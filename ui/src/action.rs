@@ -14,8 +14,8 @@ use crate::update::{answer, read, send, settings, travel, write};
 
 /// Where a binding holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    /// Everywhere, unless an inner place says otherwise.
+pub(crate) enum Scope {
+    /// Everywhere, unless an inner scope says otherwise.
     Anywhere,
     /// The line has the focus.
     Composer,
@@ -51,7 +51,7 @@ pub(crate) struct Slash {
 pub(crate) struct Verb {
     pub(crate) id: &'static str,
     pub(crate) keys: &'static [&'static str],
-    pub(crate) place: Place,
+    pub(crate) scope: Scope,
     pub(crate) when: When,
     pub(crate) about: &'static str,
     pub(crate) slash: Option<Slash>,
@@ -64,12 +64,12 @@ const fn verb(
     about: &'static str,
     run: fn(&mut State, &str) -> Vec<Effect>,
 ) -> Verb {
-    Verb { id, keys, place: Place::Anywhere, when: When::Always, about, slash: None, run }
+    Verb { id, keys, scope: Scope::Anywhere, when: When::Always, about, slash: None, run }
 }
 
 impl Verb {
-    const fn at(mut self, place: Place) -> Verb {
-        self.place = place;
+    const fn at(mut self, scope: Scope) -> Verb {
+        self.scope = scope;
         self
     }
 
@@ -90,7 +90,7 @@ impl Verb {
     }
 }
 
-use Place::{Approval, Composer, Question, Side, Transcript};
+use Scope::{Approval, Composer, Question, Side, Transcript};
 
 /// The whole table.
 #[rustfmt::skip]
@@ -213,19 +213,19 @@ pub(crate) fn of_slash(name: &str) -> Option<&'static Verb> {
 
 /// Everything that the interface can do, for the reference: names, default keys, places, commands.
 pub fn reference() -> serde_json::Value {
-    let place = |place| match place {
-        Place::Anywhere => "anywhere",
-        Place::Composer => "line",
-        Place::Approval => "while a question is open",
-        Place::Question => "question",
-        Place::Transcript => "transcript",
-        Place::Side => "side panel",
+    let scope = |scope| match scope {
+        Scope::Anywhere => "anywhere",
+        Scope::Composer => "line",
+        Scope::Approval => "while a question is open",
+        Scope::Question => "question",
+        Scope::Transcript => "transcript",
+        Scope::Side => "side panel",
     };
     let verbs = VERBS.iter().map(|verb| {
         serde_json::json!({
             "name": verb.id,
             "keys": verb.keys,
-            "where": place(verb.place),
+            "where": scope(verb.scope),
             "about": verb.about,
             "command": verb.slash.map(|it| format!("/{} {}", it.name, it.args).trim_end().to_owned()),
             "does": verb.slash.map(|it| it.does),

@@ -88,21 +88,24 @@ impl Composer {
         self.area.is_empty()
     }
 
-    /// Replaces the draft; the caret goes to its end. What stood there can be brought back.
+    /// Replaces the draft; the caret goes to its end. What stood there is an undo away, and pastes of it stay folded.
     pub(crate) fn set(&mut self, text: &str) {
-        let lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-        let end = (lines.len() - 1, lines.last().map_or(0, |l| l.chars().count()));
-        self.area.set_lines(lines, end);
+        self.kills.pause();
+        self.area.select_all();
+        // What is selected gives way to what is put in.
+        self.area.delete_char();
+        self.area.insert_str(self.pastes.refold(&clean(text)));
         self.chosen = 0;
         self.atomise();
     }
 
-    /// Takes the draft to send it.
+    /// Takes the draft to send it. Nothing of it can be undone: Up brings it back.
     pub(crate) fn take(&mut self) -> String {
         let text = self.text();
         self.past.remember(&text);
-        self.set("");
+        self.area.set_lines(vec![String::new()], (0, 0));
         self.pastes = Pastes::default();
+        self.chosen = 0;
         text
     }
 
@@ -443,9 +446,24 @@ mod tests {
             "look: [paste 1: 214 lines] and! [paste 2: 5000 characters]",
             "and is passed as one"
         );
+        let sent_before = composer.shown();
+        composer.older();
+        composer.set("something else");
+        assert!(composer.undo() && composer.undo(), "what was replaced can be brought back");
+        assert_eq!(composer.shown(), sent_before);
+        let text = composer.text();
+        composer.set(&format!("{text}?"));
+        assert_eq!(composer.shown(), format!("{sent_before}?"), "a paste that comes back comes back folded");
         assert!(composer.take().contains("line 213"));
         assert!(composer.is_empty());
         composer.insert("two\r\nlines\x1b[31m");
         assert_eq!(composer.text(), "two\nlines");
+        composer.take();
+        composer.set("a draft");
+        composer.older();
+        assert_eq!(composer.take(), "two\nlines");
+        composer.older();
+        composer.older();
+        assert_eq!(composer.text(), "a draft", "the draft that was left for what was sent again is not lost");
     }
 }

@@ -6,7 +6,7 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
 use ratatui::crossterm::event::KeyCode;
 
-use crate::action::{Place, VERBS, Verb};
+use crate::action::{Scope, VERBS, Verb};
 use crate::keys::{Chord, Key, chord_name, parse_chord};
 
 /// A chord and what it does.
@@ -55,10 +55,10 @@ impl Keymap {
                     invalid(format!("`{}`: {why}", verb.id), "such as \"ctrl+t\", [\"f5\", \"] t\"] or \"none\"".into())
                 })?;
                 let is_typed =
-                    chord[0].is_plain() && matches!(verb.place, Place::Anywhere | Place::Composer | Place::Approval);
+                    chord[0].is_plain() && matches!(verb.scope, Scope::Anywhere | Scope::Composer | Scope::Approval);
                 let is_usual = matches!(chord[0].code, KeyCode::Enter | KeyCode::Tab | KeyCode::Esc)
                     && chord[0].modifiers.is_empty();
-                if verb.place == Place::Approval && is_usual {
+                if verb.scope == Scope::Approval && is_usual {
                     return Err(invalid(
                         format!("`{}` on `{text}` would answer questions by accident", verb.id),
                         "take a key with alt, such as alt+y".into(),
@@ -76,7 +76,7 @@ impl Keymap {
         for (at, a) in bindings.iter().enumerate() {
             for b in &bindings[at + 1..] {
                 let is_wished = wished.contains_key(a.verb.id) || wished.contains_key(b.verb.id);
-                let meet = a.verb.place == b.verb.place || (is_wished && hold_together(a.verb.place, b.verb.place));
+                let meet = a.verb.scope == b.verb.scope || (is_wished && hold_together(a.verb.scope, b.verb.scope));
                 if meet && (a.chord.starts_with(&b.chord) || b.chord.starts_with(&a.chord)) {
                     let (keys, both) = (chord_name(&a.chord), [a.verb.id, b.verb.id]);
                     let other = both.iter().find(|id| !wished.contains_key(**id)).unwrap_or(&both[1]);
@@ -90,10 +90,10 @@ impl Keymap {
         Ok(Keymap { bindings })
     }
 
-    /// What these keys mean where the person is; the innermost place is named first.
-    pub(crate) fn find(&self, keys: &[Key], places: &[Place]) -> Found {
-        for place in places {
-            let mut here = self.bindings.iter().filter(|it| it.verb.place == *place && it.chord.starts_with(keys));
+    /// What these keys mean where the person is; the innermost scope is named first.
+    pub(crate) fn find(&self, keys: &[Key], scopes: &[Scope]) -> Found {
+        for scope in scopes {
+            let mut here = self.bindings.iter().filter(|it| it.verb.scope == *scope && it.chord.starts_with(keys));
             if let Some(it) = here.next() {
                 return if it.chord.len() == keys.len() { Found::Verb(it.verb) } else { Found::Begun };
             }
@@ -102,9 +102,9 @@ impl Keymap {
     }
 
     /// What may follow these keys, and does what.
-    pub(crate) fn after(&self, keys: &[Key], places: &[Place]) -> Vec<(String, &'static Verb)> {
+    pub(crate) fn after(&self, keys: &[Key], scopes: &[Scope]) -> Vec<(String, &'static Verb)> {
         let here = |it: &&Binding| {
-            places.contains(&it.verb.place) && it.chord.len() > keys.len() && it.chord.starts_with(keys)
+            scopes.contains(&it.verb.scope) && it.chord.len() > keys.len() && it.chord.starts_with(keys)
         };
         self.bindings.iter().filter(here).map(|it| (chord_name(&it.chord[keys.len()..]), it.verb)).collect()
     }
@@ -120,14 +120,14 @@ impl Keymap {
     }
 }
 
-/// Whether a key of one place would hide, or be hidden by, the same key of the other.
-fn hold_together(a: Place, b: Place) -> bool {
+/// Whether a key of one scope would hide, or be hidden by, the same key of the other.
+fn hold_together(a: Scope, b: Scope) -> bool {
     matches!(
         (a, b),
-        (Place::Approval, _)
-            | (_, Place::Approval)
-            | (Place::Anywhere, Place::Composer)
-            | (Place::Composer, Place::Anywhere)
+        (Scope::Approval, _)
+            | (_, Scope::Approval)
+            | (Scope::Anywhere, Scope::Composer)
+            | (Scope::Composer, Scope::Anywhere)
     )
 }
 

@@ -10,7 +10,7 @@ use pixir_core::history::History;
 use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
 
-use crate::action::Place;
+use crate::action::Scope;
 use crate::composer::{Composer, PastSearch};
 use crate::keymap::Keymap;
 use crate::keys::Key;
@@ -350,20 +350,20 @@ impl State {
         }
     }
 
-    /// Where keys mean something now, the innermost place first.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    /// Where keys mean something now, the innermost scope first.
+    pub(crate) fn scopes(&self) -> Vec<Scope> {
         let asked = self.questions.first().is_some_and(|question| question.feedback.is_none());
         let inner = match self.focus {
-            Focus::Composer => Place::Composer,
-            Focus::Question => Place::Question,
-            Focus::Transcript => Place::Transcript,
-            Focus::Side => Place::Side,
+            Focus::Composer => Scope::Composer,
+            Focus::Question => Scope::Question,
+            Focus::Transcript => Scope::Transcript,
+            Focus::Side => Scope::Side,
         };
         // What answers a question comes before what edits the draft.
-        let approval = asked.then_some(Place::Approval);
+        let approval = asked.then_some(Scope::Approval);
         match inner {
-            Place::Question => [Some(inner), approval, Some(Place::Anywhere)],
-            _ => [approval, Some(inner), Some(Place::Anywhere)],
+            Scope::Question => [Some(inner), approval, Some(Scope::Anywhere)],
+            _ => [approval, Some(inner), Some(Scope::Anywhere)],
         }
         .into_iter()
         .flatten()

@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{
 };
 use ratatui::layout::Position;
 
-use crate::action::{Place, VERBS, Verb, When};
+use crate::action::{Scope, VERBS, Verb, When};
 use crate::keymap::Found;
 use crate::keys::Key;
 use crate::overlay::Reply;
@@ -45,11 +45,11 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         return VERBS.iter().find(|verb| verb.id == "help").map_or_else(Vec::new, |verb| (verb.run)(state, ""));
     }
     state.pending.push(Key::of(key));
-    let places = state.places();
-    match state.keymap.find(&state.pending, &places) {
+    let scopes = state.scopes();
+    match state.keymap.find(&state.pending, &scopes) {
         Found::Verb(verb) => {
             state.pending.clear();
-            let answers = matches!(verb.place, Place::Approval | Place::Question);
+            let answers = matches!(verb.scope, Scope::Approval | Scope::Question);
             // A key that is held down was not pressed for the question that came up under it.
             if answers && key.kind == KeyEventKind::Repeat {
                 return Vec::new();

@@ -157,7 +157,7 @@ fn draw_pending(state: &State, canvas: &mut Canvas, area: Rect) {
     if state.pending.is_empty() {
         return;
     }
-    let next = state.keymap.after(&state.pending, &state.places());
+    let next = state.keymap.after(&state.pending, &state.scopes());
     let rows = u16::try_from(next.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
     let columns = next.iter().map(|(keys, verb)| width(keys) + width(verb.about) + 6).max().unwrap_or(20);
     let columns = u16::try_from(columns).unwrap_or(area.width).min(area.width);

@@ -41,6 +41,11 @@ impl Pastes {
         expanded + rest
     }
 
+    /// The text with markers in the place of these pastes.
+    pub(crate) fn refold(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (marker, paste)| text.replacen(paste, marker, 1))
+    }
+
     fn next<'p>(&'p self, text: &str) -> Option<(usize, &'p str, &'p str)> {
         let found =
             self.0.iter().filter_map(|(marker, paste)| Some((text.find(marker)?, marker.as_str(), paste.as_str())));

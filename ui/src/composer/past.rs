@@ -34,9 +34,9 @@ impl Past {
         }
     }
 
-    /// A text that was sent, or put aside.
+    /// A text that was sent, or put aside; a draft that was left for it comes before it.
     pub(crate) fn remember(&mut self, text: &str) {
-        self.browsing = None;
+        self.edited();
         if text.trim().is_empty() || self.texts.back().is_some_and(|last| last == text) {
             return;
         }

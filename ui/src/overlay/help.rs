@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Page, Paint, Reply, centred, panel};
-use crate::action::{Place, VERBS};
+use crate::action::{Scope, VERBS};
 use crate::canvas::Canvas;
 use crate::keymap::Keymap;
 use crate::render::text::wrap_lines;
@@ -45,15 +45,15 @@ impl HelpView {
             let rest = [Span::raw(" ".repeat(20))];
             wrap_lines(&[Span::styled(about, theme.fg(theme.text))], columns, &first, &rest)
         };
-        for (place, title) in [
-            (Place::Anywhere, "Keys"),
-            (Place::Composer, "In the line"),
-            (Place::Approval, "While a question is open"),
-            (Place::Question, "With the question in focus (Tab)"),
-            (Place::Transcript, "With the transcript in focus (Tab)"),
-            (Place::Side, "With the side panel in focus (Tab)"),
+        for (scope, title) in [
+            (Scope::Anywhere, "Keys"),
+            (Scope::Composer, "In the line"),
+            (Scope::Approval, "While a question is open"),
+            (Scope::Question, "With the question in focus (Tab)"),
+            (Scope::Transcript, "With the transcript in focus (Tab)"),
+            (Scope::Side, "With the side panel in focus (Tab)"),
         ] {
-            let here = VERBS.iter().filter(|verb| verb.place == place);
+            let here = VERBS.iter().filter(|verb| verb.scope == scope);
             let here: Vec<_> = here
                 .map(|verb| (verb, self.keys_of(verb.id)))
                 .filter(|(_, keys)| self.names || !keys.is_empty())

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::{Overlay, Paint, Reply, centred, panel};
-use crate::action::{Place, VERBS, Verb, When};
+use crate::action::{Scope, VERBS, Verb, When};
 use crate::canvas::Canvas;
 use crate::render::text::{fit, width};
 use crate::slash::fuzzy;
@@ -25,8 +25,8 @@ pub(crate) struct Palette {
 
 impl Palette {
     pub(crate) fn new(state: &State) -> Palette {
-        let places = state.places();
-        let here = |verb: &&Verb| places.contains(&verb.place) && verb.place != Place::Composer && verb.id != "palette";
+        let scopes = state.scopes();
+        let here = |verb: &&Verb| scopes.contains(&verb.scope) && verb.scope != Scope::Composer && verb.id != "palette";
         let all = VERBS.iter().filter(here).map(|verb| {
             let is_possible = verb.when == When::Always || !state.is_busy();
             (verb, state.keymap.key_of(verb.id), is_possible)

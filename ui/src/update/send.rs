@@ -13,7 +13,8 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     }
     if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
         let question = state.questions.remove(0);
-        let said = Some(state.composer.take()).filter(|t| !t.trim().is_empty());
+        let said = Some(state.composer.text()).filter(|t| !t.trim().is_empty());
+        state.composer.remember(said.as_deref().unwrap_or_default());
         state.composer.set(&question.feedback.unwrap_or_default());
         let decision = Decision::Deny { feedback: said };
         return vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })];
