@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use pixir_core::event::{
-    AssistantMessage, Cost, Delivery, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded,
-    TurnStatus, Usage, UserMessage,
+    AssistantMessage, Cost, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus,
+    Usage, UserMessage,
 };
 use pixir_core::log::Log;
 
 /// The n-th entry of a conversation as they are: a request, a few calls with results, an answer.
 fn fact(n: usize) -> Fact {
     match n % 10 {
-        0 => UserMessage { text: format!("please look at part {n} and fix it"), delivery: Delivery::Prompt }.into(),
+        0 => UserMessage { text: format!("please look at part {n} and fix it"), ..UserMessage::default() }.into(),
         8 => AssistantMessage {
             text: "I looked at it and **fixed** what was wrong.\n".repeat(8),
             partial: false,

@@ -56,6 +56,10 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
+    fn called(call: ToolCall) -> Tool {
+        Tool { call, result: None, refused: None, diffs: Vec::new() }
+    }
+
     /// The argument that says most.
     pub(crate) fn argument(&self) -> &str {
         let args = &self.call.args;
@@ -83,8 +87,11 @@ impl Story {
             }
             Fact::AssistantMessage(it) => Block::Assistant { text: it.text.clone(), partial: it.partial },
             Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(it.text.clone()),
-            Fact::ToolCall(it) => {
-                Block::Tool(Box::new(Tool { call: it.clone(), result: None, refused: None, diffs: Vec::new() }))
+            Fact::ToolCall(it) => Block::Tool(Box::new(Tool::called(it.clone()))),
+            Fact::UserCommand(it) => {
+                let args = serde_json::json!({ "command": it.command });
+                let name = it.mark().to_owned();
+                Block::Tool(Box::new(Tool::called(ToolCall { call_id: it.call_id.clone(), name, args })))
             }
             Fact::ToolResult(it) => {
                 if let Some(tool) = self.tool(&it.call_id) {

@@ -93,7 +93,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         }
     }
     if turn.refused.is_none() {
-        handle.send(Input::Prompt { text: job.prompt.clone() }).await;
+        handle.send(Input::Prompt(job.prompt.clone().into())).await;
         turn.follow(handle, &mut watch, &mut signals).await;
     }
     handle.close().await;

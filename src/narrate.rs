@@ -22,6 +22,10 @@ impl Narrator {
                 let mark = if it.delivery == Delivery::Steer { "»" } else { ">" };
                 Some(format!("{mark} {}\n", it.text))
             }
+            Fact::UserCommand(it) => {
+                self.calls.insert(it.call_id.clone(), it.typed());
+                None
+            }
             Fact::AssistantMessage(it) => Some(format!("{}\n", it.text.trim_end())),
             Fact::ToolCall(it) => {
                 self.calls.insert(it.call_id.clone(), format!("{} {}", it.name, argument(&it.args)));

@@ -8,6 +8,7 @@ mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
 
 mod stories {
+    mod asides; // commands and images in the line
     mod cli; // what the command line promises
     mod company; // jobs, questions, memories
     mod crash; // what survives kill -9

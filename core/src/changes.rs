@@ -109,6 +109,7 @@ pub fn blobs_of(fact: &Fact) -> Vec<&String> {
     let versions = of_entry(fact).iter().flat_map(|change| [&change.before_blob, &change.after_blob]).flatten();
     let images = match fact {
         Fact::ToolResult(it) => it.attachments.as_slice(),
+        Fact::UserMessage(it) => it.attachments.as_slice(),
         _ => &[],
     };
     versions.chain(images.iter().map(|image| &image.blob)).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
 use crate::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
-use crate::history::{History, starts_turn};
+use crate::history::{History, is_request, starts_turn};
 
 /// Tokens of the newest history that stay verbatim.
 const KEEP_TOKENS: u64 = 8_000;
@@ -49,7 +49,7 @@ pub fn plan(
     }
     let pinned: Vec<u64> = dropped.iter().map(|e| e.seq).filter(|seq| history.mark(*seq).pinned.is_some()).collect();
     it.pinned = dropped.iter().filter(|e| pinned.contains(&e.seq)).filter_map(|e| spoken(&e.fact)).collect();
-    let summary = it.summary(history, path[cut..].iter().any(|e| starts_turn(&e.fact)), instructions);
+    let summary = it.summary(history, path[cut..].iter().any(|e| is_request(&e.fact)), instructions);
     let tokens_before = history.estimated_tokens();
     let kept: u64 = path[cut..].iter().map(|e| tokens(&e.fact)).sum();
     Ok(HistoryCompaction {
@@ -128,7 +128,7 @@ fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
         after += tokens(fact);
         match fact {
             Fact::ToolResult(_) => unanswered += 1,
-            Fact::ToolCall(_) => unanswered -= 1,
+            Fact::ToolCall(_) | Fact::UserCommand(_) => unanswered -= 1,
             _ => {}
         }
         if after > keep && (whole_turn.is_some() || step.is_some()) {
@@ -150,6 +150,7 @@ fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
 fn tokens(fact: &Fact) -> u64 {
     let bytes = match fact {
         Fact::UserMessage(it) => it.text.len(),
+        Fact::UserCommand(it) => it.command.len(),
         Fact::AssistantMessage(it) => it.text.len(),
         Fact::Reasoning(it) => it.item.as_ref().map_or(0, |item| item.to_string().len()),
         Fact::ToolCall(it) => it.args.to_string().len(),
@@ -184,10 +185,13 @@ impl Gathered {
 
     fn gather(&mut self, fact: &Fact) {
         match fact {
-            Fact::UserMessage(it) if starts_turn(fact) => self.requests.push(it.text.clone()),
+            Fact::UserMessage(it) if is_request(fact) => self.requests.push(it.text.clone()),
             Fact::UserMessage(it) => self.steers.push(it.text.clone()),
             Fact::AssistantMessage(it) if !it.partial => self.last_words = Some(it.text.clone()),
             Fact::SkillActivation(it) => self.skills.push(format!("### {}\n{}", it.name, it.body)),
+            Fact::UserCommand(it) if it.send_to_model => {
+                self.pending = Some((it.call_id.clone(), it.command.clone()));
+            }
             Fact::ToolCall(it) => {
                 let arg = |key: &str| it.args.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
                 match it.name.as_str() {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::blobs::Blobs;
 use crate::config::Surroundings;
 use crate::error::{Code, Error, Result};
-use crate::event::{Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::history::History;
+use crate::images;
 use crate::jobs::Jobs;
 use crate::library::Library;
 use crate::log::{self, Log};
@@ -241,6 +242,23 @@ impl Harness {
     /// The tools that Sessions offer.
     pub fn registry(&self) -> &Registry {
         &self.surface.registry
+    }
+
+    /// Keeps an image, to be sent with a [`Message`](crate::input::Message): a file, relative to the workspace or
+    /// absolute. What is not sent after all is cleaned up like everything that no Log names.
+    ///
+    /// # Errors
+    /// `READ_FAILED` when it cannot be read or kept or is larger than 5 MB, `INVALID_ARGS` when it is no image.
+    pub fn attach(&self, path: &str) -> Result<Attachment> {
+        images::keep_file(self.blobs(), &self.workspace().join(path), path)
+    }
+
+    /// Keeps an image that is in no file; `name` is what it is called.
+    ///
+    /// # Errors
+    /// As [`Harness::attach`].
+    pub fn attach_bytes(&self, bytes: &[u8], name: &str) -> Result<Attachment> {
+        images::keep(self.blobs(), bytes, bytes.len() as u64, name)
     }
 
     /// Where file versions are kept.

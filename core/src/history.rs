@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::event::{
     Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
+    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
 mod item; // what a model is sent, piece by piece
 
-use item::piece_of;
 pub use item::{Item, Piece};
+use item::{command_text, piece_of};
 
 /// What a Session was last told to be.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,6 +84,8 @@ pub struct History {
     open_calls: Vec<String>,
     /// The Turn that they are of.
     open_calls_of: Option<u32>,
+    /// A command of the person that has no result yet.
+    open_command: Option<UserCommand>,
     /// Thinking from before this entry is not given back: what was sent before it is not the same any more.
     reasoning_from: u64,
     /// Names and pins, by the entry that they are on.
@@ -177,6 +179,7 @@ impl History {
                 self.refold();
             }
             Fact::UserMessage(_)
+            | Fact::UserCommand(_)
             | Fact::AssistantMessage(_)
             | Fact::Reasoning(_)
             | Fact::ToolCall(_)
@@ -219,11 +222,12 @@ impl History {
         self.items.clear();
         self.item_bytes = 0;
         self.open_calls.clear();
+        self.open_command = None;
         let path: Vec<Arc<Entry>> = self.path().cloned().collect();
         let compaction = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_)));
         let kept_from = compaction.map(|at| match &path[at].fact {
             Fact::HistoryCompaction(it) => {
-                self.make(Piece::User(summary_text(it).into()));
+                self.make(Piece::said(summary_text(it)));
                 it.kept_from_seq
             }
             _ => 0,
@@ -238,6 +242,9 @@ impl History {
     }
 
     fn fold_item(&mut self, entry: &Arc<Entry>) {
+        if self.fold_command(&entry.fact) {
+            return;
+        }
         let Some(piece) = piece_of(&entry.fact) else { return };
         let len = piece.len();
         match &piece {
@@ -252,10 +259,29 @@ impl History {
             },
             // An answer may go on after it has called; only the next one comes after the results.
             Piece::Assistant { .. } | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
-            Piece::User(_) | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
+            Piece::User { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
         }
         self.item_bytes += len;
         self.items.push(Item::Recorded(Arc::clone(entry)));
+    }
+
+    /// What the person ran is told together with what came of it, as something that the person says.
+    fn fold_command(&mut self, fact: &Fact) -> bool {
+        match fact {
+            Fact::UserCommand(it) => {
+                self.close_open_calls();
+                self.open_command = Some(it.clone());
+                true
+            }
+            Fact::ToolResult(result) => match self.open_command.take_if(|it| it.call_id == result.call_id) {
+                Some(it) if it.send_to_model => {
+                    self.make(Piece::said(command_text(&it.command, &result.output)));
+                    true
+                }
+                other => other.is_some(),
+            },
+            _ => false,
+        }
     }
 
     fn close_open_calls(&mut self) {
@@ -277,8 +303,9 @@ impl History {
     }
 
     /// Calls on the path that have no result: a crash or an interrupt came between.
-    pub fn orphans(&self) -> &[String] {
-        &self.open_calls
+    pub fn orphans(&self) -> impl Iterator<Item = &str> {
+        let command = self.open_command.iter().map(|it| it.call_id.as_str());
+        self.open_calls.iter().map(String::as_str).chain(command)
     }
 
     /// Estimated tokens of what the model is sent, four bytes each.
@@ -360,7 +387,7 @@ impl History {
 
     /// What a crash, or a full disk, left open: results for calls without one, and the end of the Turn.
     pub(crate) fn repairs(&self) -> Vec<Fact> {
-        let mut facts: Vec<Fact> = self.open_calls.iter().map(|id| History::orphan_result(id).into()).collect();
+        let mut facts: Vec<Fact> = self.orphans().map(|id| History::orphan_result(id).into()).collect();
         if self.turn_open {
             let details = serde_json::Map::from_iter([("reason".to_owned(), "crash".into())]);
             facts.push(
@@ -410,6 +437,11 @@ fn summary_text(it: &HistoryCompaction) -> String {
 
 /// Whether this entry is where a Turn begins.
 pub fn starts_turn(fact: &Fact) -> bool {
+    is_request(fact) || matches!(fact, Fact::UserCommand(_))
+}
+
+/// Whether this entry asks the model for something new.
+pub fn is_request(fact: &Fact) -> bool {
     matches!(fact, Fact::UserMessage(it) if it.delivery != Delivery::Steer)
 }
 
@@ -433,7 +465,7 @@ mod tests {
     }
 
     fn says(text: &str) -> Fact {
-        UserMessage { text: text.into(), delivery: Delivery::Prompt }.into()
+        UserMessage { text: text.into(), ..UserMessage::default() }.into()
     }
 
     fn calls(id: &str) -> Fact {
@@ -445,7 +477,7 @@ mod tests {
             .items()
             .iter()
             .map(|item| match item.piece() {
-                Piece::User(text) | Piece::Assistant { text, .. } => text.into_owned(),
+                Piece::User { text, .. } | Piece::Assistant { text, .. } => text.into_owned(),
                 Piece::Call { id, .. } => format!("call {id}"),
                 Piece::Result { id, .. } => format!("result {id}"),
                 Piece::Reasoning { .. } => "thought".into(),
@@ -457,7 +489,23 @@ mod tests {
     fn a_call_that_was_cut_off_never_reaches_a_model_without_a_result() {
         let history = log(vec![says("a"), calls("1"), calls("2"), says("b"), calls("3")]);
         assert_eq!(told(&history), ["a", "call 1", "call 2", "result 1", "result 2", "b", "call 3", "result 3"]);
-        assert_eq!(history.orphans(), ["3"]);
+        assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"]);
+    }
+
+    #[test]
+    fn what_the_person_ran_is_told_with_what_came_of_it_or_not_at_all() {
+        let ran = |id: &str, send_to_model| {
+            Fact::from(UserCommand { call_id: id.into(), command: format!("cmd {id}"), send_to_model })
+        };
+        let result = |id: &str| {
+            Fact::from(ToolResult { call_id: id.into(), output: format!("out {id}"), ..ToolResult::default() })
+        };
+        let history = log(vec![ran("1", true), result("1"), ran("2", false), result("2"), says("so?"), ran("3", true)]);
+        assert_eq!(
+            told(&history),
+            ["<command by=\"the person\">\ncmd 1\n</command>\n<output>\nout 1\n</output>", "so?"]
+        );
+        assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"], "a command that was cut off gets a result as well");
     }
 
     #[test]

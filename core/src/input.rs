@@ -5,26 +5,24 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::event::SettingsChanged;
+use crate::event::{Attachment, SettingsChanged};
 
 /// One request to a Session. What it leads to comes back as Events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
     /// Start a Turn with this text; while one runs, it waits like a follow-up.
-    Prompt {
-        /// What the person wants.
-        text: String,
-    },
+    Prompt(Message),
     /// Say something to the running Turn, after the current tool call.
-    Steer {
-        /// What the person says.
-        text: String,
-    },
+    Steer(Message),
     /// Start the next Turn with this text when the running one ends.
-    FollowUp {
-        /// What the person wants then.
-        text: String,
+    FollowUp(Message),
+    /// Run a command in the workspace. Whoever typed it has allowed it; what the mode refuses is still refused.
+    RunUserCommand {
+        /// The command line.
+        command: String,
+        /// The model reads it, and what comes of it.
+        send_to_model: bool,
     },
     /// Take everything back that waits; it is published as an emptied queue.
     Dequeue,
@@ -114,6 +112,22 @@ pub enum Input {
         #[serde(default)]
         args: String,
     },
+}
+
+/// What a person says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The words.
+    pub text: String,
+    /// Images that go with them; the harness keeps them first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+impl<T: Into<String>> From<T> for Message {
+    fn from(text: T) -> Message {
+        Message { text: text.into(), attachments: Vec::new() }
+    }
 }
 
 /// Whether and how a branch that is left is summed up.

@@ -141,7 +141,7 @@ fn spec_bytes(spec: &ToolSpec) -> usize {
 
 fn kind_of(item: &Item) -> &'static str {
     match item.piece() {
-        Piece::User(_) => "the person",
+        Piece::User { .. } => "the person",
         Piece::Assistant { .. } => "answers",
         Piece::Reasoning { .. } => "thinking",
         Piece::Call { .. } => "tool calls",
@@ -151,7 +151,9 @@ fn kind_of(item: &Item) -> &'static str {
 
 fn begins(item: &Item) -> String {
     let text = match item.piece() {
-        Piece::User(text) | Piece::Assistant { text, .. } | Piece::Result { output: text, .. } => text.into_owned(),
+        Piece::User { text, .. } | Piece::Assistant { text, .. } | Piece::Result { output: text, .. } => {
+            text.into_owned()
+        }
         Piece::Reasoning { .. } => "(kept for the model that thought it)".to_owned(),
         Piece::Call { name, args, .. } => format!("{name} {args}"),
     };

@@ -39,6 +39,7 @@ pub mod tools; // trait Tool, the registry, one path for every call
 pub mod blobs; // file versions by content
 pub mod config; // settings, read once and passed in
 pub mod credentials; // keys and tokens: found, kept, renewed, never printed
+mod images; // what a model looks at
 pub mod log; // append, chain, lock, repair
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together

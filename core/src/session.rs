@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Cost, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged, Severity, Status,
-    ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserMessage,
+    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged,
+    Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
 };
 use crate::history::{History, Settings};
-use crate::input::{Decision, Input};
+use crate::input::{Decision, Input, Message};
 use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
@@ -52,8 +52,8 @@ pub(crate) struct Session {
     surface: Surface,
     watchers: Vec<Arc<Outbox>>,
     work: Option<Work>,
-    steer: VecDeque<String>,
-    follow_up: VecDeque<String>,
+    steer: VecDeque<Message>,
+    follow_up: VecDeque<Message>,
     status: Status,
     /// What the model has said of an answer that is not recorded yet.
     draft: String,
@@ -212,19 +212,20 @@ impl Session {
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => self.stop_job(job).await,
-            Input::Prompt { text } | Input::FollowUp { text } if self.work.is_some() => {
-                self.follow_up.push_back(text);
+            Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
+                self.follow_up.push_back(message);
                 self.publish_queue();
                 Ok(())
             }
-            Input::Steer { text } if self.work.is_some() => {
-                self.steer.push_back(text);
+            Input::Steer(message) if self.work.is_some() => {
+                self.steer.push_back(message);
                 self.mark_steered();
                 self.publish_queue();
                 Ok(())
             }
-            Input::Prompt { text } => self.begin_turn(text, Delivery::Prompt).await,
-            Input::FollowUp { text } | Input::Steer { text } => self.begin_turn(text, Delivery::Prompt).await,
+            Input::Prompt(message) | Input::FollowUp(message) | Input::Steer(message) => {
+                self.begin_turn(message, Delivery::Prompt).await
+            }
             Input::Dequeue => {
                 self.clear_queue();
                 Ok(())
@@ -238,6 +239,7 @@ impl Session {
             | Input::Redo { .. }
             | Input::Fork { .. }
             | Input::ActivateSkill { .. }
+            | Input::RunUserCommand { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
@@ -248,6 +250,7 @@ impl Session {
             Input::Redo { wish } => self.redo(&wish).await,
             Input::Fork { seq } => self.fork(seq),
             Input::ActivateSkill { name, args } => self.activate_skill(&name, args).await,
+            Input::RunUserCommand { command, send_to_model } => self.run_command(command, send_to_model).await,
         };
         if let Err(error) = outcome {
             self.publish(Event::Live(Live::Refused(error.body())));
@@ -306,7 +309,7 @@ impl Session {
     async fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
         let activation = skills::activate(&self.surface.skills(), name, &args)?;
         self.record(None, activation.into())?;
-        if args.is_empty() { Ok(()) } else { self.begin_turn(args, Delivery::Prompt).await }
+        if args.is_empty() { Ok(()) } else { self.begin_turn(args.into(), Delivery::Prompt).await }
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
@@ -352,18 +355,43 @@ impl Session {
 
     // ─── The Turn ───
 
-    async fn begin_turn(&mut self, text: String, delivery: Delivery) -> Result<()> {
+    async fn begin_turn(&mut self, message: Message, delivery: Delivery) -> Result<()> {
+        let Message { text, attachments } = message;
+        self.warn_of_images(&attachments);
+        self.begin(UserMessage { text, delivery, attachments }.into(), Turn::run, Status::Thinking).await
+    }
+
+    /// What the person runs is a Turn that asks no model.
+    async fn run_command(&mut self, command: String, send_to_model: bool) -> Result<()> {
+        let call_id = format!("user_{}", self.history.entries().len());
+        let ran = UserCommand { call_id: call_id.clone(), command: command.clone(), send_to_model };
+        self.begin(ran.into(), |turn| turn.run_command(call_id, command), Status::Working).await
+    }
+
+    async fn begin<F>(&mut self, first: Fact, run: impl FnOnce(Turn) -> F, status: Status) -> Result<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         self.close_open_turn().await?;
         let number = self.history.turns + 1;
-        self.record(Some(number), UserMessage { text, delivery }.into())?;
+        self.record(Some(number), first)?;
         let (report, reports) = mpsc::unbounded_channel();
         let steered = Arc::new(AtomicBool::new(false));
         let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
         self.draft.clear();
-        let task = tokio::spawn(turn.run());
+        let task = tokio::spawn(run(turn));
         self.work = Some(Work { steered, ..Work::new(Job::Turn, number, task, reports) });
-        self.set_status(Status::Thinking);
+        self.set_status(status);
         Ok(())
+    }
+
+    /// A model that sees no images is told that there were some; so is the person.
+    fn warn_of_images(&mut self, attachments: &[Attachment]) {
+        let Settings { provider, model, .. } = &self.history.settings;
+        if !attachments.is_empty() && !self.surface.providers.facts(provider, model).sees_images {
+            let said = format!("{model} cannot look at images; it is only told that there is one");
+            self.notice(Severity::Warning, Code::VisionUnsupported.name(), said);
+        }
     }
 
     async fn close_open_turn(&mut self) -> Result<()> {
@@ -431,8 +459,9 @@ impl Session {
     /// Between two requests every call has its result, so what waits may join the conversation.
     fn next_step(&mut self) -> Result<Step> {
         let turn = self.work.as_ref().map(|work| work.number);
-        while let Some(text) = self.steer.pop_front() {
-            self.record(turn, UserMessage { text, delivery: Delivery::Steer }.into())?;
+        while let Some(Message { text, attachments }) = self.steer.pop_front() {
+            self.warn_of_images(&attachments);
+            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments }.into())?;
             self.publish_queue();
         }
         self.mark_steered();
@@ -530,9 +559,9 @@ impl Session {
     /// What came too late to join the work that has ended starts the next Turn.
     async fn begin_next(&mut self) {
         let next = self.steer.pop_front().or_else(|| self.follow_up.pop_front());
-        if let Some(text) = next {
+        if let Some(message) = next {
             self.publish_queue();
-            if let Err(error) = self.begin_turn(text, Delivery::FollowUp).await {
+            if let Err(error) = self.begin_turn(message, Delivery::FollowUp).await {
                 self.publish(Event::Live(Live::Refused(error.body())));
             }
         }
@@ -571,7 +600,7 @@ impl Session {
 
     /// Results of calls that were cut off, with what they have changed in files, so that it can be undone like everything else.
     async fn results_cut_off(&self) -> Vec<Fact> {
-        let orphans = self.history.orphans().to_vec();
+        let orphans: Vec<String> = self.history.orphans().map(str::to_owned).collect();
         if orphans.is_empty() {
             return Vec::new();
         }
@@ -599,8 +628,8 @@ impl Session {
 
     fn publish_queue(&mut self) {
         let live = Live::QueueChanged {
-            steer: self.steer.iter().cloned().collect(),
-            follow_up: self.follow_up.iter().cloned().collect(),
+            steer: self.steer.iter().map(|it| it.text.clone()).collect(),
+            follow_up: self.follow_up.iter().map(|it| it.text.clone()).collect(),
         };
         self.publish(Event::Live(live));
     }

@@ -59,6 +59,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
         node.turn = node.turn.or(entry.turn);
         match &entry.fact {
             Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
+            Fact::UserCommand(it) if node.text.is_empty() => node.text = it.typed(),
             Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("/skill {} {}", it.name, it.args),
             Fact::BranchSummary(it) => {
                 node.text = "[summary of the branch that was left]".into();
@@ -160,11 +161,11 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use crate::event::{AssistantMessage, Delivery, Entry, HeadMoved, SessionId, UserMessage, now};
+    use crate::event::{AssistantMessage, Entry, HeadMoved, SessionId, UserMessage, now};
 
     #[test]
     fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {
-        let says = |text: &str| Fact::from(UserMessage { text: text.into(), delivery: Delivery::Prompt });
+        let says = |text: &str| Fact::from(UserMessage { text: text.into(), ..UserMessage::default() });
         let answers = |text: &str| Fact::from(AssistantMessage { text: text.into(), partial: false, phase: None });
         let back = Fact::from(HeadMoved { to_seq: Some(1), reason: "rewind".into() });
         let facts = [says("a"), answers("A"), says("b"), answers("B"), back, says("c"), answers("C")];

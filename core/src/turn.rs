@@ -22,7 +22,7 @@ use crate::provider::models::Facts;
 use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
 use crate::session::{Options, Surface};
 use crate::tools::executor::{self, Done};
-use crate::tools::{Answers, Ask, Context, Prepared};
+use crate::tools::{Answers, Ask, Context, Prepared, bash};
 
 mod ending; // how a Turn can end
 mod relay; // pieces of an answer, at most once a frame
@@ -84,6 +84,13 @@ pub(crate) struct Turn {
     /// Numbers the overflow files; entries of the Log never shrink, so no name comes twice.
     next_output: AtomicU64,
     began: Instant,
+}
+
+/// Who wants a call to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    ByModel,
+    ByPerson,
 }
 
 /// The Session has dropped this Turn; there is nobody left to tell.
@@ -301,14 +308,36 @@ impl Turn {
         Ok(())
     }
 
-    /// One call, from its arguments to its result.
     async fn call(&self, step: &Step, call: &CallRequest) -> Result<Done, Gone> {
+        self.carry_out(call, step.toolset, step.facts.sees_images, Wanted::ByModel).await
+    }
+
+    /// Runs what the person typed, by the way of every call.
+    pub(crate) async fn run_command(self, call_id: String, command: String) {
+        let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
+        let call = CallRequest { id: call_id, name: bash::NAME.into(), args: args.to_string() };
+        let Ok(Done { result, .. }) = self.carry_out(&call, Toolset::Both, false, Wanted::ByPerson).await else {
+            return;
+        };
+        if self.record(result).await.is_ok() {
+            let _ = self.reports.send(Report::Done(Outcome::completed()));
+        }
+    }
+
+    /// One call, from its arguments to its result.
+    async fn carry_out(
+        &self,
+        call: &CallRequest,
+        toolset: Toolset,
+        sees_images: bool,
+        wanted: Wanted,
+    ) -> Result<Done, Gone> {
         let failed = |error: &Error| {
             let result = executor::failed(&call.id, &call.name, error, Duration::ZERO);
             Ok(Done { result, facts: Vec::new() })
         };
         let (asker, questions) = mpsc::channel(1);
-        let ctx = self.context(step, call, asker);
+        let ctx = self.context(call, toolset, sees_images, asker);
         // However this ends, what still runs on another thread is told to.
         let _told = ctx.cancel.clone().on_drop();
         let args = args_object(&call.args);
@@ -319,23 +348,29 @@ impl Turn {
         if self.surface.options.dry_run && !prepared.only_reads() {
             return Ok(Done { result: executor::planned(&call.id, prepared.plan), facts: Vec::new() });
         }
-        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.actions).await? {
+        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.actions, wanted).await? {
             return failed(&refusal);
         }
         self.execute(call, prepared, ctx, questions).await
     }
 
-    fn context(&self, step: &Step, call: &CallRequest, asker: mpsc::Sender<Ask>) -> Context {
+    fn context(&self, call: &CallRequest, toolset: Toolset, sees_images: bool, asker: mpsc::Sender<Ask>) -> Context {
         let number = self.next_output.fetch_add(1, Ordering::Relaxed);
         Context {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             asker: Some(asker).filter(|_| self.surface.options.can_ask),
-            ..self.surface.context(&call.id, step.toolset, step.facts.sees_images)
+            ..self.surface.context(&call.id, toolset, sees_images)
         }
     }
 
     /// Whether every part of a call may run. Where several have to be asked about, it is one question.
-    async fn permit(&self, call: &CallRequest, plan: &Plan, actions: &[Action]) -> Result<Result<(), Error>, Gone> {
+    async fn permit(
+        &self,
+        call: &CallRequest,
+        plan: &Plan,
+        actions: &[Action],
+        wanted: Wanted,
+    ) -> Result<Result<(), Error>, Gone> {
         let mut decisions = Vec::new();
         let mut asked: Vec<(String, Option<Rule>)> = Vec::new();
         let mut refusal = None;
@@ -349,6 +384,10 @@ impl Turn {
                 Judgement::Deny(error) => {
                     decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
                     refusal = Some(error);
+                }
+                // Whoever typed it need not be asked whether they want it.
+                Judgement::Ask { .. } if wanted == Wanted::ByPerson => {
+                    decisions.push(decided(call, Verdict::Allow, DecidedBy::User, "the person typed it".into(), None));
                 }
                 Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
                     let error = Error::new(

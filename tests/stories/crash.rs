@@ -238,7 +238,7 @@ impl Machine {
     fn ask(&mut self, input: Input) -> Vec<Event> {
         let (handle, watch, history) = (&self.handle, &mut self.watch, &mut self.history);
         self.runtime.block_on(async {
-            let prompt = matches!(input, Input::Prompt { .. });
+            let prompt = matches!(input, Input::Prompt(_));
             handle.send(input).await;
             handle.settle().await;
             let mut events = Vec::new();
@@ -297,7 +297,10 @@ impl Machine {
         }
         let mut machine = Machine { runtime, harness, handle, watch, history: History::default(), folder: self.folder };
         machine.hear();
-        assert!(!machine.history.turn_open && machine.history.orphans().is_empty(), "a crash leaves nothing open");
+        assert!(
+            !machine.history.turn_open && machine.history.orphans().next().is_none(),
+            "a crash leaves nothing open"
+        );
         machine
     }
 }
@@ -310,7 +313,7 @@ proptest! {
         let mut machine = Machine::new();
         for one in all {
             match one {
-                Happens::Prompt => drop(machine.ask(Input::Prompt { text: "next".into() })),
+                Happens::Prompt => drop(machine.ask(Input::Prompt("next".into()))),
                 Happens::Move(n) => {
                     let to_seq = if n == 0 { None } else { machine.message(n) };
                     machine.ask(Input::MoveHead { to_seq, summarize: if n % 3 == 0 { Summarize::Deterministic } else { Summarize::No }, files: None });
@@ -331,7 +334,7 @@ proptest! {
                 },
                 Happens::Kill { mid_turn, torn } => {
                     if mid_turn {
-                        machine.runtime.block_on(machine.handle.send(Input::Prompt { text: "cut off".into() }));
+                        machine.runtime.block_on(machine.handle.send(Input::Prompt("cut off".into())));
                     }
                     machine = machine.reopen(true, torn);
                 }

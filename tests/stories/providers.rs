@@ -64,7 +64,7 @@ impl Talk {
 
     /// Everything until the Turn has ended.
     fn turn(&mut self, prompt: &str) -> Vec<Event> {
-        self.send(Input::Prompt { text: prompt.into() });
+        self.send(Input::Prompt(prompt.into()));
         let mut events = Vec::new();
         loop {
             let event = self.next();
@@ -293,7 +293,7 @@ fn an_interrupt_at_any_moment_ends_the_turn_and_closes_the_connection() {
         };
         let server = Server::start(replies);
         let mut talk = Talk::new(&shell, &server, dialect);
-        talk.send(Input::Prompt { text: "go".into() });
+        talk.send(Input::Prompt("go".into()));
         server.wait_for(1);
         // Somewhere in the next few milliseconds, or after the next few events.
         std::thread::park_timeout(Duration::from_micros(u64::from(random.next_u32() % 12_000)));

@@ -1,4 +1,4 @@
-use pixir_core::event::{AssistantMessage, Delivery, SessionId, SessionStarted, UserMessage};
+use pixir_core::event::{AssistantMessage, SessionId, SessionStarted, UserMessage};
 use pixir_core::log::Log;
 use pixir_core::provider::script::Step;
 use serde_json::json;
@@ -304,7 +304,7 @@ async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
             SessionStarted { workspace, model: "m".into(), provider: "script".into(), ..SessionStarted::default() };
         log.append(None, started.into()).expect("append");
         for n in 1..=3_000_u32 {
-            let said = UserMessage { text: format!("question {n}"), delivery: Delivery::Prompt };
+            let said = UserMessage { text: format!("question {n}"), ..UserMessage::default() };
             log.append(Some(n), said.into()).expect("append");
             let told = AssistantMessage {
                 text: format!("The answer to {n}.\n\nIt is long. ").repeat(3),

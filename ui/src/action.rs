@@ -106,6 +106,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("interrupt", &[], "stop the running turn (Esc)", send::interrupt).slash("interrupt", "", "Interrupt"),
     verb("quit", &[], "close pixir; the session stays", |_, _| vec![Effect::Quit]).slash("quit", "", "closes the session"),
     verb("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)", write::edit_elsewhere).at(Composer),
+    verb("paste-image", &["ctrl+v"], "put the image that you copied into the line", send::paste_image).at(Composer),
     verb("search-past", &["ctrl+r"], "find what you sent before, in all sessions", write::search_past).at(Composer),
     verb("undo-edit", &["ctrl+7", "ctrl+_", "ctrl+-"], "undo in the line", write::undo).at(Composer),
     verb("redo-edit", &["alt+-", "alt+_"], "redo in the line", write::redo).at(Composer),

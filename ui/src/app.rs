@@ -142,7 +142,7 @@ impl App {
         state.mouse = launch.mouse;
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
         state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
-        state.waiting.extend(launch.prompt.map(|text| Input::Prompt { text }));
+        state.waiting.extend(launch.prompt.map(|text| Input::Prompt(text.into())));
         let mut app = App {
             state,
             harness: None,
@@ -197,6 +197,9 @@ impl App {
             }
             match effect {
                 Effect::Send(input) => self.send(input).await,
+                Effect::Deliver { input, mentions } => self.deliver(input, mentions),
+                Effect::AttachFile { path, pasted } => self.attach_file(path, pasted),
+                Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
@@ -245,7 +248,7 @@ impl App {
         }
     }
 
-    async fn send(&mut self, input: Input) {
+    pub(super) async fn send(&mut self, input: Input) {
         self.sent += 1;
         match &self.handle {
             Some(handle) => handle.send(input).await,

@@ -1,4 +1,4 @@
-//! Putting a text where it can be pasted, and saying what really happened.
+//! Putting a text where it can be pasted, and saying what really happened; taking an image that was copied.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -79,6 +79,34 @@ fn give(program: &[&str], text: &str) -> bool {
     let Ok(mut child) = child else { return false };
     let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
     written && child.wait().is_ok_and(|status| status.success())
+}
+
+/// The image that is in the clipboard of this machine, as PNG.
+///
+/// # Errors
+/// Why there is none, for the person.
+pub(crate) fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
+    if ways.ssh {
+        return Err("the clipboard is on your own machine, not here; copy the file over, then @ its name");
+    }
+    let mut programs: Vec<&[&str]> = Vec::new();
+    if cfg!(target_os = "macos") {
+        programs.push(&["pngpaste", "-"]);
+    }
+    if ways.wayland {
+        programs.push(&["wl-paste", "--no-newline", "--type", "image/png"]);
+    }
+    if ways.x11 {
+        programs.push(&["xclip", "-selection", "clipboard", "-target", "image/png", "-out"]);
+    }
+    let taken = programs.iter().find_map(|program| take(program));
+    taken.ok_or("no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well")
+}
+
+fn take(program: &[&str]) -> Option<Vec<u8>> {
+    let (name, args) = program.split_first()?;
+    let output = Command::new(name).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    (output.status.success() && !output.stdout.is_empty()).then_some(output.stdout)
 }
 
 /// `3 lines`, `14 characters`.

@@ -1,5 +1,6 @@
 //! The draft: a text area that grows, with pastes as atoms, completions, and what was sent before.
 
+use pixir_core::event::Attachment;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -10,12 +11,13 @@ use crate::canvas::Canvas;
 use crate::slash;
 use crate::theme::Theme;
 
-mod atoms; // pastes that stand in the text as one thing
+mod atoms; // pastes and images, which stand in the text as one thing
 mod kill; // what was cut, to be put back
 pub(crate) mod mention; // files of the workspace, by a few letters
 pub(crate) mod past; // what was sent before, also in other Sessions
 
-use atoms::Pastes;
+pub(crate) use atoms::{Images, dropped_image, is_image_name};
+use atoms::{Pastes, places};
 use kill::KillRing;
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
@@ -27,6 +29,7 @@ const MAX_ROWS: u16 = 12;
 pub(crate) struct Composer {
     area: TextArea<'static>,
     pastes: Pastes,
+    pub(crate) images: Images,
     kills: KillRing,
     pub(crate) past: Past,
     /// The completion that is chosen.
@@ -56,6 +59,7 @@ impl Default for Composer {
         Composer {
             area,
             pastes: Pastes::default(),
+            images: Images::default(),
             kills: KillRing::default(),
             past: Past::default(),
             chosen: 0,
@@ -86,6 +90,12 @@ impl Composer {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.area.is_empty()
+    }
+
+    /// It is a command to run, and whether the model is to read it.
+    pub(crate) fn runs(&self) -> Option<bool> {
+        let first = self.area.lines().first()?;
+        first.starts_with('!').then(|| !first.starts_with("!!"))
     }
 
     /// Replaces the draft; the caret goes to its end. What stood there is an undo away, and pastes of it stay folded.
@@ -122,6 +132,14 @@ impl Composer {
             Some(marker) => self.area.insert_str(marker),
             None => self.area.insert_str(&text),
         };
+        self.edited();
+    }
+
+    /// An image that goes with the text.
+    pub(crate) fn insert_image(&mut self, image: Attachment) {
+        self.kills.pause();
+        let marker = self.images.mark(image);
+        self.area.insert_str(format!("{marker} "));
         self.edited();
     }
 
@@ -175,14 +193,15 @@ impl Composer {
         }
     }
 
-    /// Markers of pastes are passed over and deleted as one thing.
+    fn atoms(&self) -> Vec<(usize, std::ops::Range<usize>)> {
+        places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
+    }
+
+    /// Markers are passed over and deleted as one thing.
     fn atomise(&mut self) {
-        if self.pastes.is_empty() {
-            return;
-        }
         let ranges: Vec<AtomicRange> = self
-            .pastes
-            .places(self.area.lines())
+            .atoms()
+            .into_iter()
             .map(|(row, columns)| AtomicRange { row, start_col: columns.start, end_col: columns.end })
             .collect();
         // Two that overlap cannot come of markers; the draft works without them as well.
@@ -374,7 +393,7 @@ impl Composer {
         self.area.set_placeholder_style(theme.dim());
         self.area.clear_custom_highlight();
         let marker = Style::new().fg(theme.tool).add_modifier(Modifier::BOLD);
-        for (row, columns) in self.pastes.places(self.area.lines()).collect::<Vec<_>>() {
+        for (row, columns) in self.atoms() {
             self.area.custom_highlight(((row, columns.start), (row, columns.end)), marker, 1);
         }
         canvas.render_widget(&self.area, area);

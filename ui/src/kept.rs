@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::composer::Images;
 use crate::state::State;
 use crate::transcript::Fold;
 use crate::viewport::Place;
@@ -11,6 +12,8 @@ use crate::viewport::Place;
 #[serde(default)]
 pub(crate) struct Kept {
     draft: String,
+    /// Images that stand in it, or in what waits.
+    images: Images,
     /// Messages that waited to be delivered.
     waiting: Vec<String>,
     /// Where the person was reading; none at the end.
@@ -21,16 +24,25 @@ pub(crate) struct Kept {
 
 impl Default for Kept {
     fn default() -> Kept {
-        Kept { draft: String::new(), waiting: Vec::new(), anchor: None, details: Fold::Some, thinking: Fold::Line }
+        Kept {
+            draft: String::new(),
+            images: Images::default(),
+            waiting: Vec::new(),
+            anchor: None,
+            details: Fold::Some,
+            thinking: Fold::Line,
+        }
     }
 }
 
 impl Kept {
     pub(crate) fn of(state: &State) -> Kept {
-        let queue = state.queue.steer.iter().chain(&state.queue.follow_up);
+        let waiting: Vec<String> = state.queue.steer.iter().chain(&state.queue.follow_up).cloned().collect();
+        let draft = state.composer.text();
         Kept {
-            draft: state.composer.text(),
-            waiting: queue.cloned().collect(),
+            images: state.composer.images.within(&format!("{draft}{}", waiting.concat())),
+            draft,
+            waiting,
             anchor: state.viewport.anchor(),
             details: state.details,
             thinking: state.thinking,
@@ -57,6 +69,7 @@ impl Kept {
         if texts.is_empty() || !state.composer.is_empty() {
             return;
         }
+        state.composer.images = kept.images;
         state.composer.insert(&texts.join("\n"));
         state.say(if was_waiting { "what waited to be sent is back in the line" } else { "your draft is back" });
     }

@@ -131,6 +131,7 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Vec<Hit> {
 fn each_text(fact: &Fact, mut see: impl FnMut(&str)) {
     match fact {
         Fact::UserMessage(it) => see(&it.text),
+        Fact::UserCommand(it) => see(&it.command),
         Fact::AssistantMessage(it) => see(&it.text),
         Fact::Reasoning(it) => see(&it.text),
         Fact::ToolCall(it) => {

@@ -48,8 +48,11 @@ impl Driver {
     }
 
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
+    ///
+    /// # Panics
+    /// When there is no such key; [`parse`] says so before.
     pub async fn keys(&mut self, script: &str) {
-        for key in keys_of(script) {
+        for key in keys_of(script).unwrap_or_else(|why| panic!("{why}")) {
             self.app.press(key.event()).await;
             self.draw();
         }
@@ -251,14 +254,23 @@ pub enum Line {
 /// `USAGE` with the number of the line that means nothing.
 pub fn parse(text: &str) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
+    let mut frames: Vec<&str> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start();
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
         let (word, rest) = line.split_once(' ').unwrap_or((line.trim_end(), ""));
+        let wrong = |what: String, fix: &str| {
+            Error::new(Code::Usage, format!("line {} of the script {what}: {line}", number + 1), fix)
+        };
         let parsed = match word {
-            "keys" => Some(Line::Keys(rest.to_owned())),
+            "keys" => {
+                if let Err(why) = keys_of(rest) {
+                    return Err(wrong("names no key".into(), &why));
+                }
+                Some(Line::Keys(rest.to_owned()))
+            }
             "paste" => Some(Line::Paste(rest.replace("\\n", "\n"))),
             "expect" => Some(Line::Expect(rest.trim_end().to_owned())),
             "idle" => Some(Line::Idle),
@@ -266,13 +278,15 @@ pub fn parse(text: &str) -> Result<Vec<Line>> {
             "frame" => Some(Line::Frame(rest.trim().to_owned())).filter(|_| is_name(rest.trim())),
             _ => None,
         };
-        lines.push(parsed.ok_or_else(|| {
-            Error::new(
-                Code::Usage,
-                format!("line {} of the script means nothing: {line}", number + 1),
-                "lines are keys TEXT, paste TEXT, expect TEXT, idle, resize 80x24 and frame NAME",
-            )
-        })?);
+        let fix = "lines are keys TEXT, paste TEXT, expect TEXT, idle, resize 80x24 and frame NAME";
+        let parsed = parsed.ok_or_else(|| wrong("means nothing".into(), fix))?;
+        if let Line::Frame(_) = &parsed {
+            if frames.contains(&rest.trim()) {
+                return Err(wrong("names a frame that there is already".into(), "each frame has a name of its own"));
+            }
+            frames.push(rest.trim());
+        }
+        lines.push(parsed);
     }
     Ok(lines)
 }
@@ -289,23 +303,24 @@ fn is_name(name: &str) -> bool {
 }
 
 /// `hello<Enter>`: characters, and keys by name.
-fn keys_of(script: &str) -> Vec<Key> {
+///
+/// # Errors
+/// The name of a key that there is not.
+fn keys_of(script: &str) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
     let mut rest = script;
     while let Some(c) = rest.chars().next() {
         let named = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
-        match named.and_then(|(name, after)| Some((key_of(name)?, after))) {
-            Some((key, after)) => {
-                keys.push(key);
-                rest = after;
-            }
-            None => {
-                keys.push(Key::of(crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char(c))));
-                rest = &rest[c.len_utf8()..];
-            }
+        let named = named.filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace));
+        if let Some((name, after)) = named {
+            keys.push(key_of(name).ok_or_else(|| format!("<{name}> is no key; <lt> is a plain <"))?);
+            rest = after;
+        } else {
+            keys.push(Key::of(crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char(c))));
+            rest = &rest[c.len_utf8()..];
         }
     }
-    keys
+    Ok(keys)
 }
 
 /// `C-c`, `A-y`, `S-Tab`, `PgUp`, `lt`.
@@ -336,17 +351,18 @@ mod tests {
         let lines = parse("# hi\nkeys go<Enter>\nexpect Done\nidle\nresize 60x20\nframe end\n").expect("valid");
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[3], Line::Resize(60, 20));
-        for wrong in ["press x", "resize 0x4", "resize 80", "frame ../x", "frame"] {
+        for wrong in ["press x", "resize 0x4", "resize 80", "frame ../x", "frame", "keys a<Foo>", "keys <BS>"] {
             assert!(parse(&format!("idle\n{wrong}")).expect_err(wrong).message.starts_with("line 2"), "{wrong}");
         }
+        assert!(parse("frame a\nframe a").expect_err("twice").message.starts_with("line 2"));
     }
 
     #[test]
     fn keys_have_names_and_the_rest_is_text() {
-        let shown = |text| keys_of(text).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let shown = |text| keys_of(text).expect("keys").iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(
-            shown("a<Enter><C-c><A-Up><S-Tab><lt>x> <F1><nothing>").replace("Space", "_"),
-            "a Enter Ctrl+C Alt+Up Shift+Tab < x > _ F1 < n o t h i n g >"
+            shown("a<Enter><C-c><A-Up><S-Tab><lt>x> <F1>if a<b and c> d").replace("Space", "_"),
+            "a Enter Ctrl+C Alt+Up Shift+Tab < x > _ F1 i f _ a < b _ a n d _ c > _ d"
         );
     }
 }

@@ -88,6 +88,7 @@ impl Digest {
     fn take(&mut self, fact: &Fact) {
         let (at, length) = match fact {
             Fact::UserMessage(it) => (0, it.text.len()),
+            Fact::UserCommand(it) if it.send_to_model => (0, it.command.len()),
             Fact::AssistantMessage(it) => (1, it.text.len()),
             Fact::Reasoning(it) => (2, it.text.len()),
             Fact::ToolCall(it) => (3, it.args.to_string().len()),

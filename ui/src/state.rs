@@ -32,6 +32,18 @@ pub(crate) const ARMING: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     Send(Input),
+    /// Send this with the images that its mentions name.
+    Deliver {
+        input: Input,
+        mentions: Vec<String>,
+    },
+    /// Put an image file into the draft; when it is none, what was pasted.
+    AttachFile {
+        path: String,
+        pasted: String,
+    },
+    /// Put the image that is in the clipboard into the draft.
+    AttachClipboard,
     /// Close this Session and start a new one.
     OpenNew,
     /// Close this Session and open that one.

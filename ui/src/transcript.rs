@@ -50,16 +50,36 @@ pub(crate) struct Thinking {
 #[derive(Debug, Clone)]
 pub(crate) struct Tool {
     call: Arc<Entry>,
+    /// It is a command of the person, as a call of the tool `!`, or of `!!` when no model reads it.
+    by_person: Option<Box<ToolCall>>,
     result: Option<Arc<Entry>>,
     pub(crate) refused: bool,
 }
 
 impl Tool {
+    fn new(entry: &Arc<Entry>) -> Tool {
+        let by_person = match &entry.fact {
+            Fact::UserCommand(it) => Some(Box::new(ToolCall {
+                call_id: it.call_id.clone(),
+                name: it.mark().to_owned(),
+                args: serde_json::json!({ "command": it.command }),
+            })),
+            _ => None,
+        };
+        Tool { call: Arc::clone(entry), by_person, result: None, refused: false }
+    }
+
     pub(crate) fn call(&self) -> &ToolCall {
-        match &self.call.fact {
-            Fact::ToolCall(it) => it,
-            other => unreachable!("a tool's cell is made of a call, not of {}", other.kind()),
+        match (&self.by_person, &self.call.fact) {
+            (Some(it), _) => it,
+            (None, Fact::ToolCall(it)) => it,
+            (None, other) => unreachable!("a tool's cell is made of a call, not of {}", other.kind()),
         }
+    }
+
+    /// A command of the person, and not the model's.
+    pub(crate) fn is_by_person(&self) -> bool {
+        self.by_person.is_some()
     }
 
     pub(crate) fn result(&self) -> Option<&ToolResult> {
@@ -67,6 +87,11 @@ impl Tool {
             Fact::ToolResult(it) => Some(it),
             _ => None,
         }
+    }
+
+    /// A command line, and not a tool with arguments.
+    pub(crate) fn is_command(&self) -> bool {
+        self.is_by_person() || matches!(self.call().name.as_str(), "bash" | "run")
     }
 
     /// The call, and its result.
@@ -195,8 +220,11 @@ impl Transcript {
             Fact::Reasoning(_) => {}
             Fact::ToolCall(it) => {
                 self.settle_thinking();
-                self.open_calls.insert(it.call_id.clone(), self.cells.len());
-                self.push(Cell::Tool(Tool { call: Arc::clone(entry), result: None, refused: false }));
+                self.call(&it.call_id, entry);
+            }
+            Fact::UserCommand(it) => {
+                self.mark(self.cells.len(), Mark::Prompt);
+                self.call(&it.call_id, entry);
             }
             Fact::ToolResult(it) => {
                 if let Some(at) = self.open_calls.remove(&it.call_id) {
@@ -256,6 +284,11 @@ impl Transcript {
             | Fact::MemoryFact(_)
             | Fact::Unknown { .. } => {}
         }
+    }
+
+    fn call(&mut self, id: &str, entry: &Arc<Entry>) {
+        self.open_calls.insert(id.to_owned(), self.cells.len());
+        self.push(Cell::Tool(Tool::new(entry)));
     }
 
     /// A message in as many cells as it has parts.

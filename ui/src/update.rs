@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{
 use ratatui::layout::Position;
 
 use crate::action::{Scope, VERBS, Verb, When};
+use crate::composer::dropped_image;
 use crate::keymap::Found;
 use crate::keys::Key;
 use crate::overlay::Reply;
@@ -193,6 +194,13 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
         Some(layer) => layer.paste(text),
         None => {
             state.focus = Focus::Composer;
+            // Some terminals paste an image that they cannot write as nothing.
+            if text.is_empty() {
+                return vec![Effect::AttachClipboard];
+            }
+            if let Some(path) = dropped_image(text) {
+                return vec![Effect::AttachFile { path, pasted: text.to_owned() }];
+            }
             state.composer.insert(text);
         }
     }

@@ -203,10 +203,20 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         Some(question) if question.feedback.is_some() => state.theme.warning,
         _ => mode_colour(&state.theme, state.history.settings.mode),
     };
-    let block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
+    // On the border: what would be run, else how hard the model thinks.
+    let (mark, told) = match state.composer.runs() {
+        Some(true) => (" !", "runs here; the model reads it"),
+        Some(false) => (" !", "runs here; the model is not told"),
+        None => (" ❯", state.history.settings.effort.as_deref().unwrap_or_default()),
+    };
+    let mut block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
+    if !told.is_empty() {
+        let told = fit(&format!(" {} ", visible(told)), usize::from(area.width.saturating_sub(4)));
+        block = block.title_top(Line::styled(told, state.theme.fg(colour)).right_aligned());
+    }
     let inner = block.inner(area);
     canvas.render_widget(block, area);
-    canvas.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
+    canvas.buffer_mut().set_string(inner.x, inner.y, mark, state.theme.fg(colour));
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
     let placeholder = match (&state.questions.first(), state.is_busy()) {
         (Some(question), _) if question.feedback.is_some() => "What should it do instead?",

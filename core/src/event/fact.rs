@@ -81,6 +81,8 @@ facts! {
     SettingsChanged = "settings_changed", false;
     /// What the person said.
     UserMessage = "user_message", true;
+    /// A command that the person ran; its result follows, as a tool's does.
+    UserCommand = "user_command", true;
     /// What the model said.
     AssistantMessage = "assistant_message", true;
     /// What the model thought, as far as the Provider lets it be seen and replayed.
@@ -288,6 +290,32 @@ pub struct UserMessage {
     /// How it was delivered.
     #[serde(default)]
     pub delivery: Delivery,
+    /// Images that the model sees with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// A command that the person ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserCommand {
+    /// What its result names; unique in the Session.
+    pub call_id: String,
+    /// The command line.
+    pub command: String,
+    /// The model reads it, and what came of it.
+    pub send_to_model: bool,
+}
+
+impl UserCommand {
+    /// What stands before it: `!`, or `!!` when no model reads it.
+    pub const fn mark(&self) -> &'static str {
+        if self.send_to_model { "!" } else { "!!" }
+    }
+
+    /// As the person types it.
+    pub fn typed(&self) -> String {
+        format!("{}{}", self.mark(), self.command)
+    }
 }
 
 /// What the model said.
@@ -379,10 +407,10 @@ fn is_none_new(n: &u32) -> bool {
     *n == 0
 }
 
-/// An image of a result, kept in the blob store.
+/// An image, kept in the blob store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// The file that it was read from, relative to the workspace.
+    /// The file that it was read from, relative to the workspace where it lies in it; or what it is called.
     pub path: String,
     /// Its type, like `image/png`.
     pub media_type: String,

@@ -23,7 +23,12 @@ pub enum Item {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece<'a> {
     /// The person, or something put into the conversation on the person's behalf.
-    User(Cow<'a, str>),
+    User {
+        /// What is said.
+        text: Cow<'a, str>,
+        /// What is shown with it.
+        images: Cow<'a, [Attachment]>,
+    },
     /// What the model told the person.
     Assistant {
         /// Markdown.
@@ -68,7 +73,7 @@ impl Item {
 
     /// What the person says, or what is said for them.
     pub fn user(text: String) -> Item {
-        Item::made(Piece::User(text.into()))
+        Item::made(Piece::said(text))
     }
 
     /// The id, when it is a call.
@@ -88,16 +93,21 @@ impl Item {
     /// What it says.
     pub fn piece(&self) -> Piece<'_> {
         match self {
-            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::User(Cow::Borrowed(""))),
+            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::said("")),
             Item::Made(piece) => piece.reborrow(),
         }
     }
 }
 
-impl Piece<'_> {
+impl<'a> Piece<'a> {
+    /// What the person says, or what is said for them, without images.
+    pub(crate) fn said(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
+        Piece::User { text: text.into(), images: (&[]).into() }
+    }
+
     fn reborrow(&self) -> Piece<'_> {
         match self {
-            Piece::User(text) => Piece::User(Cow::Borrowed(text)),
+            Piece::User { text, images } => Piece::User { text: Cow::Borrowed(text), images: Cow::Borrowed(images) },
             Piece::Assistant { text, phase } => {
                 Piece::Assistant { text: Cow::Borrowed(text), phase: phase.as_deref().map(Cow::Borrowed) }
             }
@@ -118,7 +128,8 @@ impl Piece<'_> {
     /// Bytes of text, for estimates.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Piece::User(text) | Piece::Assistant { text, .. } => text.len(),
+            Piece::User { text, images } => text.len() + images.len() * IMAGE,
+            Piece::Assistant { text, .. } => text.len(),
             Piece::Reasoning { item, .. } => item.to_string().len(),
             Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
             Piece::Result { id, output, images } => id.len() + output.len() + images.len() * IMAGE,
@@ -129,12 +140,12 @@ impl Piece<'_> {
 /// What a model reads of an entry, if anything.
 pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
-        Fact::UserMessage(it) => Piece::User(Cow::Borrowed(&it.text)),
+        Fact::UserMessage(it) => Piece::User { text: Cow::Borrowed(&it.text), images: Cow::Borrowed(&it.attachments) },
         Fact::SkillActivation(it) => {
-            Piece::User(Cow::Owned(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body)))
+            Piece::said(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body))
         }
-        Fact::BranchSummary(it) => Piece::User(Cow::Owned(branch_text(it))),
-        Fact::FilesRestored(it) => Piece::User(Cow::Owned(restored_text(it)?)),
+        Fact::BranchSummary(it) => Piece::said(branch_text(it)),
+        Fact::FilesRestored(it) => Piece::said(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
             Piece::Assistant { text: Cow::Borrowed(&it.text), phase: it.phase.as_deref().map(Cow::Borrowed) }
         }
@@ -176,4 +187,9 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
     };
     let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
     Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
+}
+
+/// What a model reads of a command that the person ran.
+pub(super) fn command_text(command: &str, output: &str) -> String {
+    format!("<command by=\"the person\">\n{command}\n</command>\n<output>\n{}\n</output>", output.trim_end())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
-use crate::event::{Delivery, UserMessage};
+use crate::event::UserMessage;
 
 mod sim; // the disk
 
@@ -20,7 +20,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 }
 
 fn said(text: &str) -> Fact {
-    UserMessage { text: text.into(), delivery: Delivery::Prompt }.into()
+    UserMessage { text: text.into(), ..UserMessage::default() }.into()
 }
 
 /// What was promised, to hold the disk against.

@@ -105,7 +105,11 @@ fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     for piece in pieces(request) {
         let (role, block) = match piece {
-            Piece::User(text) => ("user", json!({ "type": "text", "text": text })),
+            Piece::User { text, images } => {
+                let Value::Array(blocks) = parts(&text, &images, request, facts) else { continue };
+                blocks.into_iter().for_each(|block| add(&mut messages, "user", block));
+                continue;
+            }
             Piece::Assistant { text, .. } => ("assistant", json!({ "type": "text", "text": text })),
             Piece::Reasoning { item, .. } if is_thinking(&item) => ("assistant", item.into_owned()),
             // Of the same model, when it was spoken to in another dialect.
@@ -119,12 +123,17 @@ fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
                 ("user", json!({ "type": "tool_result", "tool_use_id": plain(id), "content": content }))
             }
         };
-        match messages.last_mut().filter(|m| m["role"] == role).and_then(|m| m["content"].as_array_mut()) {
-            Some(blocks) => blocks.push(block),
-            None => messages.push(json!({ "role": role, "content": [block] })),
-        }
+        add(&mut messages, role, block);
     }
     messages
+}
+
+/// Roles take turns: what the same one says joins what it has said.
+fn add(messages: &mut Vec<Value>, role: &str, block: Value) {
+    match messages.last_mut().filter(|m| m["role"] == role).and_then(|m| m["content"].as_array_mut()) {
+        Some(blocks) => blocks.push(block),
+        None => messages.push(json!({ "role": role, "content": [block] })),
+    }
 }
 
 fn is_thinking(item: &Value) -> bool {

@@ -12,7 +12,7 @@ use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
 use crate::error::Result;
-use crate::event::Usage;
+use crate::event::{Attachment, Usage};
 use crate::history::Piece;
 
 pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
@@ -75,14 +75,24 @@ fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
         }
         match piece {
             // Many templates want the roles to take turns.
-            Piece::User(text) => match messages.last_mut().filter(|m| m["role"] == "user") {
-                Some(Value::Object(message)) => match message.get_mut("content") {
-                    Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": text })),
-                    Some(Value::String(before)) => *before = format!("{before}\n\n{text}"),
-                    _ => {}
-                },
-                _ => messages.push(json!({ "role": "user", "content": text })),
-            },
+            Piece::User { text, images: shown } => {
+                match messages.last_mut().filter(|m| m["role"] == "user") {
+                    Some(Value::Object(message)) => match message.get_mut("content") {
+                        Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": text })),
+                        Some(Value::String(before)) => *before = format!("{before}\n\n{text}"),
+                        _ => {}
+                    },
+                    _ => messages.push(json!({ "role": "user", "content": text })),
+                }
+                if let Some(message) = messages.last_mut().filter(|_| !shown.is_empty()) {
+                    let mut parts = match message["content"].take() {
+                        Value::Array(parts) => parts,
+                        text => vec![json!({ "type": "text", "text": text })],
+                    };
+                    shown.iter().for_each(|image| parts.extend(seen(image, request, facts)));
+                    message["content"] = Value::Array(parts);
+                }
+            }
             Piece::Assistant { text, .. } => match assistant(&mut messages) {
                 message if message["content"].is_null() => message["content"] = json!(text),
                 message => {
@@ -108,18 +118,9 @@ fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
                     None => message["tool_calls"] = json!([call]),
                 }
             }
-            Piece::Result { id, output, images: seen } => {
+            Piece::Result { id, output, images: looked_at } => {
                 messages.push(json!({ "role": "tool", "tool_call_id": plain(id), "content": output }));
-                for image in seen.iter() {
-                    images.push(json!({ "type": "text", "text": format!("The image {}:", image.path) }));
-                    images.push(match request.image(image, facts) {
-                        Ok(bytes) => {
-                            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
-                            json!({ "type": "image_url", "image_url": { "url": url } })
-                        }
-                        Err(said) => json!({ "type": "text", "text": said }),
-                    });
-                }
+                images.extend(looked_at.iter().flat_map(|image| seen(image, request, facts)));
             }
         }
     }
@@ -127,6 +128,19 @@ fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
         messages.push(json!({ "role": "user", "content": images }));
     }
     messages
+}
+
+/// An image, with its name before it.
+fn seen(image: &Attachment, request: &Request, facts: &Facts) -> [Value; 2] {
+    let name = json!({ "type": "text", "text": format!("The image {}:", image.path) });
+    let image = match request.image(image, facts) {
+        Ok(bytes) => {
+            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
+            json!({ "type": "image_url", "image_url": { "url": url } })
+        }
+        Err(said) => json!({ "type": "text", "text": said }),
+    };
+    [name, image]
 }
 
 /// Models whose servers want the thinking with every call, also where there was none or another model called.

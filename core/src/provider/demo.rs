@@ -53,11 +53,9 @@ impl Provider for Unconnected {
         on_chunk: &'a mut (dyn FnMut(Chunk) + Send),
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
-            let asked = request
-                .items
-                .iter()
-                .rev()
-                .find_map(|item| if let Piece::User(text) = item.piece() { Some(text.into_owned()) } else { None });
+            let asked = request.items.iter().rev().find_map(|item| {
+                if let Piece::User { text, .. } = item.piece() { Some(text.into_owned()) } else { None }
+            });
             let first: String = asked.unwrap_or_default().lines().next().unwrap_or_default().chars().take(60).collect();
             let text = format!(
                 "{}\n\nYou said: “{first}”. It is kept in this session; `/model` and a new message pick it up again.",

@@ -107,7 +107,8 @@ pub enum Heard {
 /// without what it led to.
 pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     let ours = |piece: &Piece<'_>| match piece {
-        Piece::User(text) | Piece::Assistant { text, .. } => !text.trim().is_empty(),
+        Piece::User { text, images } => !text.trim().is_empty() || !images.is_empty(),
+        Piece::Assistant { text, .. } => !text.trim().is_empty(),
         Piece::Reasoning { provider, model, .. } => *provider == *request.provider && *model == *request.model,
         Piece::Call { .. } | Piece::Result { .. } => true,
     };

@@ -51,8 +51,8 @@ pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
 
 fn item(piece: Piece<'_>, request: &Request, facts: &Facts) -> Option<Value> {
     Some(match piece {
-        Piece::User(text) => {
-            json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
+        Piece::User { text, images } => {
+            json!({ "type": "message", "role": "user", "content": parts(&text, &images, request, facts) })
         }
         Piece::Assistant { text, phase } => {
             let content = json!([{ "type": "output_text", "text": text }]);
@@ -75,8 +75,11 @@ fn item(piece: Piece<'_>, request: &Request, facts: &Facts) -> Option<Value> {
     })
 }
 
-fn parts(output: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
-    let mut parts = vec![json!({ "type": "input_text", "text": output })];
+fn parts(text: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
+    let mut parts = Vec::new();
+    if images.is_empty() || !text.trim().is_empty() {
+        parts.push(json!({ "type": "input_text", "text": text }));
+    }
     parts.extend(images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));

@@ -246,7 +246,7 @@ impl Scripted {
                 "a script with one step for each request",
             )
         })?;
-        let user = newest(request, |piece| if let Piece::User(text) = piece { Some(text) } else { None });
+        let user = newest(request, |piece| if let Piece::User { text, .. } = piece { Some(text) } else { None });
         let result =
             newest(request, |piece| if let Piece::Result { output, .. } = piece { Some(output) } else { None });
         let (user, result) = (user.as_ref(), result.as_ref());

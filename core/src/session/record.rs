@@ -75,6 +75,7 @@ fn is_sync_point(fact: &Fact) -> bool {
     match fact {
         Fact::SessionStarted(_)
         | Fact::UserMessage(_)
+        | Fact::UserCommand(_)
         | Fact::AssistantMessage(_)
         | Fact::PermissionDecision(_)
         | Fact::HistoryCompaction(_)

@@ -83,6 +83,8 @@ impl Store {
             }
         }
         for place in self.places() {
+            // An image that is to be sent is named by the draft.
+            names.read_line(place.id.as_str(), place.presenter_state().unwrap_or_default().as_bytes());
             let outputs = names_in(&place.outputs())?.into_iter().filter(|path| is_old(path, YOUNG, now));
             it.outputs.extend(
                 outputs.filter(|path| !names.overflow.contains(&(place.id.to_string(), name_of(&text_of(path))))),

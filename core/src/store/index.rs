@@ -97,6 +97,10 @@ impl Summary {
                     self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
                 }
             }
+            Fact::UserCommand(it) => {
+                self.turns += 1;
+                self.first_prompt.get_or_insert_with(|| it.typed().chars().take(MAX_PROMPT).collect());
+            }
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;

@@ -19,11 +19,14 @@ use crate::process::{self, Ended, Group, Stream};
 /// Seconds that a command may take, unless asked otherwise.
 const TIMEOUT: u64 = 120;
 /// The most seconds that can be asked for.
-const MAX_TIMEOUT: u64 = 3_600;
+pub(crate) const MAX_TIMEOUT: u64 = 3_600;
 /// The longest command line, bytes.
 const MAX_COMMAND: usize = 128 << 10;
 /// Where the programs of a command that runs without a question come from, whatever a workspace puts in front of them.
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/opt/homebrew/bin";
+
+/// What the tool is called.
+pub(crate) const NAME: &str = "bash";
 
 pub(super) struct Bash;
 
@@ -39,7 +42,7 @@ struct Args {
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "bash",
+            name: NAME,
             description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.",
             parameters: object(
                 json!({

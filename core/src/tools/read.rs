@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
 use crate::event::Attachment;
-use crate::present::{Budget, Guard, binary_file, human_size, is_whole_image, media_type};
+use crate::images;
+use crate::present::{Budget, Guard, binary_file, human_size, media_type};
 use crate::workspace::Inside;
 
 /// Lines of one page, unless asked otherwise.
@@ -19,8 +20,6 @@ const SAID: usize = 200;
 const MAX_COUNTED: u64 = 64 << 20;
 /// No page is looked for beyond, bytes.
 const MAX_SOUGHT: u64 = 512 << 20;
-/// Larger images are not sent, bytes.
-const MAX_IMAGE: u64 = 5 << 20;
 
 pub(super) struct Read;
 
@@ -97,28 +96,13 @@ impl Tool for Read {
 pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
     let shown = at.display();
     let (file, len, _) = ctx.workspace.open_file(at)?;
-    let failed = |why: String, fix: &str| Error::new(Code::ReadFailed, why, fix).with("input", shown.clone());
-    if len > MAX_IMAGE {
-        let why = format!("{shown} is {}; images of at most {} can be sent", human_size(len), human_size(MAX_IMAGE));
-        return Err(failed(why, "make a smaller copy of it"));
-    }
-    let mut bytes = Vec::new();
-    file.take(len)
-        .read_to_end(&mut bytes)
-        .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
-    let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
-        let fix = format!("read, or cat {shown}");
-        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
-    };
+    let image = images::keep(&ctx.blobs, file, len, &shown)?;
     if !ctx.sees_images {
         let fix = "a model that can (/model), or what a program says of it: file, identify";
         return Err(Error::new(Code::VisionUnsupported, "this model cannot look at images", fix).with("input", shown));
     }
-    let blob = ctx.blobs.put(&bytes).ok().flatten();
-    let blob =
-        blob.ok_or_else(|| failed(format!("{shown} cannot be kept"), "check the state folder (pixir doctor)"))?;
-    let told = format!("image {shown} ({}, {media_type})\n", human_size(len));
-    Ok((Attachment { path: shown, media_type: media_type.to_owned(), blob, bytes: len }, told))
+    let told = format!("image {shown} ({}, {})\n", human_size(len), image.media_type);
+    Ok((image, told))
 }
 
 #[derive(Clone, Copy)]

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::{self, FileDiff};
-use pixir_core::event::Severity;
+use pixir_core::event::{Attachment, Severity};
 use pixir_core::harness::Harness;
 use pixir_core::session::Handle;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 use pixir_core::watch::Watch;
-use pixir_core::{Error, Result};
+use pixir_core::{Error, Input, Result};
 
 use super::App;
 use crate::clipboard;
@@ -56,6 +56,10 @@ pub(super) enum News {
     /// What became of a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
+    /// A message with its images, or why it has to stay in the line.
+    Delivered(std::result::Result<Input, (String, Error)>),
+    /// An image for the draft, or what stands there instead, and what is said.
+    Attached(std::result::Result<Attachment, (Option<String>, String)>),
     Coloured,
     Broke,
 }
@@ -101,6 +105,39 @@ impl App {
             let index = known.unwrap_or_else(|| Index::read(&workspace));
             let found = index.find(&letters);
             News::Files { letters, found, index: fresh.then_some(index) }
+        });
+    }
+
+    /// Files that a message mentions are read when it is sent; a name that is no file is only a word.
+    pub(super) fn deliver(&mut self, mut input: Input, mentions: Vec<String>) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn_blocking(move || {
+            if let Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) = &mut input {
+                for path in mentions.iter().filter(|path| harness.workspace().join(path).is_file()) {
+                    match harness.attach(path) {
+                        Ok(image) => message.attachments.push(image),
+                        Err(error) => return News::Delivered(Err((std::mem::take(&mut message.text), error))),
+                    }
+                }
+            }
+            News::Delivered(Ok(input))
+        });
+    }
+
+    pub(super) fn attach_file(&mut self, path: String, pasted: String) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.spawn_blocking(move || {
+            News::Attached(harness.attach(&path).map_err(|error| (Some(pasted), told(&error))))
+        });
+    }
+
+    pub(super) fn attach_clipboard(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        let ways = self.clipboard.clone();
+        self.spawn_blocking(move || {
+            let image = clipboard::image(&ways).map_err(str::to_owned);
+            let kept = image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| told(&e)));
+            News::Attached(kept.map_err(|why| (None, why)))
         });
     }
 
@@ -189,6 +226,20 @@ impl App {
                     self.state.composer.files = Some((letters, found));
                 }
             }
+            News::Delivered(Ok(input)) => self.send(input).await,
+            News::Delivered(Err((text, error))) => {
+                // What was typed meanwhile comes behind it.
+                let since = self.state.composer.text();
+                self.state.composer.set([text, since].join("\n").trim_end());
+                self.state.say(told(&error));
+            }
+            News::Attached(Ok(image)) => self.state.composer.insert_image(image),
+            News::Attached(Err((pasted, why))) => {
+                if let Some(text) = pasted {
+                    self.state.composer.insert(&text);
+                }
+                self.state.say(why);
+            }
             News::Past(texts) => self.state.composer.past.load(texts),
             News::Copied(told) => self.state.say(told),
             News::Sessions(sessions, forks_of) => news::on_sessions(&mut self.state, &sessions, forks_of.as_deref()),
@@ -206,4 +257,9 @@ impl App {
         }
         self.refresh_window();
     }
+}
+
+/// What went wrong and what to do, on one line.
+fn told(error: &Error) -> String {
+    format!("{}; {}", error.message, error.remediation)
 }

@@ -1,6 +1,9 @@
-//! Pastes that stand in the draft as one thing: `[paste 1: 214 lines]`.
+//! What stands in the draft as one thing: `[paste 1: 214 lines]`, `[image 1: shot.png]`.
 
 use std::ops::Range;
+
+use pixir_core::event::Attachment;
+use serde::{Deserialize, Serialize};
 
 /// A paste of more lines, or more characters, is folded.
 const LINES: usize = 8;
@@ -11,10 +14,6 @@ const CHARACTERS: usize = 1_000;
 pub(crate) struct Pastes(Vec<(String, String)>);
 
 impl Pastes {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The marker for a text, if it is large enough to be folded.
     pub(crate) fn fold(&mut self, text: &str) -> Option<&str> {
         let lines = text.lines().count();
@@ -52,20 +51,110 @@ impl Pastes {
         found.min_by_key(|(at, ..)| *at)
     }
 
-    /// Where markers stand: row, and columns in characters.
-    pub(crate) fn places<'p>(&'p self, lines: &'p [String]) -> impl Iterator<Item = (usize, Range<usize>)> + 'p {
-        lines.iter().enumerate().flat_map(move |(row, line)| {
-            let mut found: Vec<Range<usize>> = self
-                .0
-                .iter()
-                .flat_map(|(marker, _)| line.match_indices(marker.as_str()))
-                .map(|(at, marker)| {
-                    let from = line[..at].chars().count();
-                    from..from + marker.chars().count()
-                })
-                .collect();
-            found.sort_by_key(|columns| columns.start);
-            found.into_iter().map(move |columns| (row, columns))
-        })
+    pub(crate) fn markers(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(marker, _)| marker.as_str())
+    }
+}
+
+/// Images of this Session, by their markers. A marker goes with the text that it stands in, wherever that goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Images(Vec<(String, Attachment)>);
+
+impl Images {
+    /// The marker for an image.
+    pub(crate) fn mark(&mut self, image: Attachment) -> String {
+        let name = image.path.rsplit('/').next().unwrap_or(&image.path);
+        let name: String = name.chars().filter(|c| !c.is_control() && *c != ']').collect();
+        let marker = format!("[image {}: {name}]", self.0.len() + 1);
+        self.0.push((marker.clone(), image));
+        marker
+    }
+
+    /// Images whose markers stand in a text.
+    pub(crate) fn within(&self, text: &str) -> Images {
+        Images(self.0.iter().filter(|(marker, _)| text.contains(marker.as_str())).cloned().collect())
+    }
+
+    pub(crate) fn attachments(&self) -> Vec<Attachment> {
+        self.0.iter().map(|(_, image)| image.clone()).collect()
+    }
+
+    pub(crate) fn markers(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(marker, _)| marker.as_str())
+    }
+}
+
+/// Where markers stand: row, and columns in characters.
+pub(super) fn places<'m>(markers: impl Iterator<Item = &'m str>, lines: &[String]) -> Vec<(usize, Range<usize>)> {
+    let mut found: Vec<(usize, Range<usize>)> = Vec::new();
+    for marker in markers {
+        for (row, line) in lines.iter().enumerate() {
+            found.extend(line.match_indices(marker).map(|(at, _)| {
+                let from = line[..at].chars().count();
+                (row, from..from + marker.chars().count())
+            }));
+        }
+    }
+    found.sort_by_key(|(row, columns)| (*row, columns.start));
+    found
+}
+
+/// The path of an image file, when that is all that was pasted: a file that was dropped on the terminal comes so, quoted,
+/// with backslashes, or as a URL.
+pub(crate) fn dropped_image(pasted: &str) -> Option<String> {
+    let text = pasted.trim();
+    let quoted = ["'", "\""].iter().find_map(|q| text.strip_prefix(q)?.strip_suffix(q));
+    let path = match (quoted, text.strip_prefix("file://")) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(url)) => percent_decoded(url)?,
+        (None, None) => {
+            let mut path = String::new();
+            let mut letters = text.chars();
+            while let Some(c) = letters.next() {
+                path.extend(if c == '\\' { letters.next() } else { Some(c) });
+            }
+            path
+        }
+    };
+    (path.starts_with('/') && !path.contains('\n') && is_image_name(&path)).then_some(path)
+}
+
+/// A file of this name holds an image that a model can look at.
+pub(crate) fn is_image_name(path: &str) -> bool {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|it| ending.eq_ignore_ascii_case(it))
+}
+
+fn percent_decoded(url: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = url.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first == b'%' {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_dropped_on_the_terminal_is_known_however_it_is_written() {
+        let path = |text| dropped_image(text);
+        assert_eq!(path("/tmp/a.png\n"), Some("/tmp/a.png".into()));
+        assert_eq!(path("'/tmp/my shot.JPG'"), Some("/tmp/my shot.JPG".into()));
+        assert_eq!(path("/tmp/my\\ shot.webp"), Some("/tmp/my shot.webp".into()));
+        assert_eq!(path("file:///tmp/my%20shot.gif"), Some("/tmp/my shot.gif".into()));
+        assert_eq!(path("see /tmp/a.png"), None, "words are words");
+        assert_eq!(path("/tmp/a.png\n/tmp/b.png"), None);
+        assert_eq!(path("/tmp/a.rs"), None);
+        assert_eq!(path("file:///tmp/%zz.png"), None);
     }
 }

@@ -23,10 +23,37 @@ impl Mention {
         let before: Vec<char> = line.chars().take(column).collect();
         let at = before.iter().rposition(|c| *c == '@')?;
         let letters: String = before[at + 1..].iter().collect();
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let free = at == 0 || !is_word(before[at - 1]);
         (free && !letters.contains([' ', '"'])).then_some(Mention { letters })
     }
+}
+
+/// Paths that a text mentions, each once: `@path`, or `@"a path"`.
+pub(crate) fn all(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        if text[..at].chars().next_back().is_some_and(is_word) {
+            continue;
+        }
+        let rest = &text[at + 1..];
+        let path = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+            None => rest
+                .split(char::is_whitespace)
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches([',', '.', ';', ':', '?', '!', ')']),
+        };
+        if !path.is_empty() && !found.iter().any(|it| it == path) {
+            found.push(path.to_owned());
+        }
+    }
+    found
+}
+
+/// An `@` behind it is an address.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// The files of a workspace, as they were found.
@@ -101,6 +128,11 @@ mod tests {
         assert_eq!(at("看@main"), Some("main".into()), "also behind a character that is no letter of a word");
         assert_eq!(at("me@example.org"), None);
         assert_eq!(at("see @main.rs and"), None);
+    }
+
+    #[test]
+    fn what_a_text_mentions_is_known_when_it_is_sent() {
+        assert_eq!(all("see @a.png, and @\"my shot.png\"? me@b.png @a.png"), ["a.png", "my shot.png"]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
     ChangeKind, Delivery, Entry, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult,
-    TurnStatus,
+    TurnStatus, UserMessage,
 };
-use pixir_core::present::human_duration;
+use pixir_core::present::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -98,7 +98,7 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
                 }
                 rows
             }
-            Fact::UserMessage(it) => said(&it.text[part.range.clone()], it.delivery, part.range.start == 0, look),
+            Fact::UserMessage(it) => said(it, part.range.clone(), look),
             _ => Vec::new(),
         },
         Cell::Drafted(part) => message_part(context.draft, part, look),
@@ -140,16 +140,24 @@ fn broke_off(look: &Look<'_>) -> Row {
     marked("  ", "⋯ it broke off here", look.theme.fg(look.theme.warning), look)
 }
 
-/// What a person said.
-fn said(text: &str, delivery: Delivery, is_first: bool, look: &Look<'_>) -> Vec<Row> {
+/// What a person said, or a part of it; the images that go with it stand behind the last.
+fn said(it: &UserMessage, part: std::ops::Range<usize>, look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
-    let (mark, style) = match delivery {
+    let (mark, style) = match it.delivery {
         Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
         Delivery::Steer => ("» ", theme.fg(theme.user)),
     };
-    let mark = if is_first { Span::styled(mark, style) } else { Span::raw("  ") };
+    let mark = if part.start == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
+    let text = &it.text[part.clone()];
     let text = text.strip_suffix('\n').unwrap_or(text);
-    wrap(&[Span::styled(plain(text), style)], look.columns, &[mark], &[Span::raw("  ")])
+    let mut rows = wrap(&[Span::styled(plain(text), style)], look.columns, &[mark], &[Span::raw("  ")]);
+    if part.end == it.text.len() {
+        rows.extend(it.attachments.iter().map(|image| {
+            let told = format!("{} · {}", visible(&image.path), human_size(image.bytes));
+            marked("  ▣ ", &told, theme.dim(), look)
+        }));
+    }
+    rows
 }
 
 /// An entry of the Log as rows.
@@ -158,7 +166,7 @@ fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
     // What was summed up is worth reading only to some.
     let in_full = context.fold.unwrap_or(look.details) == Fold::Full;
     match &entry.fact {
-        Fact::UserMessage(it) => said(&it.text, it.delivery, true, look),
+        Fact::UserMessage(it) => said(it, 0..it.text.len(), look),
         Fact::AssistantMessage(it) => {
             let mut rows = indent(markdown::rows(&it.text, &look.inset(INDENT)));
             if it.partial {
@@ -367,6 +375,10 @@ fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
     match (cell.result(), context.diffs) {
         (None, _) => rows.extend(block(context.live, look, most(fold, PREVIEW), Side::Last)),
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
+            // What a command printed is no part of what it changed.
+            if cell.is_command() {
+                rows.extend(output(cell, result, look, fold));
+            }
             rows.extend(changed(diffs, look, fold));
         }
         (Some(result), _) => rows.extend(output(cell, result, look, fold)),
@@ -394,7 +406,7 @@ fn card(cell: &Tool, look: &Look<'_>) -> Row {
             tail.push(Span::styled(format!("  +{added}"), theme.fg(theme.added)));
             tail.push(Span::styled(format!(" −{removed}"), theme.fg(theme.removed)));
         }
-        if cell.call().name == "bash" && result.exit_code.is_some_and(|code| code != 0) {
+        if cell.is_command() && result.exit_code.is_some_and(|code| code != 0) {
             tail.push(Span::styled(format!("  exit {}", result.exit_code.unwrap_or_default()), theme.fg(theme.error)));
         }
         if result.plan.is_some() {
@@ -409,7 +421,7 @@ fn card(cell: &Tool, look: &Look<'_>) -> Row {
     let room = look.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
     let mut spans = vec![
         Span::styled(mark, style),
-        Span::styled(name.clone(), theme.fg(theme.tool)),
+        Span::styled(name.clone(), theme.fg(if cell.is_by_person() { theme.user } else { theme.tool })),
         Span::raw(" "),
         Span::styled(fit(&visible(&target(cell)), room), theme.fg(theme.text)),
     ];
@@ -421,7 +433,7 @@ fn card(cell: &Tool, look: &Look<'_>) -> Row {
 pub(crate) fn target(cell: &Tool) -> String {
     let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
     match cell.call().name.as_str() {
-        "bash" | "run" => text("command").unwrap_or_default(),
+        "bash" | "run" | "!" | "!!" => text("command").unwrap_or_default(),
         "recall" => text("query").unwrap_or_default(),
         "skill_view" => text("name").unwrap_or_default(),
         "job_output" | "job_kill" => cell.call().args["job"].as_u64().map_or("all".into(), |job| job.to_string()),

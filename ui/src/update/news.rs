@@ -25,10 +25,11 @@ use crate::transcript::{Cell, Transcript};
 /// A Session was opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: History) {
     state.history = past;
-    let said = state
-        .history
-        .path()
-        .filter_map(|e| if let Fact::UserMessage(it) = &e.fact { Some(it.text.clone()) } else { None });
+    let said = state.history.path().filter_map(|e| match &e.fact {
+        Fact::UserMessage(it) => Some(it.text.clone()),
+        Fact::UserCommand(it) => Some(it.typed()),
+        _ => None,
+    });
     for text in said.collect::<Vec<_>>() {
         state.composer.past.know(&text);
     }

@@ -1,9 +1,11 @@
 //! The draft: sending it, putting it aside, taking back what waits; and the ways out.
 
+use pixir_core::input::Message;
 use pixir_core::{Decision, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::run_slash;
+use crate::composer::{is_image_name, mention};
 use crate::overlay::tree::TreeView;
 use crate::state::{Effect, Focus, Primed, State};
 
@@ -26,17 +28,48 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     if state.composer.text().trim().is_empty() {
         return Vec::new();
     }
+    if state.composer.runs().is_some() {
+        return run_command(state);
+    }
     let text = state.composer.take();
     if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
         return run_slash(state, &text);
     }
     state.viewport.follow();
-    let input = match (state.is_busy(), follow_up) {
-        (true, true) => Input::FollowUp { text },
-        (true, false) => Input::Steer { text },
-        (false, _) => Input::Prompt { text },
+    let how = match (state.is_busy(), follow_up) {
+        (true, true) => Input::FollowUp,
+        (true, false) => Input::Steer,
+        (false, _) => Input::Prompt,
     };
+    let mentions: Vec<String> = mention::all(&text).into_iter().filter(|path| is_image_name(path)).collect();
+    let attachments = state.composer.images.within(&text).attachments();
+    let input = how(Message { text, attachments });
+    vec![if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }]
+}
+
+/// `!cmd`, and `!!cmd` for what the model is not told.
+fn run_command(state: &mut State) -> Vec<Effect> {
+    let text = state.composer.text();
+    let (command, send_to_model) = match text.strip_prefix("!!") {
+        Some(command) => (command.trim(), false),
+        None => (text.trim_start_matches('!').trim(), true),
+    };
+    if command.is_empty() {
+        state.say("type a command behind it: !git status");
+        return Vec::new();
+    }
+    if state.is_busy() {
+        state.say("a command has to wait until the turn has ended; Esc interrupts it");
+        return Vec::new();
+    }
+    let input = Input::RunUserCommand { command: command.to_owned(), send_to_model };
+    state.composer.take();
+    state.viewport.follow();
     vec![Effect::Send(input)]
+}
+
+pub(crate) fn paste_image(_: &mut State, _: &str) -> Vec<Effect> {
+    vec![Effect::AttachClipboard]
 }
 
 pub(crate) fn new_line(state: &mut State, _: &str) -> Vec<Effect> {

@@ -1,0 +1,51 @@
+//! Images that a model looks at: checked, bounded, and kept by content.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use crate::blobs::Blobs;
+use crate::error::{Code, Error, Result};
+use crate::event::Attachment;
+use crate::present::{human_size, is_whole_image, media_type};
+
+/// Larger images are not sent, bytes.
+const MAX_IMAGE: u64 = 5 << 20;
+
+/// An image of so many bytes, kept in the store; `shown` is what it is called.
+///
+/// # Errors
+/// `READ_FAILED` when it is too large or cannot be read or kept, `INVALID_ARGS` when it is none.
+pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Result<Attachment> {
+    let failed = |why: String, fix: &str| Error::new(Code::ReadFailed, why, fix).with("input", shown);
+    if len > MAX_IMAGE {
+        let why = format!("{shown} is {}; images of at most {} can be sent", human_size(len), human_size(MAX_IMAGE));
+        return Err(failed(why, "make a smaller copy of it"));
+    }
+    let mut bytes = Vec::new();
+    from.take(len)
+        .read_to_end(&mut bytes)
+        .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
+    let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
+        let fix = format!("read, or cat {shown}");
+        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
+    };
+    let blob = blobs.put(&bytes).ok().flatten();
+    let blob =
+        blob.ok_or_else(|| failed(format!("{shown} cannot be kept"), "check the state folder (pixir doctor)"))?;
+    Ok(Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len })
+}
+
+/// An image file that the person chose, wherever it lies.
+pub(crate) fn keep_file(blobs: &Blobs, path: &Path, shown: &str) -> Result<Attachment> {
+    let failed = |e: std::io::Error| {
+        Error::new(Code::ReadFailed, format!("read `{shown}`: {e}"), "check its name and permissions")
+            .with("input", shown)
+    };
+    // A pipe or a device would be waited for.
+    let found = fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return Err(Error::new(Code::InvalidArgs, format!("`{shown}` is not a file"), "the path of an image"));
+    }
+    keep(blobs, fs::File::open(path).map_err(failed)?, found.len(), shown)
+}
