@@ -44,7 +44,7 @@ fn run(entries: usize, what: &str, frames: usize) -> (f64, usize) {
                 "page" => pixir.screen.keys(if n % 20 < 10 { "<PgUp>" } else { "<PgDn>" }).await,
                 _ => pixir.screen.keys("x").await,
             }
-            bytes += pixir.screen.paint();
+            bytes += pixir.screen.paint().len();
         }
         (began.elapsed().as_secs_f64() * 1e3 / frames.max(1) as f64, bytes / frames.max(1))
     })

@@ -218,15 +218,19 @@ pub(crate) enum Command {
         #[arg(long, value_name = "SEQ")]
         seq: Option<u64>,
     },
-    /// Tell a session again from its log: as text, or as the events of --format jsonl
-    #[command(after_help = "Examples:\n  pixir replay\n  pixir replay last --format jsonl --from 10")]
+    /// Tell a session again from its log: on the screen, as text where there is none, or as the events of --format jsonl
+    #[command(
+        after_help = "Examples:\n  pixir replay\n  pixir replay last --speed 4\n  pixir replay last --cast talk.cast --size 100x30\n  pixir replay last --format jsonl --from 10"
+    )]
     Replay {
         /// The session: an id, its unique beginning, a name, or last
         #[arg(default_value = "last")]
         id: String,
-        /// Begin at this entry
-        #[arg(long, value_name = "SEQ", default_value_t = 0)]
-        from: u64,
+        /// Begin at this entry, as text
+        #[arg(long, value_name = "SEQ", conflicts_with_all = ["step", "speed", "at", "cast"])]
+        from: Option<u64>,
+        #[command(flatten)]
+        screen: ReplayScreen,
     },
     /// Say what is wrong with a session and what to do about it; changes nothing
     #[command(after_help = "Examples:\n  pixir diagnose\n  pixir diagnose last --json")]
@@ -554,4 +558,31 @@ pub(crate) struct LoginOptions {
     /// As whom
     #[arg(long, value_name = "ID", requires = "device")]
     pub(crate) client_id: Option<String>,
+}
+
+/// How a Session is told again on the screen.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReplayScreen {
+    /// Wait for a key at each step
+    #[arg(long, conflicts_with = "speed")]
+    pub(crate) step: bool,
+    /// So many times faster than it was, from 0.25 to 64; pauses are at most 2 seconds before that
+    #[arg(long, value_name = "N")]
+    pub(crate) speed: Option<f64>,
+    /// Show everything up to this entry, and wait
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) at: Option<u64>,
+    /// Write it into this file instead, as an asciicast (asciinema plays it)
+    #[arg(long, value_name = "FILE", conflicts_with = "step")]
+    pub(crate) cast: Option<PathBuf>,
+    /// Columns and rows of the cast
+    #[arg(long, value_name = "SIZE", default_value = "120x40", requires = "cast")]
+    pub(crate) size: String,
+}
+
+impl ReplayScreen {
+    /// A screen was asked for.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.step || self.speed.is_some() || self.at.is_some() || self.cast.is_some()
+    }
 }

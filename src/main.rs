@@ -134,9 +134,15 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             let providers = Providers::configured(&setup::config(&around)?, &around)?;
             commands::look::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
         }
-        Some(Command::Replay { id, from }) => {
-            let place = setup::offline(&run, &around)?.find(&id)?;
-            commands::look::replay(&place, from, output).map(|()| 0)
+        Some(Command::Replay { id, from, screen: wish }) => {
+            setup::diagnostics(&around);
+            let (harness, place) = setup::visit(&run, &around, &id)?;
+            let on_screen = screen::is_possible(&around) && from.is_none() && output.format == Format::Plain;
+            if wish.is_wanted() || on_screen {
+                return commands::replay::run(&run, &around, &place, wish, on_screen);
+            }
+            drop(harness);
+            commands::look::replay(&place, from.unwrap_or(0), output).map(|()| 0)
         }
         Some(Command::Diagnose { id }) => {
             let harness = setup::offline(&run, &around)?;

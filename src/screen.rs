@@ -10,7 +10,7 @@ use pixir_core::provider::demo;
 use pixir_core::session::Handle;
 use pixir_core::{Code, Error, Result};
 use pixir_ui::theme::Depth;
-use pixir_ui::{Farewell, Launch, Ways};
+use pixir_ui::{Farewell, Launch, Telling, Ways};
 
 use crate::args::RunOptions;
 use crate::output::chatter;
@@ -77,6 +77,7 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         keys: config.keys(),
         prompt,
         skill: run.skill.clone(),
+        replay: None,
         connect: Box::new(move || {
             Box::pin(async move { setup::harness(&wanted, &surroundings, &folder, Asker::Person).await })
         }),
@@ -107,6 +108,25 @@ pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path
         open: Box::new(Harness::start),
         ..launch(run, around, Open::New, None)?
     })
+}
+
+/// The same on a Session that is told again.
+pub(crate) fn replay_launch(run: &RunOptions, around: &Surroundings, id: &str, telling: Telling) -> Result<Launch> {
+    let (harness, place) = setup::visit(run, around, id)?;
+    Ok(Launch {
+        workspace: harness.workspace().to_owned(),
+        replay: Some(telling),
+        skill: None,
+        connect: Box::new(move || Box::pin(async move { Ok(harness) })),
+        open: Box::new(move |harness| harness.look(&place.id)),
+        ..launch(run, around, Open::New, None)?
+    })
+}
+
+/// Opens the terminal interface on a Session that is told again.
+pub(crate) fn run_replay(run: &RunOptions, around: &Surroundings, id: &str, telling: Telling) -> Result<u8> {
+    let Farewell { signal, .. } = show(replay_launch(run, around, id, telling)?)?;
+    Ok(signal.map_or(0, |number| 128 + number))
 }
 
 /// Opens the terminal interface on the demo.

@@ -170,6 +170,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         keys: std::collections::BTreeMap::new(),
         prompt: None,
         skill: None,
+        replay: None,
         connect: Box::new(move || Box::pin(async move { harness })),
         open: Box::new(Harness::start),
     }

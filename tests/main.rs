@@ -22,6 +22,7 @@ mod stories {
     mod providers; // what a model is sent and what is made of its answer
     mod reading; // finding, folding and copying in the transcript
     mod replay; // what goes back to a model of what it said
+    mod retold; // a session told again
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest

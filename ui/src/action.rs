@@ -10,7 +10,7 @@ use crate::overlay::palette::Palette;
 use crate::overlay::picker::{Kind, Picker};
 use crate::overlay::tree::TreeView;
 use crate::state::{Effect, State};
-use crate::update::{answer, read, send, settings, travel, write};
+use crate::update::{answer, read, replay, send, settings, travel, write};
 
 /// Where a binding holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub(crate) enum Scope {
     Transcript,
     /// The side panel has the focus.
     Side,
+    /// A session is told again, instead of the line.
+    Replay,
 }
 
 /// What a verb needs to be of use.
@@ -90,7 +92,7 @@ impl Verb {
     }
 }
 
-use Scope::{Approval, Composer, Question, Side, Transcript};
+use Scope::{Approval, Composer, Question, Replay, Side, Transcript};
 
 /// The whole table.
 #[rustfmt::skip]
@@ -170,6 +172,18 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("side-down", &["down", "j"], "scroll the side panel", |state, _| read::scroll_side(state, 1)).at(Side),
     verb("side-up", &["up", "k"], "scroll it back", |state, _| read::scroll_side(state, -1)).at(Side),
 
+    // Telling a session again.
+    verb("replay-play", &["space"], "play, or stop", replay::play).at(Replay),
+    verb("replay-forward", &["right", "l"], "one entry on", replay::forward).at(Replay),
+    verb("replay-back", &["left", "h"], "one entry back", replay::back).at(Replay),
+    verb("replay-next-turn", &["}", "down"], "to the next turn", replay::next_turn).at(Replay),
+    verb("replay-previous-turn", &["{", "up"], "to the turn before", replay::turn_before).at(Replay),
+    verb("replay-start", &["home", "g"], "to its start", replay::to_start).at(Replay),
+    verb("replay-end", &["end", "G"], "to its end", replay::to_end).at(Replay),
+    verb("replay-faster", &["+", "="], "twice as fast", |state, _| replay::faster(state, 2.0)).at(Replay),
+    verb("replay-slower", &["-"], "half as fast", |state, _| replay::faster(state, 0.5)).at(Replay),
+    verb("replay-quit", &["q", "ctrl+d"], "close the replay", |_, _| vec![Effect::Quit]).at(Replay),
+
     // Overlays: one line each.
     verb("help", &["f1"], "keys and commands (? on an empty line)", |state, _| read::help(state, HelpView::default())).slash("help", "", "opens the help"),
     verb("keys", &[], "every key, where it holds, and its name for [keys]", |state, _| read::help(state, HelpView::keys())).slash("keys", "", "opens the help"),
@@ -221,6 +235,7 @@ pub fn reference() -> serde_json::Value {
         Scope::Question => "question",
         Scope::Transcript => "transcript",
         Scope::Side => "side panel",
+        Scope::Replay => "replay",
     };
     let verbs = VERBS.iter().map(|verb| {
         serde_json::json!({

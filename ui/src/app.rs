@@ -18,6 +18,7 @@ use crate::kept::Kept;
 use crate::keymap::Keymap;
 use crate::reading;
 use crate::render::highlight::Highlighter;
+use crate::replay::{Replay, Telling};
 use crate::state::{Effect, State};
 use crate::terminal::{Heard, Reply};
 use crate::theme::contrast::luminance;
@@ -60,6 +61,8 @@ pub struct Launch {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Sent as soon as the Session is open.
     pub prompt: Option<String>,
+    /// The Session that is opened is only told again.
+    pub replay: Option<Telling>,
     /// Activated before the prompt.
     pub skill: Option<String>,
     /// Finds Providers and the workspace; it runs after the first frame.
@@ -122,6 +125,7 @@ pub(crate) struct App {
     /// Bytes for the terminal that show nothing.
     pub(crate) signals: Vec<String>,
     clipboard: Ways,
+    replay: Option<Telling>,
     done: bool,
 }
 
@@ -168,6 +172,7 @@ impl App {
             editor: launch.editor,
             signals: Vec::new(),
             clipboard: launch.clipboard,
+            replay: launch.replay,
             done: false,
         };
         let connect = launch.connect;
@@ -393,8 +398,15 @@ impl App {
         tokio::select! {
             event = next_event(&mut self.watch) => self.hear_session(event).await,
             Some(news) = self.news.recv() => self.hear(news).await,
+            () = replay_due(self.state.replay.as_ref()) => self.tell_on(),
         }
         self.drain().await;
+    }
+
+    /// The next entry of what is told again.
+    fn tell_on(&mut self) {
+        update::replay::step(&mut self.state);
+        self.dirty = true;
     }
 
     /// Takes everything in that is there already.
@@ -458,6 +470,14 @@ impl App {
 async fn next_event(watch: &mut Option<Watch>) -> Option<Event> {
     match watch {
         Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns when the next entry of what is told again is to be shown.
+async fn replay_due(replay: Option<&Replay>) {
+    match replay.and_then(Replay::due) {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
         None => std::future::pending().await,
     }
 }

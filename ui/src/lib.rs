@@ -22,9 +22,10 @@ mod update; // its two doors: what the person did, what the Session said
 mod composer; // the draft of the person
 mod overlay; // layers over the transcript
 mod reading; // find, select, copy
-mod side;
+mod replay; // a Session told again
+mod side; // what stands beside them
 mod transcript; // events as cells, and the draft that grows
-mod viewport; // the window over them // what stands beside them
+mod viewport; // the window over them
 
 mod render; // text and data → lines
 pub mod theme; // colours by meaning
@@ -33,4 +34,5 @@ mod view; // state → frame
 pub use action::reference;
 pub use app::{Farewell, Launch, Opener, run};
 pub use clipboard::Ways;
+pub use replay::Telling;
 pub use terminal::Screen;

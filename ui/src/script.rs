@@ -157,13 +157,22 @@ impl Driver {
         self.draw();
     }
 
-    /// How many bytes a terminal would be sent for what has changed since the last time.
-    pub fn paint(&mut self) -> usize {
+    /// One entry more of what is told again, and how long it was before it; none at the end.
+    pub fn tell_on(&mut self) -> Option<Duration> {
+        let replay = self.app.state.replay.as_ref().filter(|it| it.shown() < it.len())?;
+        let pause = replay.pause();
+        crate::update::replay::step(&mut self.app.state);
+        self.draw();
+        Some(pause)
+    }
+
+    /// What a terminal would be sent for what has changed since the last time.
+    pub fn paint(&mut self) -> String {
         let mut bytes = String::new();
         self.painter.paint(&mut self.canvas, true, &mut bytes);
         // The painter keeps the frame; it is drawn again for whoever looks.
         self.draw();
-        bytes.len()
+        bytes
     }
 
     /// The screen as text, without blanks at the ends of lines.

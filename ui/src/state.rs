@@ -18,6 +18,7 @@ use crate::overlay::Overlay;
 use crate::reading::{Labels, Search, Selection};
 use crate::render::highlight::Highlighter;
 use crate::render::text::Row;
+use crate::replay::Replay;
 use crate::side::Side;
 use crate::terminal::Counts;
 use crate::theme::{Depth, Theme};
@@ -199,6 +200,8 @@ pub(crate) struct State {
     pub(crate) going: Option<Going>,
     /// What `/compact` was told to keep in mind, until it is applied.
     pub(crate) instructions: Option<String>,
+    /// The Session is told again, and nothing is asked of it.
+    pub(crate) replay: Option<Replay>,
 }
 
 /// What rows of the transcript look like now, and what their layout depends on. A macro, so that the rest of the State stays free.
@@ -319,6 +322,7 @@ impl State {
             suspend: false,
             going: None,
             instructions: None,
+            replay: None,
         }
     }
 
@@ -366,6 +370,7 @@ impl State {
     pub(crate) fn scopes(&self) -> Vec<Scope> {
         let asked = self.questions.first().is_some_and(|question| question.feedback.is_none());
         let inner = match self.focus {
+            Focus::Composer if self.replay.is_some() => Scope::Replay,
             Focus::Composer => Scope::Composer,
             Focus::Question => Scope::Question,
             Focus::Transcript => Scope::Transcript,
@@ -385,6 +390,7 @@ impl State {
     /// Forgets one Session, to show another.
     pub(crate) fn clear_session(&mut self) {
         self.session = None;
+        self.replay = None;
         self.history = History::default();
         self.transcript = Transcript::default();
         self.viewport.reset();

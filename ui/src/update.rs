@@ -16,6 +16,7 @@ use crate::state::{Effect, Focus, Primed, State};
 pub(crate) mod answer; // may this call run?
 pub(crate) mod news; // what the Session said
 pub(crate) mod read; // scroll, jump, fold, find, copy
+pub(crate) mod replay; // going through a session that is told again
 pub(crate) mod send; // the draft, and the ways out
 pub(crate) mod settings; // who answers, and how
 pub(crate) mod travel; // going elsewhere in the conversation; undo and redo
@@ -67,7 +68,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     // The rest of a chord that means nothing is no text.
     let was_begun = state.pending.len() > 1;
     state.pending.clear();
-    if was_begun || state.focus != Focus::Composer {
+    if was_begun || state.focus != Focus::Composer || state.replay.is_some() {
         return Vec::new();
     }
     write::on_key(state, key)
@@ -192,6 +193,8 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
     }
     match state.overlays.last_mut().filter(|layer| !layer.is_aside()) {
         Some(layer) => layer.paste(text),
+        // There is no line.
+        None if state.replay.is_some() => {}
         None => {
             state.focus = Focus::Composer;
             // Some terminals paste an image that they cannot write as nothing.
@@ -239,6 +242,9 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.selection = None;
     if !state.overlays.is_empty() {
         return Vec::new();
+    }
+    if let Some(bar) = state.replay.as_ref().and_then(|it| it.bar).filter(|bar| bar.contains(at)) {
+        return replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));
     }
     let area = state.transcript_area;
     if state.pill.is_some_and(|pill| pill.contains(at)) {

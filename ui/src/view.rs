@@ -19,6 +19,7 @@ use crate::theme::Theme;
 use crate::transcript::Mark;
 
 pub(crate) mod dock; // a question, and what waits
+mod replay; // the bar of a session that is told again
 pub(crate) mod status; // the last line
 mod transcript; // the conversation
 
@@ -35,7 +36,8 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
             .line(Line::styled(text, state.theme.fg(state.theme.warning)), Rect { height: 1.min(area.height), ..area });
         return;
     }
-    let composer_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1) + 2;
+    let draft_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1);
+    let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + 2 };
     // The question may take what the header, the composer and the status line leave, on a large screen the greater part.
     let room = usize::from(area.height.saturating_sub(composer_rows + 2));
     let (dock, all_in_sight) = dock::lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
@@ -73,9 +75,15 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
             .region("question", dock_area, || format!("{}: {}", question.approval.tool, question.approval.plan.target));
         canvas.state(state.focus == Focus::Question, false);
     }
-    canvas.region("composer", composer, || state.composer.text());
-    canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
-    draw_composer(state, canvas, composer);
+    if let Some(it) = &state.replay {
+        canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));
+        canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+        replay::draw(state, canvas, composer);
+    } else {
+        canvas.region("composer", composer, || state.composer.text());
+        canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+        draw_composer(state, canvas, composer);
+    }
     status::draw(state, canvas, status);
     if canvas.regions.is_some() {
         let told = canvas.row_text(status.y);

@@ -16,9 +16,10 @@ use crate::clipboard;
 use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::reading::Hit;
+use crate::replay::Replay;
 use crate::state::Connection;
 use crate::transcript::Cell;
-use crate::update::news;
+use crate::update::{self, news};
 
 /// How old what is known of the workspace's files may be when one is looked for.
 const FILES_AGE: Duration = Duration::from_secs(20);
@@ -192,7 +193,14 @@ impl App {
             News::Opened { handle, mut watch, instead, kept, .. } => {
                 self.is_urgent = true;
                 self.state.session = Some(handle.id().clone());
-                news::on_opened(&mut self.state, std::mem::take(&mut watch.past));
+                match self.replay.take() {
+                    Some(telling) => {
+                        let replay = Replay::new(watch.past.entries().to_vec(), telling);
+                        self.state.replay = Some(replay);
+                        update::replay::rewrite(&mut self.state);
+                    }
+                    None => news::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
+                }
                 self.read_only = watch.read_only;
                 // Who only looks leaves the draft to whoever writes.
                 if let Some(text) = kept.filter(|_| !self.read_only) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{App, Farewell, Launch, next_event};
+use super::{App, Farewell, Launch, next_event, replay_due};
 use crate::presence::Presence;
 use crate::state::Gauge;
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
@@ -112,6 +112,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 settings::reload_theme(&mut app.state);
                 app.dirty = true;
             }
+            () = replay_due(app.state.replay.as_ref()) => app.tell_on(),
             event = next_event(&mut app.watch) => app.hear_session(event).await,
             Some(news) = app.news.recv() => app.hear(news).await,
         }

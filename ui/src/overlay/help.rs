@@ -52,6 +52,7 @@ impl HelpView {
             (Scope::Question, "With the question in focus (Tab)"),
             (Scope::Transcript, "With the transcript in focus (Tab)"),
             (Scope::Side, "With the side panel in focus (Tab)"),
+            (Scope::Replay, "In a replay"),
         ] {
             let here = VERBS.iter().filter(|verb| verb.scope == scope);
             let here: Vec<_> = here

@@ -66,7 +66,7 @@ pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
     }
 }
 
-fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
+pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
     state.history.append(Arc::clone(entry));
     match &entry.fact {
         Fact::HeadMoved(_) => {
@@ -80,7 +80,7 @@ fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             state.leave_question();
         }
         Fact::TurnEnded(it) => {
-            state.ended += 1;
+            state.ended += u64::from(state.replay.is_none());
             drop_questions(state);
             // Nobody waits for an answer any more.
             state.overlays.retain(|layer| !layer.is_over(Told::TurnEnded));
@@ -125,9 +125,15 @@ fn settings_told(it: &SettingsChanged) -> String {
 }
 
 fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
+    // Nothing is happening in what is only told again.
+    if state.replay.is_some() {
+        if let Live::Refused(error) = live {
+            state.say(format!("{}; {}", error.message, error.remediation));
+        }
+        return Vec::new();
+    }
     state.heard = Instant::now();
     state.tries_again = None;
-
     match live {
         Live::TextDelta { text } => state.transcript.stream_text(&text),
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),

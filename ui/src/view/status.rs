@@ -99,6 +99,15 @@ fn idle_hints(state: &State) -> String {
         return " press a letter to copy · Esc leaves".to_owned();
     }
     match state.focus {
+        Focus::Composer if state.replay.is_some() => hint(&[
+            ("replay-play", "play"),
+            ("replay-back", "back"),
+            ("replay-forward", "on"),
+            ("replay-next-turn", "turn"),
+            ("replay-faster", "faster"),
+            ("replay-slower", "slower"),
+            ("replay-quit", "quit"),
+        ]),
         Focus::Composer => " / commands · ? help".to_owned(),
         Focus::Question => " y once · a always · n no · f no, because… · Enter all of it".to_owned(),
         Focus::Transcript => hint(&[

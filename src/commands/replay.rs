@@ -1,0 +1,91 @@
+//! `pixir replay` on the screen, or into an asciicast.
+
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use pixir_core::config::Surroundings;
+use pixir_core::store::Place;
+use pixir_core::{Code, Error, Result};
+use pixir_ui::Telling;
+use pixir_ui::script::{self, Driver};
+use pixir_ui::theme::Depth;
+use serde_json::json;
+
+use crate::args::{ReplayScreen, RunOptions};
+use crate::output::chatter;
+use crate::screen;
+
+/// How long the last frame of a cast stays.
+const END: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(
+    run: &RunOptions,
+    around: &Surroundings,
+    place: &Place,
+    wish: ReplayScreen,
+    on_screen: bool,
+) -> Result<u8> {
+    let speed = wish.speed.unwrap_or(1.0);
+    if !(0.25..=64.0).contains(&speed) {
+        return Err(Error::new(Code::Usage, format!("{speed} is no speed"), "--speed takes 0.25 to 64"));
+    }
+    let id = place.id.to_string();
+    let telling = Telling { at: wish.at, plays: !wish.step && wish.at.is_none() && wish.cast.is_none(), speed };
+    if let Some(path) = &wish.cast {
+        return crate::block_on(cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
+    }
+    if !on_screen {
+        let fix = format!("pixir replay {id}  # as text; or --cast FILE");
+        return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
+    }
+    screen::run_replay(run, around, &id, telling)
+}
+
+/// The whole Session as asciinema plays it: a header, then what a terminal is sent, and when.
+async fn cast(
+    run: &RunOptions,
+    around: &Surroundings,
+    id: &str,
+    telling: Telling,
+    size: &str,
+    path: &Path,
+) -> Result<()> {
+    let (columns, rows) = script::size(size)
+        .ok_or_else(|| Error::new(Code::Usage, format!("`{size}` is no size"), "columns and rows, such as 120x40"))?;
+    let failed = |e: std::io::Error| {
+        Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), "a file that is not there yet")
+    };
+    let mut launch = screen::replay_launch(run, around, id, telling)?;
+    // It is played elsewhere, on a screen that shows all of them.
+    launch.depth = Depth::True;
+    let mut driver = Driver::new(launch, columns, rows)?;
+    driver.try_until_idle().await?;
+    let mut file = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?);
+    let header = json!({
+        "version": 2, "width": columns, "height": rows, "title": format!("pixir {id}"),
+        "env": { "TERM": "xterm-256color" },
+    });
+    writeln!(file, "{header}").map_err(failed)?;
+    let mut at = Duration::ZERO;
+    let mut told = String::from("\x1b[2J\x1b[H");
+    loop {
+        // What a screen fetches for a frame, such as a diff, is in the frame.
+        driver.try_until_idle().await?;
+        told.push_str(&driver.paint());
+        if !told.is_empty() {
+            writeln!(file, "{}", json!([at.as_secs_f64(), "o", told])).map_err(failed)?;
+            told.clear();
+        }
+        match driver.tell_on() {
+            Some(pause) => at += pause,
+            None => break,
+        }
+    }
+    writeln!(file, "{}", json!([(at + END).as_secs_f64(), "o", "\x1b[?25h"])).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    driver.close().await?;
+    chatter(&format!("{} · {:.1} s; asciinema play plays it", path.display(), (at + END).as_secs_f64()));
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! The bar of a Session that is told again: how far it is, where its Turns begin.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType};
+
+use crate::canvas::Canvas;
+use crate::render::text::{fit, width};
+use crate::state::State;
+
+pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
+    let theme = &state.theme;
+    let Some(replay) = &mut state.replay else { return };
+    let (turn, turns) = replay.turns();
+    let when = replay.newest().map_or(String::new(), |entry| entry.ts.strftime(" · %Y-%m-%d %H:%M:%S UTC").to_string());
+    let told = format!(" replay · turn {turn} of {turns}{when} ");
+    let speed = format!(" {}× ", replay.speed());
+    let room = usize::from(area.width.saturating_sub(4));
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(Style::new().fg(theme.border))
+        .title_top(Line::styled(fit(&told, room.saturating_sub(width(&speed) + 2)), theme.fg(theme.accent)))
+        .title_top(Line::styled(speed, theme.dim()).right_aligned());
+    let inner = block.inner(area);
+    canvas.render_widget(block, area);
+    let sign = if replay.is_playing() { " ▶ " } else { " ⏸ " };
+    let count = format!(" {} of {} ", replay.shown(), replay.len());
+    let columns = usize::from(inner.width).saturating_sub(width(sign) + width(&count)).max(1);
+    let place = |at: usize| at * (columns - 1) / replay.len().max(1);
+    let here = place(replay.shown());
+    let mut bar: Vec<char> = (0..columns).map(|at| if at < here { '━' } else { '─' }).collect();
+    for at in replay.beginnings() {
+        bar[place(at)] = '┿';
+    }
+    bar[here] = '●';
+    let (done, rest): (String, String) = (bar[..=here].iter().collect(), bar[here + 1..].iter().collect());
+    let line = Line::from(vec![
+        Span::styled(sign, theme.fg(theme.accent)),
+        Span::styled(done, theme.fg(theme.accent)),
+        Span::styled(rest, theme.dim()),
+        Span::styled(count, theme.dim()),
+    ]);
+    canvas.line(line, inner);
+    let x = inner.x + u16::try_from(width(sign)).unwrap_or(0);
+    replay.bar = Some(Rect { x, width: u16::try_from(columns).unwrap_or(inner.width), height: 1, ..inner });
+}
