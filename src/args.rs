@@ -88,6 +88,9 @@ pub(crate) struct RunOptions {
     /// Theme of the terminal interface
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) theme: Option<String>,
+    /// Print the conversation into the terminal's own history, instead of a screen of its own
+    #[arg(long, global = true)]
+    pub(crate) inline: bool,
 }
 
 /// How results and errors are written.

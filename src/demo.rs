@@ -21,7 +21,7 @@ use crate::setup::{self, Asker};
 pub(crate) struct Sample {
     pub(crate) workspace: PathBuf,
     pub(crate) around: Surroundings,
-    /// The demo is about the sample alone, so what was said of modes and models does not matter.
+    /// The demo is about the sample alone, so what was said of models does not matter.
     pub(crate) run: RunOptions,
     _folder: TempDir,
 }
@@ -40,12 +40,13 @@ impl Sample {
         demo::write_sample(&workspace).map_err(failed)?;
         let around = Surroundings { home: folder.path().join("state"), ..around.clone() };
         let run = RunOptions {
-            write: true,
-            mode: None,
+            write: run.mode.is_none(),
+            mode: run.mode.clone(),
             dry_run: run.dry_run,
             headless: run.headless,
             no_input: run.no_input,
             theme: run.theme.clone(),
+            inline: run.inline,
             ..RunOptions::default()
         };
         Ok(Sample { workspace, around, run, _folder: folder })
@@ -89,6 +90,7 @@ pub(crate) fn harness(
 ) -> Result<Harness> {
     let mut providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
     setup::record(run, &mut providers)?;
-
-    setup::assemble(run, around, folder, Asker::Nobody, &Config::default(), Arc::new(providers))
+    // Unless another mode is wanted, everything runs.
+    let asker = if run.mode.is_some() && !run.headless { Asker::Person } else { Asker::Nobody };
+    setup::assemble(run, around, folder, asker, &Config::default(), Arc::new(providers))
 }

@@ -73,6 +73,9 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         is_light: is_light(around),
         clipboard: Ways::of(|name| around.variable(name).is_some()),
         mouse: config.screen.mouse.unwrap_or(true),
+        inline: run.inline || config.screen.inline,
+        moves: config.screen.motion.unwrap_or(true) && !is_set(around, "PIXIR_REDUCED_MOTION"),
+        is_read_aloud: config.screen.reader || is_set(around, "PIXIR_SCREEN_READER"),
         editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),
         keys: config.keys(),
         prompt,
@@ -158,6 +161,11 @@ pub(crate) fn depth(around: &Surroundings) -> Depth {
     } else {
         Depth::Named
     }
+}
+
+/// A wish of the environment; 0 and nothing are none.
+fn is_set(around: &Surroundings, name: &str) -> bool {
+    around.variable(name).is_some_and(|it| !matches!(it, "" | "0"))
 }
 
 /// Whether the background is light, as a few terminals say in the environment.

@@ -171,6 +171,9 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         prompt: None,
         skill: None,
         replay: None,
+        inline: false,
+        moves: true,
+        is_read_aloud: false,
         connect: Box::new(move || Box::pin(async move { harness })),
         open: Box::new(Harness::start),
     }

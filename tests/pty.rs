@@ -28,6 +28,8 @@ type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
 
 /// The last question of a program that wants to know what its terminal can do.
 const ASKED: &[u8] = b"\x1b[c";
+/// Where is the cursor?
+const WHERE: &[u8] = b"\x1b[6n";
 /// What a modern terminal answers: it has synchronized updates, marks pastes, speaks the kitty keyboard protocol, and is dark.
 const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
 
@@ -126,6 +128,11 @@ impl Terminal {
                 let asked = it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED);
                 if asked && answers_questions {
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Only who has no screen of its own asks where the cursor is, and does so first.
+                    if it.bytes.windows(WHERE.len()).any(|bytes| bytes == WHERE) {
+                        let (row, column) = it.parser.screen().cursor_position();
+                        let _ = write!(keys, "\x1b[{};{}R", row + 1, column + 1);
+                    }
                     let _ = keys.write_all(ANSWERS.as_bytes()).and_then(|()| keys.flush());
                 }
                 it.closed = n == 0;
@@ -298,6 +305,24 @@ impl Left {
     }
 }
 
+/// What such bytes leave in a terminal of this size: every line that it has kept, and those that it shows.
+pub(crate) fn kept(bytes: &[u8], columns: u16, rows: u16) -> Vec<String> {
+    let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+    let mut parser = vt100::Parser::new(size(rows), size(columns), 10_000);
+    parser.process(bytes);
+    let screen = parser.screen_mut();
+    screen.set_scrollback(usize::MAX);
+    let first = |screen: &vt100::Screen| screen.contents().lines().next().unwrap_or_default().trim_end().to_owned();
+    let mut lines: Vec<String> = Vec::new();
+    for back in (1..=screen.scrollback()).rev() {
+        screen.set_scrollback(back);
+        lines.push(first(screen));
+    }
+    screen.set_scrollback(0);
+    lines.extend(screen.contents().lines().map(|line| line.trim_end().to_owned()));
+    lines
+}
+
 /// Sequences in these bytes that pixir never writes: its own are a closed list.
 pub(crate) fn strange(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes).into_owned();
@@ -329,7 +354,8 @@ fn known(text: &str) -> Option<usize> {
             let ours = match bytes[end] {
                 // Colours, cursor, erasing to the end and a few cells, scrolling, margins.
                 b'm' | b'H' | b'C' | b'D' | b'X' | b'S' | b'T' | b'r' => plain,
-                b'K' => body.is_empty(),
+                b'K' | b'J' => body.is_empty(),
+                b'n' => body == "6",
                 b'h' | b'l' => ["?2026", "?2004", "?2031", "?1049", "?1000", "?1002", "?1004", "?1006", "?25", "?7"]
                     .contains(&body),
                 b'u' => [">1", "<1", "?"].contains(&body),

@@ -71,6 +71,12 @@ pub enum OneOrMany {
 pub struct ScreenConfig {
     /// Clicks and the wheel are pixir's.
     pub mouse: Option<bool>,
+    /// The conversation goes into the terminal's own history.
+    pub inline: bool,
+    /// What shows that something goes on may move.
+    pub motion: Option<bool>,
+    /// The screen is read out.
+    pub reader: bool,
 }
 
 /// A server.
@@ -187,7 +193,7 @@ impl RequestsConfig {
 
 const KEYS: [&str; 10] =
     ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
-const SCREEN_KEYS: [&str; 1] = ["mouse"];
+const SCREEN_KEYS: [&str; 4] = ["mouse", "inline", "motion", "reader"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];

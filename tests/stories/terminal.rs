@@ -261,7 +261,7 @@ fn a_paste_with_line_ends_never_sends_itself() {
 #[test]
 fn a_screen_that_breaks() {
     if std::env::var_os("PIXIR_BREAK").is_some() {
-        let _screen = pixir_ui::Screen::take(true).expect("there is a terminal");
+        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
         panic!("on purpose");
     }
 }

@@ -55,6 +55,12 @@ pub struct Launch {
     pub clipboard: Ways,
     /// Clicks and the wheel are pixir's.
     pub mouse: bool,
+    /// The conversation goes into the terminal's own history; without, pixir has a screen of its own.
+    pub inline: bool,
+    /// What shows that something goes on may move.
+    pub moves: bool,
+    /// The screen is read out: it is inline, nothing is drawn but words, and each line is there once.
+    pub is_read_aloud: bool,
     /// The person's editor, and its arguments.
     pub editor: String,
     /// Keys that the person wants, by the names of the action table.
@@ -144,6 +150,8 @@ impl App {
         let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
         state.themes_folder = launch.themes_folder;
         state.mouse = launch.mouse;
+        (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
+        state.inline = launch.inline || launch.is_read_aloud;
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
         state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
         state.waiting.extend(launch.prompt.map(|text| Input::Prompt(text.into())));
@@ -377,7 +385,9 @@ impl App {
                 match reply {
                     Reply::Background(r, g, b) => self.state.is_light = luminance((r, g, b)) > 0.3,
                     Reply::Scheme { dark } => self.state.is_light = !dark,
-                    Reply::Mode { .. } | Reply::Keyboard | Reply::Name(_) | Reply::Done => return,
+                    Reply::Mode { .. } | Reply::Cursor { .. } | Reply::Keyboard | Reply::Name(_) | Reply::Done => {
+                        return;
+                    }
                 }
                 settings::reload_theme(&mut self.state);
                 Vec::new()
@@ -461,7 +471,8 @@ impl App {
         let spoken = self.state.history.head().is_some();
         Ok(Farewell {
             session: self.state.session.filter(|_| spoken),
-            answer: self.state.transcript.last_answer().map(str::to_owned),
+            // What was printed already stands there.
+            answer: self.state.transcript.last_answer().filter(|_| !self.state.inline).map(str::to_owned),
             signal,
         })
     }

@@ -26,6 +26,10 @@ use crate::transcript::{Fold, Transcript};
 use crate::update::travel::Going;
 use crate::viewport::Viewport;
 
+/// How often what is going on is drawn anew; and where nothing is to move but a clock.
+const TICK: Duration = Duration::from_millis(120);
+const SLOW_TICK: Duration = Duration::from_secs(1);
+
 /// How long a question must have been on the screen before a key can answer it.
 pub(crate) const ARMING: Duration = Duration::from_millis(250);
 
@@ -202,6 +206,14 @@ pub(crate) struct State {
     pub(crate) instructions: Option<String>,
     /// The Session is told again, and nothing is asked of it.
     pub(crate) replay: Option<Replay>,
+    /// The conversation is printed into the terminal's own history.
+    pub(crate) inline: bool,
+    /// Cells that were printed there; none before anything was, and when it begins anew.
+    pub(crate) told: Option<usize>,
+    /// What does not stand still may.
+    pub(crate) moves: bool,
+    /// The screen is read out.
+    pub(crate) is_read_aloud: bool,
 }
 
 /// What rows of the transcript look like now, and what their layout depends on. A macro, so that the rest of the State stays free.
@@ -323,6 +335,10 @@ impl State {
             going: None,
             instructions: None,
             replay: None,
+            inline: false,
+            told: None,
+            moves: true,
+            is_read_aloud: false,
         }
     }
 
@@ -337,7 +353,27 @@ impl State {
 
     /// Something on the screen moves by itself.
     pub(crate) fn is_animated(&self) -> bool {
-        matches!(self.status, Status::Thinking | Status::Working) || self.press.edge != 0
+        let is_busy = matches!(self.status, Status::Thinking | Status::Working);
+        is_busy && !self.is_read_aloud || self.press.edge != 0
+    }
+
+    /// How often it moves.
+    pub(crate) fn tick(&self) -> Duration {
+        if self.moves || self.press.edge != 0 { TICK } else { SLOW_TICK }
+    }
+
+    /// The person looks at something that has no place between the lines of a terminal.
+    pub(crate) fn wants_whole_screen(&self) -> bool {
+        !self.inline
+            || !self.overlays.is_empty()
+            || matches!(self.focus, Focus::Transcript | Focus::Side)
+            || self.search.is_some()
+            || self.labels.is_some()
+            || self.selection.is_some()
+            || self.viewport.anchor().is_some()
+            || self.replay.is_some()
+            || !self.pending.is_empty()
+            || self.hud
     }
 
     /// Moves the window over the transcript.
@@ -391,6 +427,7 @@ impl State {
     pub(crate) fn clear_session(&mut self) {
         self.session = None;
         self.replay = None;
+        self.told = self.told.filter(|told| *told == 0);
         self.history = History::default();
         self.transcript = Transcript::default();
         self.viewport.reset();

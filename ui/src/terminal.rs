@@ -19,10 +19,12 @@ use crate::view;
 
 mod burst; // keys or a paste
 pub(crate) mod decode; // bytes → keys
+mod inline; // in the terminal's own history
 mod keyboard; // reads them
 mod paint; // frames → bytes
 
 pub(crate) use decode::{Heard, Reply};
+use inline::{ASK_CURSOR, Inline, WHOLE};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use paint::Painter;
 pub(crate) use paint::{Counts, to_ansi};
@@ -35,8 +37,10 @@ const PLAIN_KEYS: u8 = 0;
 const KITTY_KEYS: u8 = 1;
 const MODIFIED_KEYS: u8 = 2;
 
-/// Alternate screen without line wrap, marked pastes, focus; the title is put away. Mouse comes when it is wanted.
-const TAKE: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h";
+/// No line wrap, marked pastes, focus; the title is put away. A screen of its own and the mouse come when they are wanted.
+const TAKE: &str = "\x1b[22;0t\x1b[?7l\x1b[?2004h\x1b[?1004h";
+const WHOLE_SCREEN: &str = "\x1b[?1049h";
+const OWN_LINES: &str = "\x1b[r\x1b[?1049l";
 /// Buttons, drags, and columns beyond 223.
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 const TELL_SCHEME: &str = "\x1b[?2031h";
@@ -47,7 +51,9 @@ const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 const ASK_LAST: &str = "\x1b[c";
 /// A sequence that was broken off is ended, then everything is undone, mode by mode.
-const GIVE_BACK: &str = "\x18\x1b]8;;\x1b\\\x1b[m\x1b[r\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?2026l\x1b[?25h\x1b[23;0t";
+const GIVE_BACK: &str =
+    "\x18\x1b]8;;\x1b\\\x1b[m\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h";
+const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
 
 /// How long the terminal may take to accept the last bytes.
 const LAST_WRITE: Duration = Duration::from_secs(1);
@@ -75,6 +81,9 @@ pub struct Screen {
     /// Bytes of the frame that is being made.
     bytes: String,
     mouse: bool,
+    inline: Option<Inline>,
+    /// What is printed into the terminal's history.
+    settled: Canvas,
     pub(crate) features: Features,
 }
 
@@ -85,11 +94,12 @@ impl std::fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, alternate screen, paste, mouse and focus events; and asks what it can do.
+    /// Takes the terminal: raw mode, paste, mouse and focus events, and a screen of its own unless it is to be inline; and
+    /// asks what it can do.
     ///
     /// # Errors
     /// What the terminal says; there may be none.
-    pub fn take(mouse: bool) -> io::Result<Screen> {
+    pub fn take(mouse: bool, inline: bool) -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -107,8 +117,11 @@ impl Screen {
             canvas: Canvas::default(),
             bytes: String::new(),
             mouse,
+            inline: inline.then(Inline::new),
+            settled: Canvas::default(),
             features: Features::default(),
         };
+        WHOLE.store(!inline, Ordering::SeqCst);
         screen.enter()?;
         let background = if std::env::var_os("TERM").is_some_and(|it| it == "linux") { "" } else { ASK_BACKGROUND };
         screen.out.write(format!("{ASK}{background}{ASK_LAST}").as_bytes())?;
@@ -119,15 +132,30 @@ impl Screen {
         terminal::enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
         self.out.write(TAKE.as_bytes())?;
-        if self.mouse {
+        match &mut self.inline {
+            None => self.out.write(WHOLE_SCREEN.as_bytes())?,
+            Some(inline) => {
+                inline.forget();
+                self.out.write(ASK_CURSOR.as_bytes())?;
+            }
+        }
+        if self.mouse && self.inline.is_none() {
             self.out.write(MOUSE.as_bytes())?;
         }
         Ok(())
     }
 
-    /// Draws one frame, in one write. What the terminal has not taken yet is not written over.
-    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
+    /// Draws one frame, in one write. What the terminal has not taken yet is not written over. False when it has not said
+    /// yet where that could be.
+    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<bool> {
         let (columns, rows) = terminal::size()?;
+        if self.inline.is_some() {
+            let wants_whole = state.wants_whole_screen() || !view::has_room(columns, rows);
+            self.turn_to(wants_whole)?;
+            if !wants_whole {
+                return self.draw_inline(state, columns, rows, false);
+            }
+        }
         if std::mem::take(&mut state.repaint) {
             self.painter.forget();
         }
@@ -135,7 +163,57 @@ impl Screen {
         view::draw(state, &mut self.canvas);
         self.bytes.clear();
         self.painter.paint(&mut self.canvas, self.features.synchronized, &mut self.bytes);
-        self.out.write(self.bytes.as_bytes())
+        self.out.write(self.bytes.as_bytes())?;
+        Ok(true)
+    }
+
+    /// From the terminal's own lines to a screen of our own, or back; the lines stand there still.
+    fn turn_to(&mut self, whole: bool) -> io::Result<()> {
+        if WHOLE.swap(whole, Ordering::SeqCst) == whole {
+            return Ok(());
+        }
+        self.out.write(if whole { WHOLE_SCREEN } else { OWN_LINES }.as_bytes())?;
+        if self.mouse {
+            self.out.write(if whole { MOUSE } else { NO_MOUSE }.as_bytes())?;
+        }
+        self.painter.begin_at(self.inline.as_ref().filter(|_| !whole).map_or(0, Inline::above));
+        self.painter.forget();
+        Ok(())
+    }
+
+    /// The last that is seen of it: where there is no screen of its own, all that was said stays.
+    pub(crate) fn finish(&mut self, state: &mut State) -> io::Result<()> {
+        if self.inline.is_none() {
+            return Ok(());
+        }
+        let (columns, rows) = terminal::size()?;
+        self.turn_to(false)?;
+        self.draw_inline(state, columns, rows, true).map(drop)
+    }
+
+    /// Prints what is settled, or all there is, and draws what is open behind it.
+    fn draw_inline(&mut self, state: &mut State, columns: u16, rows: u16, all: bool) -> io::Result<bool> {
+        let Some(inline) = &mut self.inline else { return Ok(true) };
+        let Some((_, is_resized)) = inline.place((columns, rows)) else { return Ok(false) };
+        if is_resized {
+            state.told = None;
+        }
+        if is_resized || std::mem::take(&mut state.repaint) {
+            self.painter.forget();
+        }
+        view::inline::draw(state, [&mut self.settled, &mut self.canvas], columns, rows, all);
+        self.bytes.clear();
+        if inline.make_room(&mut self.settled, self.canvas.area().height, &mut self.bytes) {
+            self.painter.begin_at(inline.above());
+            self.painter.forget();
+        }
+        self.painter.paint(&mut self.canvas, false, &mut self.bytes);
+        if self.features.synchronized && !self.bytes.is_empty() {
+            self.bytes.insert_str(0, "\x1b[?2026h");
+            self.bytes.push_str("\x1b[?2026l");
+        }
+        self.out.write(self.bytes.as_bytes())?;
+        Ok(true)
     }
 
     /// The terminal has not taken the last frame yet.
@@ -167,6 +245,9 @@ impl Screen {
             return Ok(());
         }
         self.mouse = mouse;
+        if !WHOLE.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         self.out.write(if mouse { MOUSE } else { NO_MOUSE }.as_bytes())
     }
 
@@ -183,6 +264,11 @@ impl Screen {
             Reply::Done if !self.features.asked => {
                 self.features.asked = true;
                 return self.choose_keys();
+            }
+            Reply::Cursor { row } => {
+                if let Some(inline) = &mut self.inline {
+                    inline.hear(*row);
+                }
             }
             Reply::Mode { .. } | Reply::Background(..) | Reply::Scheme { .. } | Reply::Done => {}
         }
@@ -257,7 +343,14 @@ fn give_back(late: Option<Duration>) {
         MODIFIED_KEYS => "\x1b[>4m",
         _ => "",
     };
-    Out::new().write_all_within(format!("\x18{keys}{GIVE_BACK}").as_bytes(), LAST_WRITE);
+    let place = if WHOLE.load(Ordering::SeqCst) {
+        OWN_LINES.to_owned()
+    } else {
+        // What was still open goes; the shell goes on behind what was printed.
+        format!("\x1b[{};1H\x1b[J", inline::BEHIND.load(Ordering::SeqCst) + 1)
+    };
+    let bytes = format!("\x18{keys}{GIVE_BACK}{place}{GIVE_BACK_LAST}");
+    Out::new().write_all_within(bytes.as_bytes(), LAST_WRITE);
     if let Some(late) = late {
         keyboard::drain(late);
     }

@@ -464,6 +464,24 @@ impl Transcript {
         }
     }
 
+    /// The first cell from here on that may still change; all before it may be printed for good.
+    pub(crate) fn settled_until(&self, from: usize, is_busy: bool) -> usize {
+        let rest = self.cells.iter().enumerate().skip(from);
+        let open = rest.clone().find(|(at, cell)| match cell {
+            Cell::Tail | Cell::Drafted(_) => true,
+            Cell::Thinking(it) => it.is_live,
+            Cell::Tool(tool) => match tool.result() {
+                None => self.open_calls.contains_key(&tool.call().call_id),
+                Some(result) => !result.changes.is_empty() && result.error.is_none() && !self.diffs.contains_key(at),
+            },
+            // More of the same thought may join it.
+            Cell::Thoughts(_) => is_busy && at + 1 == self.cells.len(),
+            Cell::Recorded(entry) => is_busy && at + 1 == self.cells.len() && matches!(entry.fact, Fact::Reasoning(_)),
+            Cell::Part(..) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => false,
+        });
+        open.map_or(self.cells.len(), |(at, _)| at)
+    }
+
     /// The last answer, for the main screen when the interface closes.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.cells.iter().rev().find_map(|cell| match cell {

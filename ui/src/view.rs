@@ -19,6 +19,7 @@ use crate::theme::Theme;
 use crate::transcript::Mark;
 
 pub(crate) mod dock; // a question, and what waits
+pub(crate) mod inline; // without a screen of its own
 mod replay; // the bar of a session that is told again
 pub(crate) mod status; // the last line
 mod transcript; // the conversation
@@ -26,28 +27,24 @@ mod transcript; // the conversation
 /// Below this nothing of use can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
 
+/// Something of use can be shown.
+pub(crate) fn has_room(columns: u16, rows: u16) -> bool {
+    columns >= SMALLEST.0 && rows >= SMALLEST.1
+}
+
 /// Draws everything, and puts the caret where text is being written.
 pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     let area = canvas.area();
     canvas.tint(area, state.theme.base());
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+    if !has_room(area.width, area.height) {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
         canvas
             .line(Line::styled(text, state.theme.fg(state.theme.warning)), Rect { height: 1.min(area.height), ..area });
         return;
     }
-    let draft_rows = state.composer.rows(area.width.saturating_sub(6)).min(area.height / 3).max(1);
-    let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + 2 };
-    // The question may take what the header, the composer and the status line leave, on a large screen the greater part.
-    let room = usize::from(area.height.saturating_sub(composer_rows + 2));
-    let (dock, all_in_sight) = dock::lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
-    let dock_rows = u16::try_from(dock.len()).unwrap_or(u16::MAX);
-    // From the bottom up; the transcript has the rest.
+    let mut foot = Foot::measure(state, area);
     let row = |y: u16, height: u16| Rect { y, height, ..area };
-    let status = row(area.height - 1, 1);
-    let composer = row(status.y - composer_rows, composer_rows);
-    let dock_area = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y - 1));
-    let (header, body) = (row(0, 1), row(1, dock_area.y - 1));
+    let (header, body) = (row(0, 1), row(1, foot.dock.y - 1));
     let has_something =
         !state.history.plan.is_empty() || state.transcript.has_mark(Mark::Change, 0..state.transcript.len());
     let beside = state.side.columns(area.width, has_something);
@@ -61,36 +58,9 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     if let Some(area) = state.side_area {
         side::draw(state, canvas, area);
     }
-    state.question_area = (!state.questions.is_empty()).then_some(dock_area);
-    for (row, line) in (dock_area.y..dock_area.bottom()).zip(dock) {
-        canvas.line(line, Rect { y: row, height: 1, ..dock_area });
-    }
-    // A question counts as seen from the frame in which nothing hid it.
-    if let Some(question) = state.questions.first_mut().filter(|_| state.overlays.is_empty()) {
-        question.painted.get_or_insert_with(Instant::now);
-        question.read |= all_in_sight;
-    }
-    if let Some(question) = state.questions.first() {
-        canvas
-            .region("question", dock_area, || format!("{}: {}", question.approval.tool, question.approval.plan.target));
-        canvas.state(state.focus == Focus::Question, false);
-    }
-    if let Some(it) = &state.replay {
-        canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));
-        canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
-        replay::draw(state, canvas, composer);
-    } else {
-        canvas.region("composer", composer, || state.composer.text());
-        canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
-        draw_composer(state, canvas, composer);
-    }
-    status::draw(state, canvas, status);
-    if canvas.regions.is_some() {
-        let told = canvas.row_text(status.y);
-        canvas.region("status", status, || told);
-    }
+    foot.draw(state, canvas);
     if state.overlays.is_empty() {
-        draw_completions(state, canvas, composer);
+        draw_completions(state, canvas, foot.composer);
     }
     draw_pending(state, canvas, body);
     // Layers leave the header and the status line in sight.
@@ -114,6 +84,78 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         (0, _) => state.layer_since = None,
         (now, Some((then, _))) if now == then => {}
         (now, _) => state.layer_since = Some((now, Instant::now())),
+    }
+}
+
+/// What stands below the conversation: what waits, the line, and how it goes.
+struct Foot {
+    lines: Vec<Line<'static>>,
+    /// All of what is asked about is in sight.
+    all_in_sight: bool,
+    dock: Rect,
+    composer: Rect,
+    status: Rect,
+}
+
+impl Foot {
+    /// From the bottom of an area up; what is above it has the rest.
+    fn measure(state: &mut State, area: Rect) -> Foot {
+        let frame = if state.is_read_aloud { 0 } else { 2 };
+        let draft_rows = state.composer.rows(area.width.saturating_sub(4 + frame)).min(area.height / 3).max(1);
+        let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + frame };
+        // The question may take what the header, the composer and the status line leave, on a large screen the greater part.
+        let room = usize::from(area.height.saturating_sub(composer_rows + 2));
+        let (lines, all_in_sight) = dock::lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
+        let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let row = |y: u16, height: u16| Rect { y, height, ..area };
+        let status = row(area.bottom().saturating_sub(1), 1);
+        let composer = row(status.y.saturating_sub(composer_rows), composer_rows);
+        let dock = row(composer.y.saturating_sub(dock_rows).max(1), dock_rows.min(composer.y.saturating_sub(1)));
+        Foot { lines, all_in_sight, dock, composer, status }
+    }
+
+    fn rows(&self) -> u16 {
+        self.status.bottom() - self.dock.y
+    }
+
+    /// Lets it begin in another row.
+    fn move_to(&mut self, y: u16) {
+        let by = self.dock.y - y;
+        for area in [&mut self.dock, &mut self.composer, &mut self.status] {
+            area.y -= by;
+        }
+    }
+
+    fn draw(&mut self, state: &mut State, canvas: &mut Canvas) {
+        let Foot { dock, composer, status, .. } = *self;
+        state.question_area = (!state.questions.is_empty()).then_some(dock);
+        for (row, line) in (dock.y..dock.bottom()).zip(std::mem::take(&mut self.lines)) {
+            canvas.line(line, Rect { y: row, height: 1, ..dock });
+        }
+        // A question counts as seen from the frame in which nothing hid it.
+        if let Some(question) = state.questions.first_mut().filter(|_| state.overlays.is_empty()) {
+            question.painted.get_or_insert_with(Instant::now);
+            question.read |= self.all_in_sight;
+        }
+        if let Some(question) = state.questions.first() {
+            canvas
+                .region("question", dock, || format!("{}: {}", question.approval.tool, question.approval.plan.target));
+            canvas.state(state.focus == Focus::Question, false);
+        }
+        if let Some(it) = &state.replay {
+            canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));
+            canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+            replay::draw(state, canvas, composer);
+        } else {
+            canvas.region("composer", composer, || state.composer.text());
+            canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+            draw_composer(state, canvas, composer);
+        }
+        status::draw(state, canvas, status);
+        if canvas.regions.is_some() {
+            let told = canvas.row_text(status.y);
+            canvas.region("status", status, || told);
+        }
     }
 }
 
@@ -217,15 +259,35 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         Some(false) => (" !", "runs here; the model is not told"),
         None => (" ❯", state.history.settings.effort.as_deref().unwrap_or_default()),
     };
+    if state.is_read_aloud {
+        // Nothing but words.
+        canvas.buffer_mut().set_string(area.x, area.y, if mark == " !" { "!" } else { ">" }, state.theme.fg(colour));
+        let text = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+        return draw_draft(state, canvas, text);
+    }
     let mut block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
     if !told.is_empty() {
         let told = fit(&format!(" {} ", visible(told)), usize::from(area.width.saturating_sub(4)));
         block = block.title_top(Line::styled(told, state.theme.fg(colour)).right_aligned());
     }
+    if !state.wants_whole_screen() {
+        // There is no header.
+        let settings = &state.history.settings;
+        let told = fit(
+            &format!(" {}/{} · {} ", settings.provider, settings.model, settings.mode.name()),
+            usize::from(area.width / 2),
+        );
+        block = block.title_top(Line::styled(told, state.theme.dim()));
+    }
     let inner = block.inner(area);
     canvas.render_widget(block, area);
     canvas.buffer_mut().set_string(inner.x, inner.y, mark, state.theme.fg(colour));
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
+    draw_draft(state, canvas, text);
+}
+
+/// The draft itself, and the caret in it.
+fn draw_draft(state: &mut State, canvas: &mut Canvas, text: Rect) {
     let placeholder = match (&state.questions.first(), state.is_busy()) {
         (Some(question), _) if question.feedback.is_some() => "What should it do instead?",
         (_, true) => "Say something to the running turn…",
@@ -244,7 +306,9 @@ fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
     if found.is_empty() {
         return;
     }
-    let rows = u16::try_from(found.len().min(8)).unwrap_or(8).min(composer.y.saturating_sub(2));
+    // The header stays in sight, and a row of the conversation.
+    let kept = if canvas.area().height > composer.bottom() + 1 || !state.inline { 2 } else { 0 };
+    let rows = u16::try_from(found.len().min(8)).unwrap_or(8).min(composer.y.saturating_sub(kept));
     let chosen = state.composer.chosen.min(found.len() - 1);
     let top = (chosen + 1).saturating_sub(usize::from(rows));
     let columns = composer.width.saturating_sub(4).min(90);

@@ -14,8 +14,6 @@ use crate::update::{self, settings};
 
 /// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
 const FRAME: Duration = Duration::from_millis(33);
-/// How often what is animated moves.
-const TICK: Duration = Duration::from_millis(120);
 /// How soon after a change the draft is safe.
 const KEEP_AFTER: Duration = Duration::from_millis(200);
 
@@ -28,9 +26,10 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
         Ok(app) => app,
         Err(error) => return Ok(Err(error)),
     };
-    let mut screen = Screen::take(app.state.mouse)?;
+    let mut screen = Screen::take(app.state.mouse, app.state.inline)?;
     let mut presence = Presence::default();
     let outcome = steer(&mut app, &mut screen, &mut presence).await;
+    let _ = screen.finish(&mut app.state);
     let _ = screen.signal(presence.end());
     drop(screen);
     // A terminal that cannot be written to any more is gone; what was begun is brought to its end all the same.
@@ -51,7 +50,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
     let mut themes = super::themes::watch(app.state.themes_folder.as_deref());
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + FRAME);
-        let tick_due = tokio::time::Instant::from_std(ticked + TICK);
+        let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !screen.is_stalled();
         let mut by_hand = None;
         if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
@@ -151,7 +150,8 @@ fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Resu
     app.dirty = false;
     let began = Instant::now();
     screen.set_mouse(app.state.mouse)?;
-    screen.draw(&mut app.state)?;
+    // A terminal that has not said yet where it stands is asked again at the next frame.
+    app.dirty = !screen.draw(&mut app.state)?;
     let told = presence.update(&app.state, screen.features.name.as_deref());
     for bytes in std::mem::take(&mut app.signals).into_iter().chain([told]) {
         screen.signal(&bytes)?;

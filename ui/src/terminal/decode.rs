@@ -31,6 +31,8 @@ pub(crate) enum Reply {
     Scheme { dark: bool },
     /// Its name and version.
     Name(String),
+    /// Its cursor stands in this row, from 1.
+    Cursor { row: u16 },
     /// It has answered everything that was asked before.
     Done,
 }
@@ -400,7 +402,12 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
         b'I' if text.is_empty() => return Some(Heard::Focus(true)),
         b'O' if text.is_empty() => return Some(Heard::Focus(false)),
         b'P' | b'Q' | b'S' => KeyCode::F(last - b'P' + 1),
-        b'R' if number(first).unwrap_or(1) == 1 => KeyCode::F(3),
+        // The same letter tells where the cursor is; F3 has no row, and nothing held is not told.
+        b'R' if number(first).is_some_and(|row| row > 1 || second == "1") => {
+            let row = u16::try_from(number(first)?).ok()?;
+            return Some(Heard::Reply(Reply::Cursor { row }));
+        }
+        b'R' => KeyCode::F(3),
         b'~' => match number(first)? {
             27 => return of_number(number(third)?).map(|code| press(code, modifiers, kind)),
             n => numbered(n)?,

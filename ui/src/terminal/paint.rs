@@ -26,6 +26,8 @@ pub(crate) struct Painter {
     /// Where the terminal's own cursor stands; none when that is not sure.
     at: Option<Position>,
     pen: Pen,
+    /// The row of the terminal in which the first of the frame is.
+    first: u16,
     /// What is erased gets the background of the pen; in a few terminals it gets the terminal's own.
     erases_in_colour: bool,
     pub(crate) counts: Counts,
@@ -57,6 +59,11 @@ impl Default for Pen {
 impl Painter {
     pub(crate) fn new(erases_in_colour: bool) -> Painter {
         Painter { erases_in_colour, is_lost: true, ..Painter::default() }
+    }
+
+    /// The first row of the frame is this one of the terminal.
+    pub(crate) fn begin_at(&mut self, row: u16) {
+        self.first = row;
     }
 
     /// Nothing is known of the terminal any more: the next frame is written whole.
@@ -272,8 +279,8 @@ impl Painter {
                 n => drop(write!(out, "\x1b[{n}C")),
             },
             Some(at) if at.y.checked_add(1) == Some(to.y) && to.x == 0 => out.push_str("\r\n"),
-            _ if to.x == 0 => drop(write!(out, "\x1b[{}H", to.y + 1)),
-            _ => drop(write!(out, "\x1b[{};{}H", to.y + 1, to.x + 1)),
+            _ if to.x == 0 => drop(write!(out, "\x1b[{}H", self.first + to.y + 1)),
+            _ => drop(write!(out, "\x1b[{};{}H", self.first + to.y + 1, to.x + 1)),
         }
         self.at = Some(to);
     }
@@ -289,7 +296,7 @@ impl Painter {
             if wide > 1 && !is_sure(symbol) {
                 let _ = write!(out, "{:wide$}", "");
                 match self.at {
-                    Some(at) => drop(write!(out, "\x1b[{};{}H", at.y + 1, at.x + 1)),
+                    Some(at) => drop(write!(out, "\x1b[{};{}H", self.first + at.y + 1, at.x + 1)),
                     None => drop(write!(out, "\x1b[{wide}D")),
                 }
             }
@@ -347,18 +354,31 @@ impl Painter {
 
 /// A frame as text with its colours, row by row.
 pub(crate) fn to_ansi(canvas: &Canvas) -> String {
+    let columns = usize::from(canvas.area().width);
+    rows_of(canvas, "\n", |_, _| columns)
+}
+
+/// A frame as it is printed: without the blanks at the ends of its rows.
+pub(super) fn to_printed(canvas: &Canvas) -> String {
+    let is_empty = |(cell, link): (&Cell, &u16)| cell.symbol() == " " && cell.bg == Color::Reset && *link == 0;
+    rows_of(canvas, "\r\n", |cells, links| {
+        cells.iter().zip(links).rposition(|it| !is_empty(it)).map_or(0, |last| last + 1)
+    })
+}
+
+fn rows_of(canvas: &Canvas, end: &str, length: impl Fn(&[Cell], &[u16]) -> usize) -> String {
     let mut out = String::new();
     let columns = usize::from(canvas.area().width).max(1);
     let mut painter = Painter::default();
     for (cells, links) in canvas.grid.buffer.content.chunks(columns).zip(canvas.grid.links.chunks(columns)) {
-        let mut x = 0;
-        while x < columns {
+        let (mut x, length) = (0, length(cells, links));
+        while x < length {
             let wide = width(cells[x].symbol()).max(1);
             painter.cell(&cells[x], links[x], wide, canvas, &mut out);
             x += wide;
         }
         painter.set_pen(Pen::default(), canvas, &mut out);
-        out.push('\n');
+        out.push_str(end);
     }
     out
 }

@@ -42,6 +42,8 @@ fn rebuild(state: &mut State) {
     for entry in state.history.told() {
         state.transcript.record(entry);
     }
+    // What was printed of another conversation stays where it is; a welcome serves both.
+    state.told = state.told.filter(|told| *told == 0);
     // What spoke of places in what was there before speaks of nothing now.
     (state.cell, state.search, state.selection, state.labels) = (None, None, None, None);
     state.viewport.reset();

@@ -35,12 +35,16 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     }
     let columns = usize::from(area.width);
     let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
-    let spinner = SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()];
+    let spinner = if state.moves { SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()] } else { "●" };
     let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || since.elapsed() < TOAST);
     let left = match (state.primed, toast, state.status) {
         (Primed::Quit, ..) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
         (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
         (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
+        // It would be read out again and again.
+        (Primed::Nothing, None, Status::Thinking | Status::Working | Status::Idle) if state.is_read_aloud => {
+            return;
+        }
         (Primed::Nothing, None, Status::Thinking) => {
             // A long call takes a while to write, and nothing else is seen of it.
             let doing = match &state.writing {

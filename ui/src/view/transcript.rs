@@ -108,7 +108,7 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
 }
 
 /// A row of the transcript, with its links.
-fn draw_row(row: &Row, canvas: &mut Canvas, area: Rect) {
+pub(super) fn draw_row(row: &Row, canvas: &mut Canvas, area: Rect) {
     canvas.line(&row.line, area);
     let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
     for (columns, url) in &row.links {
@@ -151,7 +151,7 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![
         Line::styled("pixir", theme.bold()),
         Line::styled("A coding assistant that works on your files, and asks before it changes them.", theme.dim()),

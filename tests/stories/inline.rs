@@ -1,0 +1,168 @@
+//! Without a screen of its own: what stays in the terminal's history, and what is read out.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::pty::{Left, Terminal, kept, strange};
+use crate::server::{Dialect, Reply, Server, call, text};
+use crate::shell::Shell;
+
+fn start(shell: &Shell, server: &Server, size: (u16, u16)) -> Terminal {
+    let mut args = server.flags(Dialect::Responses);
+    args.push("--inline".into());
+    Terminal::start(shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), size.0, size.1)
+}
+
+fn lines(from: usize, to: usize) -> String {
+    (from..to).map(|n| format!("- point {n}\n")).collect()
+}
+
+/// Each of these points stands in the terminal once, in order.
+fn assert_once(left: &Left, size: (u16, u16), points: usize) {
+    let lines = kept(&left.bytes, size.0, size.1);
+    let found: Vec<&String> = lines.iter().filter(|line| line.contains("• point ")).collect();
+    let expected: Vec<String> = (0..points).map(|n| format!("   • point {n}")).collect();
+    assert_eq!(found, expected.iter().collect::<Vec<_>>(), "{lines:#?}");
+}
+
+#[test]
+fn what_was_said_stays_in_the_terminals_own_history_once_and_in_order() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![
+        text(&lines(0, 60)),
+        call("c1", "write", json!({"path": "b.txt", "content": "one\ntwo\n"})),
+        text(&lines(60, 65)),
+    ]);
+    let mut terminal = start(&shell, &server, size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("list them\r");
+    terminal.wait_for("point 59");
+    // What has no place between the lines comes on a screen of its own, and goes without a trace.
+    terminal.send("\x14");
+    terminal.wait_for("Tree");
+    terminal.send("\x1b");
+    terminal.wait_that("the tree is gone", |screen| !screen.contains("Tree") && screen.contains("point 59"));
+    terminal.send("\x1b[5~");
+    terminal.wait_for("point 30");
+    terminal.send("\x1b[1;5F");
+    terminal.wait_that("is at the end again", |screen| screen.contains("point 59") && screen.contains("Ask pixir"));
+    terminal.send("more\r");
+    terminal.wait_for("point 64");
+    terminal.wait_for("1 + one");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert_once(&left, size, 65);
+    assert!(strange(&left.bytes).is_empty(), "{:?}", strange(&left.bytes));
+    let lines = kept(&left.bytes, size.0, size.1);
+    let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("❯ list them") < at("point 0") && at("❯ more") < at("✓ write b.txt"), "{lines:#?}");
+    assert!(at("1 + one") < at("point 60"), "a change is printed when it is known: {lines:#?}");
+    // The shell goes on right behind it; nothing of the line is left.
+    assert!(!lines.iter().any(|line| line.contains("Ask pixir") || line.contains('╭')), "{lines:#?}");
+    assert!(lines.last().is_some_and(|line| line.contains("pixir resume 2")), "{lines:#?}");
+}
+
+#[test]
+fn a_question_is_asked_and_answered_between_the_lines() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": "touch made"})), text("Made.")]);
+    let mut terminal = start(&shell, &server, size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Allow this command?");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !shell.workspace().join("made").exists() {
+        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
+        terminal.send("\x1by");
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+    terminal.wait_for("Made.");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!left.screen.contains("Allow this command?"), "{}", left.screen);
+}
+
+#[test]
+fn another_size_shows_what_fits_and_every_way_out_leaves_the_terminal_as_it_was() {
+    let shell = Shell::new(&[]);
+    for signal in [None, Some(Signal::TERM), Some(Signal::HUP), Some(Signal::INT), Some(Signal::QUIT)] {
+        for busy in [false, true] {
+            let reply = if busy { Reply::Stall { text: lines(0, 40) } } else { text(&lines(0, 40)) };
+            let server = Server::start(vec![reply]);
+            let mut terminal = start(&shell, &server, (80, 24));
+            terminal.wait_for("Ask pixir");
+            terminal.send("go\r");
+            terminal.wait_for("point 39");
+            terminal.resize(60, 20);
+            terminal.wait_that("was drawn anew", |screen| screen.contains("point 39") && screen.contains('╯'));
+            match signal {
+                Some(signal) => terminal.signal(signal),
+                None if busy => {
+                    terminal.send("\x1b");
+                    terminal.wait_for("interrupted");
+                    terminal.send("\x04");
+                }
+                None => terminal.send("\x04"),
+            }
+            let left = terminal.end();
+            left.assert_sane();
+            assert!(left.screen.contains("pixir resume") && !left.screen.contains('╭'), "{}", left.screen);
+        }
+    }
+}
+
+#[test]
+fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "sleep 1; printf fin%s ished"})),
+        text(&format!("Here they are:\n\n{}", lines(0, 5))),
+    ]);
+    let args = server.flags(Dialect::Responses);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+    let mut terminal = Terminal::of(&shell, pixir, &args, &[("PIXIR_SCREEN_READER", "1")], size.0, size.1);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("go\r");
+    terminal.wait_for("point 4");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert_once(&left, size, 5);
+    let bytes = String::from_utf8_lossy(&left.bytes);
+    for said in ["Here they are:", "point 3", "finished", "❯ go"] {
+        assert_eq!(bytes.matches(said).count(), 1, "{said} is said once: {bytes:?}");
+    }
+    assert!(!bytes.contains(['⠋', '⠙', '⠹', '⠸', '⠼', '╭', '╯']), "{bytes:?}");
+    assert!(!bytes.contains("working") && !bytes.contains("\x1b[?1049h"), "{bytes:?}");
+}
+
+#[test]
+fn whoever_wants_less_motion_sees_no_spinner() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": "sleep 1"})), text("Rested.")]);
+    let mut args = server.flags(Dialect::Responses);
+    args.extend(["--mode", "auto"].map(str::to_owned));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+    let folder = shell.aside("config.toml", "[screen]\nmotion = false\n");
+    let folder = folder.parent().and_then(std::path::Path::to_str).expect("a folder");
+    let mut terminal = Terminal::of(&shell, pixir, &args, &[("PIXIR_CONFIG_HOME", folder)], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("rest\r");
+    terminal.wait_for("● working");
+    terminal.wait_for("Rested.");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!String::from_utf8_lossy(&left.bytes).contains(['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠇']));
+}

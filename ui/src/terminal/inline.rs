@@ -1,0 +1,86 @@
+//! The screen that stays in the terminal's own history: what is settled is printed once, above what is still open.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use super::paint::to_printed;
+use crate::canvas::Canvas;
+
+/// A terminal that does not say by then where its cursor stands is taken to be at its end.
+const PATIENCE: Duration = Duration::from_millis(150);
+/// Where is the cursor?
+pub(super) const ASK_CURSOR: &str = "\x1b[6n";
+
+/// Whether the alternate screen is on, and behind which row what is open begins; whoever gives the terminal back asks.
+pub(super) static WHOLE: AtomicBool = AtomicBool::new(true);
+pub(super) static BEHIND: AtomicU16 = AtomicU16::new(0);
+
+/// What stands where on the terminal's own screen.
+#[derive(Debug)]
+pub(super) struct Inline {
+    /// Rows above what is open; not known before the terminal has said it.
+    above: Option<u16>,
+    /// Rows of what is open.
+    height: u16,
+    size: (u16, u16),
+    since: Instant,
+    /// What is behind `above` is not ours.
+    is_lost: bool,
+}
+
+impl Inline {
+    pub(super) fn new() -> Inline {
+        WHOLE.store(false, Ordering::SeqCst);
+        Inline { above: None, height: 0, size: (0, 0), since: Instant::now(), is_lost: true }
+    }
+
+    /// The terminal was somebody else's meanwhile, who left the cursor anywhere.
+    pub(super) fn forget(&mut self) {
+        *self = Inline { size: self.size, ..Inline::new() };
+    }
+
+    /// The terminal says where its cursor stands, rows from 1.
+    pub(super) fn hear(&mut self, row: u16) {
+        self.above.get_or_insert(row.saturating_sub(1));
+    }
+
+    /// Where what is open begins, once that is known. True as well: the size is another than it was.
+    pub(super) fn place(&mut self, size: (u16, u16)) -> Option<(u16, bool)> {
+        if self.above.is_none() && self.since.elapsed() >= PATIENCE {
+            self.above = Some(size.1.saturating_sub(1));
+        }
+        let above = self.above?;
+        let is_resized = std::mem::replace(&mut self.size, size) != size && self.height > 0;
+        if is_resized {
+            // Terminals wrap anew what they show: nothing is where it was.
+            (self.above, self.is_lost) = (Some(0), true);
+        }
+        Some((if is_resized { 0 } else { above }, is_resized))
+    }
+
+    /// Prints what is settled, and makes room for so many rows below it. True when these have to be painted anew.
+    pub(super) fn make_room(&mut self, settled: &mut Canvas, height: u16, out: &mut String) -> bool {
+        let (above, printed) = (self.above.unwrap_or(0), settled.area().height);
+        if printed == 0 && height == self.height && !self.is_lost {
+            return false;
+        }
+        let rows = self.size.1;
+        let _ = write!(out, "\x1b[?25l\x1b[m\x1b[{};1H\x1b[J", above + 1);
+        // What does not fit moves up into the terminal's history, line by line.
+        if printed > 0 {
+            out.push_str(&to_printed(settled));
+        }
+        let below = u32::from(above) + u32::from(printed);
+        let needed = height.saturating_sub(1);
+        (0..needed).for_each(|_| out.push_str("\r\n"));
+        let above = u16::try_from(below).unwrap_or(u16::MAX).min(rows.saturating_sub(height));
+        (self.above, self.height, self.is_lost) = (Some(above), height, false);
+        BEHIND.store(above, Ordering::SeqCst);
+        true
+    }
+
+    pub(super) fn above(&self) -> u16 {
+        self.above.unwrap_or(0)
+    }
+}

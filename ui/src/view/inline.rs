@@ -1,0 +1,81 @@
+//! The same without a screen of its own: what is settled, to be printed once, and what is still open.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use super::transcript::{draw_row, welcome_lines};
+use super::{Foot, draw_completions};
+use crate::canvas::Canvas;
+use crate::render::text::Row;
+use crate::state::State;
+
+/// Draws what is new and settled, or all that is new, on one canvas, and what is open on the other; each is as high as it
+/// has to be.
+pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns: u16, rows: u16, all: bool) {
+    let text = Style { bg: None, ..state.theme.base() };
+    let whole = Rect { x: 0, y: 0, width: columns, height: rows };
+    state.transcript_area = whole;
+    state.side_area = None;
+    let mut printed: Vec<Row> = Vec::new();
+    let told = begin(state, usize::from(rows), columns, &mut printed);
+    let until = if all { state.transcript.len() } else { state.transcript.settled_until(told, state.is_busy()) };
+    for at in told..until {
+        printed.extend(state.rows_of(at).iter().cloned());
+    }
+    state.told = Some(until);
+    settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
+    settled.tint(settled.area(), text);
+    for (row, y) in printed.iter().zip(0..) {
+        draw_row(row, settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
+    }
+    let mut foot = Foot::measure(state, whole);
+    let room = usize::from(rows.saturating_sub(foot.rows() + 1));
+    let mut growing: Vec<Row> = Vec::new();
+    (until..state.transcript.len()).for_each(|at| growing.extend(state.rows_of(at).iter().cloned()));
+    // Whoever listens hears an answer once, when it is there.
+    if state.is_read_aloud {
+        growing.clear();
+    }
+    let offered = state.composer.completions().len().min(8);
+    // A row parts it from the line.
+    let shown = (growing.len() + 1).max(offered).min(room);
+    let hidden = (growing.len() + 1).saturating_sub(shown);
+    let above = u16::try_from(shown).unwrap_or(0);
+    open.begin(columns, above + foot.rows());
+    open.tint(open.area(), text);
+    for (row, y) in growing[hidden.min(growing.len())..].iter().zip(0..) {
+        draw_row(row, open, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
+    }
+    foot.move_to(above);
+    foot.draw(state, open);
+    draw_completions(state, open, foot.composer);
+    state.layer_since = None;
+}
+
+/// Where printing goes on. After another conversation was opened, or the size has changed, with what a screen shows of it.
+fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -> usize {
+    if let Some(told) = state.told {
+        return told.min(state.transcript.len());
+    }
+    if state.transcript.is_empty() {
+        let lines = welcome_lines(&state.connection, usize::from(columns.saturating_sub(4)), &state.theme);
+        // It is said once, when it is known.
+        if !matches!(state.connection, crate::state::Connection::Starting) {
+            printed.extend(lines.into_iter().map(Row::text));
+            printed.push(Row::default());
+            state.told = Some(0);
+        }
+        return 0;
+    }
+    let (mut from, mut height) = (state.transcript.len(), 0);
+    while from > 0 && height < rows {
+        from -= 1;
+        height += state.rows_of(from).len();
+    }
+    if from > 0 {
+        let text = format!("… {from} entries before · PgUp shows them");
+        printed.push(Row::text(Line::styled(text, state.theme.dim())));
+    }
+    from
+}
