@@ -74,6 +74,7 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         clipboard: Ways::of(|name| around.variable(name).is_some()),
         mouse: config.screen.mouse.unwrap_or(true),
         inline: run.inline || config.screen.inline,
+        vim: config.screen.vim,
         moves: config.screen.motion.unwrap_or(true) && !is_set(around, "PIXIR_REDUCED_MOTION"),
         is_read_aloud: config.screen.reader || is_set(around, "PIXIR_SCREEN_READER"),
         editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),

@@ -97,6 +97,14 @@ impl Pixir {
         Ok(Pixir { screen: Driver::new(launch, 80, 24)?, folder })
     }
 
+    /// The whole interface, with vim's keys in the line.
+    pub(crate) fn with_vim(steps: Vec<Step>) -> Pixir {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("app")).expect("mkdir");
+        let launch = Launch { vim: true, ..launch(&folder, Script { steps, ..Script::default() }) };
+        Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder }
+    }
+
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| format!("({e})"))
     }
@@ -172,6 +180,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         skill: None,
         replay: None,
         inline: false,
+        vim: false,
         moves: true,
         is_read_aloud: false,
         connect: Box::new(move || Box::pin(async move { harness })),

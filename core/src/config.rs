@@ -77,6 +77,8 @@ pub struct ScreenConfig {
     pub motion: Option<bool>,
     /// The screen is read out.
     pub reader: bool,
+    /// The line has vim's keys.
+    pub vim: bool,
 }
 
 /// A server.
@@ -193,7 +195,7 @@ impl RequestsConfig {
 
 const KEYS: [&str; 10] =
     ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
-const SCREEN_KEYS: [&str; 4] = ["mouse", "inline", "motion", "reader"];
+const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];

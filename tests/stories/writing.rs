@@ -112,3 +112,28 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
 }
+
+#[tokio::test]
+async fn whoever_wants_vims_keys_has_them_and_esc_still_leads_out() {
+    let mut pixir = Pixir::with_vim(vec![says("Seen.")]);
+    pixir.does("fix teh parser<Esc>").await;
+    assert!(pixir.screen.screen().contains("NORMAL"), "{}", pixir.screen.screen());
+    pixir.does("bbcwthe<Esc>A now<Esc>").await;
+    assert_eq!(pixir.screen.draft(), "fix the parser now");
+    pixir.does("ddu").await;
+    assert_eq!(pixir.screen.draft(), "fix the parser now", "undone");
+    pixir.does("<C-r>p").await;
+    assert_eq!(pixir.screen.draft(), "\nfix the parser now", "and done again, and put back");
+    // A marker is one thing for them too.
+    pixir.does("ggdd").await;
+    let long: String = (0..20).map(|n| format!("line {n}\n")).collect();
+    pixir.does("A ").await;
+    pixir.screen.paste(&long).await;
+    pixir.does("<Esc>x").await;
+    assert_eq!(pixir.screen.draft(), "fix the parser now ");
+    // Esc leads out: from insertion to commands, from there on as always.
+    pixir.does("<Esc><Esc><C-c>hi<Enter>").await;
+    assert!(pixir.screen.screen().contains("Seen."), "{}", pixir.screen.screen());
+    pixir.does("<Esc>k").await;
+    assert_eq!(pixir.screen.draft(), "hi", "k beyond the first line is what was sent before");
+}

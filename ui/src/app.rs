@@ -57,6 +57,8 @@ pub struct Launch {
     pub mouse: bool,
     /// The conversation goes into the terminal's own history; without, pixir has a screen of its own.
     pub inline: bool,
+    /// The line has vim's keys.
+    pub vim: bool,
     /// What shows that something goes on may move.
     pub moves: bool,
     /// The screen is read out: it is inline, nothing is drawn but words, and each line is there once.
@@ -150,6 +152,9 @@ impl App {
         let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
         state.themes_folder = launch.themes_folder;
         state.mouse = launch.mouse;
+        if launch.vim {
+            state.composer.with_vim();
+        }
         (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
         state.inline = launch.inline || launch.is_read_aloud;
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);

@@ -46,6 +46,10 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.code == KeyCode::Char('?') && state.composer.is_empty() && state.focus != Focus::Question {
         return VERBS.iter().find(|verb| verb.id == "help").map_or_else(Vec::new, |verb| (verb.run)(state, ""));
     }
+    if let Some(effects) = write::on_vim_key(state, key) {
+        state.primed = Primed::Nothing;
+        return effects;
+    }
     state.pending.push(Key::of(key));
     let scopes = state.scopes();
     match state.keymap.find(&state.pending, &scopes) {

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
 use crate::canvas::Canvas;
-use crate::composer::Completion;
+use crate::composer::{self, Completion};
 use crate::keys::chord_name;
 use crate::overlay::{Paint, panel};
 use crate::render::text::{fit, visible, width};
@@ -258,6 +258,11 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         Some(true) => (" !", "runs here; the model reads it"),
         Some(false) => (" !", "runs here; the model is not told"),
         None => (" ❯", state.history.settings.effort.as_deref().unwrap_or_default()),
+    };
+    let told = match state.composer.mode() {
+        Some(composer::Mode::Normal) => "NORMAL",
+        Some(composer::Mode::Visual(_)) => "VISUAL",
+        Some(composer::Mode::Insert) | None => told,
     };
     if state.is_read_aloud {
         // Nothing but words.

@@ -110,6 +110,9 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         state.focus = Focus::Composer;
         return Vec::new();
     }
+    if state.composer.leave_insertion() {
+        return Vec::new();
+    }
     if state.is_busy() {
         // What waited to be sent comes back, so that stopping loses nothing.
         let mut effects = take_back_queue(state);

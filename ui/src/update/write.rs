@@ -33,6 +33,19 @@ edits! {
     word_forward => |it| it.go(CursorMove::WordForward, false);
 }
 
+/// A key as a command of vim, where keys are commands now.
+pub(super) fn on_vim_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    if state.focus != Focus::Composer || state.replay.is_some() || !state.pending.is_empty() {
+        return None;
+    }
+    let c = match (key.code, key.modifiers) {
+        (KeyCode::Char('r'), KeyModifiers::CONTROL) => 'U',
+        (KeyCode::Char(c), held) if held.difference(KeyModifiers::SHIFT).is_empty() => c,
+        _ => return None,
+    };
+    state.composer.command(c).then(Vec::new)
+}
+
 /// A key that writes.
 pub(super) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     match key.code {

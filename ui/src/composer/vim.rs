@@ -1,0 +1,673 @@
+//! The line with vim's keys: what a key means for a text and a caret. It changes nothing itself.
+
+use std::ops::Range;
+
+/// What keys mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// They are text.
+    #[default]
+    Insert,
+    /// They are commands.
+    Normal,
+    /// They are commands on what lies between here and the caret.
+    Visual(usize),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Act {
+    Nothing,
+    Go(usize),
+    /// Something else stands here from now on; then the caret goes there.
+    Put {
+        range: Range<usize>,
+        text: String,
+        caret: usize,
+    },
+    Undo,
+    Redo,
+    /// Beyond the first line, and beyond the last: what was sent before, and after.
+    Older,
+    Newer,
+}
+
+/// Keys that were begun, what was cut, and what was looked for.
+#[derive(Debug, Default)]
+pub(super) struct Vim {
+    pub(super) mode: Mode,
+    begun: String,
+    cut: String,
+    /// What was cut is whole lines.
+    cut_lines: bool,
+    found: Option<(char, char)>,
+}
+
+/// A command that is whole.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    Move(usize, Motion),
+    On(char, usize, Target),
+    Plain(usize, char),
+    Replace(usize, char),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Motion {
+    Key(char),
+    First,
+    Find(char, char),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    Motion(Motion),
+    Line,
+    Object(char, char),
+}
+
+enum Parsed {
+    Begun,
+    Wrong,
+    Whole(Command),
+}
+
+impl Vim {
+    /// Leaves insertion; the caret goes one back, as in vim. True when that was all the key was for.
+    pub(super) fn escape(&mut self, text: &[char], at: usize) -> Option<usize> {
+        let was = std::mem::replace(&mut self.mode, Mode::Normal);
+        let had_begun = !std::mem::take(&mut self.begun).is_empty();
+        match was {
+            Mode::Insert => Some(at.saturating_sub(usize::from(at > line(text, at).start))),
+            Mode::Visual(_) => Some(at),
+            Mode::Normal => had_begun.then_some(at),
+        }
+    }
+
+    /// A new line is begun to be written.
+    pub(super) fn insert(&mut self) {
+        self.mode = Mode::Insert;
+        self.begun.clear();
+    }
+
+    /// A character as a command.
+    pub(super) fn key(&mut self, text: &[char], at: usize, c: char) -> Act {
+        self.begun.push(c);
+        match parse(&self.begun, self.mode != Mode::Normal) {
+            Parsed::Begun => Act::Nothing,
+            Parsed::Wrong => {
+                self.begun.clear();
+                Act::Nothing
+            }
+            Parsed::Whole(command) => {
+                self.begun.clear();
+                self.run(text, at, command)
+            }
+        }
+    }
+
+    fn run(&mut self, text: &[char], at: usize, command: Command) -> Act {
+        let at = if self.mode == Mode::Normal { settled(text, at) } else { at };
+        match command {
+            Command::Move(count, motion) => {
+                let visual = matches!(self.mode, Mode::Visual(_));
+                let here = line(text, at);
+                match self.moved(text, at, count, motion) {
+                    Some(to) if visual => Act::Go(to.min(text.len())),
+                    Some(to) => Act::Go(settled(text, to)),
+                    None if motion == Motion::Key('k') && here.start == 0 => Act::Older,
+                    None if motion == Motion::Key('j') && here.end == text.len() => Act::Newer,
+                    None => Act::Nothing,
+                }
+            }
+            Command::On(verb, count, target) => {
+                let (range, is_lines) = match target {
+                    Target::Line => (lines_from(text, at, count), true),
+                    Target::Object(around, kind) => match object(text, at, around, kind) {
+                        Some(range) => (range, false),
+                        None => return Act::Nothing,
+                    },
+                    Target::Motion(motion) => {
+                        // Behind a word stands what parts it from the next; whoever changes the word keeps that.
+                        let on_word = text.get(at).is_some_and(|c| !c.is_whitespace());
+                        let motion = if verb == 'c' && motion == Motion::Key('w') && on_word {
+                            Motion::Key('e')
+                        } else {
+                            motion
+                        };
+                        match self.span(text, at, count, motion) {
+                            Some(it) => it,
+                            None => return Act::Nothing,
+                        }
+                    }
+                };
+                self.on(verb, text, at, range, is_lines)
+            }
+            Command::Replace(count, c) => {
+                let end = at + count;
+                if end > line(text, at).end {
+                    return Act::Nothing;
+                }
+                Act::Put { range: at..end, text: c.to_string().repeat(count), caret: end - 1 }
+            }
+            Command::Plain(count, c) => self.plain(text, at, count, c),
+        }
+    }
+
+    fn plain(&mut self, text: &[char], at: usize, count: usize, c: char) -> Act {
+        let here = line(text, at);
+        if let Mode::Visual(from) = self.mode {
+            let (from, to) = (from.min(at), (from.max(at) + 1).min(text.len()));
+            self.mode = Mode::Normal;
+            return match c {
+                'd' | 'x' => self.on('d', text, from, from..to, false),
+                'c' | 's' => self.on('c', text, from, from..to, false),
+                'y' => self.on('y', text, from, from..to, false),
+                _ => Act::Go(at),
+            };
+        }
+        let end = (at + count).min(here.end);
+        match c {
+            'i' => self.writes(at),
+            'a' => self.writes((at + 1).min(here.end)),
+            'I' => self.writes(first_word(text, &here)),
+            'A' => self.writes(here.end),
+            'o' => {
+                self.insert();
+                Act::Put { range: here.end..here.end, text: "\n".into(), caret: here.end + 1 }
+            }
+            'O' => {
+                self.insert();
+                Act::Put { range: here.start..here.start, text: "\n".into(), caret: here.start }
+            }
+            'v' => {
+                self.mode = Mode::Visual(at);
+                Act::Nothing
+            }
+            'x' => self.on('d', text, at, at..end, false),
+            's' => self.on('c', text, at, at..end, false),
+            'X' => self.on('d', text, at, at.saturating_sub(count).max(here.start)..at, false),
+            'D' => self.on('d', text, at, at..here.end, false),
+            'C' => self.on('c', text, at, at..here.end, false),
+            'S' => self.on('c', text, at, here, false),
+            'Y' => self.on('y', text, at, lines_from(text, at, count), true),
+            'u' => Act::Undo,
+            'U' => Act::Redo,
+            'p' | 'P' => self.put(text, at, count, c == 'p'),
+            'J' if here.end < text.len() => {
+                Act::Put { range: here.end..here.end + 1, text: " ".into(), caret: here.end }
+            }
+            '~' => {
+                let swapped: String = text[at..end].iter().map(|c| swap_case(*c)).collect();
+                Act::Put { range: at..end, text: swapped, caret: settled(text, end) }
+            }
+            _ => Act::Nothing,
+        }
+    }
+
+    fn writes(&mut self, at: usize) -> Act {
+        self.insert();
+        Act::Go(at)
+    }
+
+    /// Cuts, changes or copies a part of the text.
+    fn on(&mut self, verb: char, text: &[char], at: usize, range: Range<usize>, is_lines: bool) -> Act {
+        if range.is_empty() && verb != 'c' {
+            return Act::Nothing;
+        }
+        let mut cut: String = text[range.clone()].iter().collect();
+        if is_lines && !cut.ends_with('\n') {
+            cut.push('\n');
+        }
+        (self.cut, self.cut_lines) = (cut, is_lines);
+        match verb {
+            'y' => Act::Go(range.start.min(at)),
+            'c' => {
+                self.insert();
+                // Of whole lines one stays, to be written in.
+                let end = if is_lines && text[range.clone()].last() == Some(&'\n') { range.end - 1 } else { range.end };
+                Act::Put { caret: range.start, range: range.start..end, text: String::new() }
+            }
+            _ => {
+                // The last line goes with the line end before it.
+                let is_last = is_lines && range.end == text.len() && range.start > 0;
+                let start = if is_last { range.start - 1 } else { range.start };
+                let rest: Vec<char> = text[..start].iter().chain(&text[range.end..]).copied().collect();
+                let caret = if is_lines { line(&rest, start.min(rest.len())).start } else { settled(&rest, start) };
+                Act::Put { range: start..range.end, text: String::new(), caret }
+            }
+        }
+    }
+
+    fn put(&self, text: &[char], at: usize, count: usize, behind: bool) -> Act {
+        let put = self.cut.repeat(count);
+        let length = put.chars().count();
+        let here = line(text, at);
+        if length == 0 {
+            return Act::Nothing;
+        }
+        if !self.cut_lines {
+            let to = if behind { (at + 1).min(here.end) } else { at };
+            return Act::Put { range: to..to, text: put, caret: to + length - 1 };
+        }
+        if behind {
+            let put = format!("\n{}", put.strip_suffix('\n').unwrap_or(&put));
+            return Act::Put { range: here.end..here.end, text: put, caret: here.end + 1 };
+        }
+        Act::Put { range: here.start..here.start, text: put, caret: here.start }
+    }
+
+    /// Where a motion leads; none when it leads nowhere.
+    fn moved(&mut self, text: &[char], at: usize, count: usize, motion: Motion) -> Option<usize> {
+        let here = line(text, at);
+        let again = |mut to: usize, step: fn(&[char], usize) -> usize| {
+            (0..count).for_each(|_| to = step(text, to));
+            to
+        };
+        Some(match motion {
+            Motion::First => line(text, 0).start,
+            Motion::Find(kind, c) => {
+                self.found = Some((kind, c));
+                find(text, at, count, kind, c, 1)?
+            }
+            Motion::Key(key) => match key {
+                'h' => at.saturating_sub(count).max(here.start),
+                'l' | ' ' => (at + count).min(here.end),
+                'j' | 'k' => below(text, at, count, key == 'j')?,
+                'w' => again(at, next_word),
+                'b' => again(at, word_before),
+                'e' => again(at, word_end),
+                '0' => here.start,
+                '^' => first_word(text, &here),
+                '$' => here.end,
+                'G' => line(text, text.len()).start,
+                ';' | ',' => {
+                    let (kind, c) = self.found?;
+                    let kind = if key == ';' { kind } else { swap_case(kind) };
+                    // The one that it stands beside was found before.
+                    find(text, at, count, kind, c, 2)?
+                }
+                _ => return None,
+            },
+        })
+    }
+
+    /// What a motion passes over, and whether it is whole lines.
+    fn span(&mut self, text: &[char], at: usize, count: usize, motion: Motion) -> Option<(Range<usize>, bool)> {
+        let to = self.moved(text, at, count, motion)?;
+        let (from, mut to) = (at.min(to), at.max(to));
+        let is_lines = matches!(motion, Motion::First | Motion::Key('j' | 'k' | 'G'));
+        if is_lines {
+            let (first, last) = (line(text, from), line(text, to));
+            return Some((first.start..(last.end + 1).min(text.len()), true));
+        }
+        let found = match motion {
+            Motion::Key(';' | ',') => self.found.map(|(kind, _)| kind),
+            Motion::Find(kind, _) => Some(kind),
+            _ => None,
+        };
+        if motion == Motion::Key('e') || found.is_some_and(|kind| kind.is_lowercase()) {
+            to = (to + 1).min(text.len());
+        }
+        // The last word of a line is no reason to join it with the next.
+        let end = line(text, at).end;
+        if motion == Motion::Key('w') && to > end && at < end {
+            to = end;
+        }
+        Some((from..to, false))
+    }
+}
+
+/// `3dw`, `ci"`, `fx`, `2j`.
+fn parse(keys: &str, is_visual: bool) -> Parsed {
+    let mut rest = keys;
+    let first = number(&mut rest);
+    let mut letters = rest.chars();
+    let Some(c) = letters.next() else { return Parsed::Begun };
+    rest = letters.as_str();
+    if is_visual && "dxcsyv".contains(c) {
+        return Parsed::Whole(Command::Plain(first.unwrap_or(1), c));
+    }
+    match c {
+        'd' | 'c' | 'y' => {
+            let second = number(&mut rest);
+            let count = first.unwrap_or(1).saturating_mul(second.unwrap_or(1)).min(MOST);
+            let mut letters = rest.chars();
+            match (letters.next(), letters.next()) {
+                (None, _) => Parsed::Begun,
+                (Some(same), _) if same == c => Parsed::Whole(Command::On(c, count, Target::Line)),
+                (Some('i' | 'a'), None) => Parsed::Begun,
+                (Some(around @ ('i' | 'a')), Some(kind)) => {
+                    Parsed::Whole(Command::On(c, count, Target::Object(around, kind)))
+                }
+                _ => match motion(rest) {
+                    Ok(Some(motion)) => Parsed::Whole(Command::On(c, count, Target::Motion(motion))),
+                    Ok(None) => Parsed::Begun,
+                    Err(()) => Parsed::Wrong,
+                },
+            }
+        }
+        'r' => match rest.chars().next() {
+            Some(c) => Parsed::Whole(Command::Replace(first.unwrap_or(1), c)),
+            None => Parsed::Begun,
+        },
+        c if "iaIAoOvxsXDCSYuUpPJ~".contains(c) => Parsed::Whole(Command::Plain(first.unwrap_or(1), c)),
+        _ => match motion(&format!("{c}{rest}")) {
+            Ok(Some(motion)) => Parsed::Whole(Command::Move(first.unwrap_or(1), motion)),
+            Ok(None) => Parsed::Begun,
+            Err(()) => Parsed::Wrong,
+        },
+    }
+}
+
+/// The most that anything is repeated.
+const MOST: usize = 9_999;
+
+/// A count at the start; 0 alone is a motion.
+fn number(rest: &mut &str) -> Option<usize> {
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 || rest.starts_with('0') {
+        return None;
+    }
+    let (number, after) = rest.split_at(digits);
+    *rest = after;
+    Some(number.parse().unwrap_or(MOST).min(MOST))
+}
+
+/// None when it has only begun.
+fn motion(keys: &str) -> Result<Option<Motion>, ()> {
+    let mut letters = keys.chars();
+    let (Some(c), next) = (letters.next(), letters.next()) else { return Ok(None) };
+    match c {
+        'g' => match next {
+            None => Ok(None),
+            Some('g') => Ok(Some(Motion::First)),
+            Some(_) => Err(()),
+        },
+        'f' | 'F' | 't' | 'T' => Ok(next.map(|to| Motion::Find(c, to))),
+        c if "hl jkwbe0^$G;,".contains(c) => Ok(Some(Motion::Key(c))),
+        _ => Err(()),
+    }
+}
+
+// ─── The text ───
+
+/// The line around a place, without its end.
+fn line(text: &[char], at: usize) -> Range<usize> {
+    let start = text[..at.min(text.len())].iter().rposition(|c| *c == '\n').map_or(0, |n| n + 1);
+    let end = text[start..].iter().position(|c| *c == '\n').map_or(text.len(), |n| start + n);
+    start..end
+}
+
+/// Commands stand on a character, not behind the last.
+fn settled(text: &[char], at: usize) -> usize {
+    let here = line(text, at);
+    at.min(here.end.saturating_sub(1)).max(here.start)
+}
+
+/// Whole lines, with their ends.
+fn lines_from(text: &[char], at: usize, count: usize) -> Range<usize> {
+    let start = line(text, at).start;
+    let mut end = start;
+    for _ in 0..count {
+        end = (line(text, end).end + 1).min(text.len());
+        if end == text.len() {
+            break;
+        }
+    }
+    start..end
+}
+
+fn first_word(text: &[char], of: &Range<usize>) -> usize {
+    text[of.clone()].iter().position(|c| !c.is_whitespace()).map_or(of.end, |n| of.start + n)
+}
+
+/// Blanks, words, and everything else.
+fn class(c: char) -> u8 {
+    match c {
+        c if c.is_whitespace() => 0,
+        c if c.is_alphanumeric() || c == '_' => 1,
+        _ => 2,
+    }
+}
+
+fn next_word(text: &[char], mut at: usize) -> usize {
+    if let Some(kind) = text.get(at).map(|c| class(*c)).filter(|kind| *kind > 0) {
+        while text.get(at).is_some_and(|c| class(*c) == kind) {
+            at += 1;
+        }
+    }
+    while text.get(at).is_some_and(|c| class(*c) == 0) {
+        at += 1;
+    }
+    at
+}
+
+fn word_before(text: &[char], mut at: usize) -> usize {
+    while at > 0 && class(text[at - 1]) == 0 {
+        at -= 1;
+    }
+    let Some(kind) = at.checked_sub(1).map(|before| class(text[before])) else { return 0 };
+    while at > 0 && class(text[at - 1]) == kind {
+        at -= 1;
+    }
+    at
+}
+
+fn word_end(text: &[char], mut at: usize) -> usize {
+    at += 1;
+    while text.get(at).is_some_and(|c| class(*c) == 0) {
+        at += 1;
+    }
+    let Some(kind) = text.get(at).map(|c| class(*c)) else { return text.len().saturating_sub(1) };
+    while text.get(at + 1).is_some_and(|c| class(*c) == kind) {
+        at += 1;
+    }
+    at
+}
+
+/// The same column so many lines away.
+fn below(text: &[char], at: usize, count: usize, down: bool) -> Option<usize> {
+    let column = at - line(text, at).start;
+    let mut here = line(text, at);
+    for _ in 0..count {
+        here = match down {
+            true if here.end < text.len() => line(text, here.end + 1),
+            false if here.start > 0 => line(text, here.start - 1),
+            _ => return None,
+        };
+    }
+    Some((here.start + column).min(here.end))
+}
+
+/// A character of the line: `f` `t` behind the caret, `F` `T` before it; `t` and `T` stop beside it.
+fn find(text: &[char], at: usize, count: usize, kind: char, c: char, beside: usize) -> Option<usize> {
+    let here = line(text, at);
+    let nth = count.checked_sub(1)?;
+    match kind {
+        'f' | 't' => {
+            let skipped = if kind == 't' { beside } else { 1 };
+            let from = (at + skipped).min(here.end);
+            let found = (from..here.end).filter(|n| text[*n] == c).nth(nth)?;
+            Some(if kind == 't' { found - 1 } else { found })
+        }
+        _ => {
+            let end = if kind == 'T' { (at + 1).saturating_sub(beside).max(here.start) } else { at };
+            let found = (here.start..end).rev().filter(|n| text[*n] == c).nth(nth)?;
+            Some(if kind == 'T' { found + 1 } else { found })
+        }
+    }
+}
+
+/// A word, what stands between quotes or brackets; with `a`, and what is around it.
+fn object(text: &[char], at: usize, around: char, kind: char) -> Option<Range<usize>> {
+    let here = line(text, at);
+    let wide = |range: Range<usize>| if around == 'a' { range.start - 1..range.end + 1 } else { range };
+    match kind {
+        'w' => {
+            let kind = class(*text.get(at)?);
+            let same = |n: &usize| class(text[*n]) == kind && text[*n] != '\n';
+            let start = (here.start..at).rev().take_while(same).last().unwrap_or(at);
+            let mut end = (at..here.end).take_while(same).last()? + 1;
+            if around == 'a' {
+                end = (end..here.end).take_while(|n| text[*n] == ' ').last().map_or(end, |n| n + 1);
+            }
+            Some(start..end)
+        }
+        '"' | '\'' | '`' => {
+            let quotes: Vec<usize> = here.filter(|n| text[*n] == kind).collect();
+            let pair = quotes.chunks_exact(2).find(|pair| pair[1] >= at)?;
+            Some(wide(pair[0] + 1..pair[1]))
+        }
+        _ => {
+            let (open, close) = match kind {
+                '(' | ')' | 'b' => ('(', ')'),
+                '{' | '}' | 'B' => ('{', '}'),
+                '[' | ']' => ('[', ']'),
+                '<' | '>' => ('<', '>'),
+                _ => return None,
+            };
+            let mut depth = 0_usize;
+            let start = (0..(at + 1).min(text.len())).rev().find(|n| match text[*n] {
+                c if c == close && *n != at => {
+                    depth += 1;
+                    false
+                }
+                c if c == open && depth == 0 => true,
+                c if c == open => {
+                    depth -= 1;
+                    false
+                }
+                _ => false,
+            })?;
+            let mut depth = 0_usize;
+            let end = (start + 1..text.len()).find(|n| match text[*n] {
+                c if c == open => {
+                    depth += 1;
+                    false
+                }
+                c if c == close && depth == 0 => true,
+                c if c == close => {
+                    depth -= 1;
+                    false
+                }
+                _ => false,
+            })?;
+            Some(wide(start + 1..end))
+        }
+    }
+}
+
+fn swap_case(c: char) -> char {
+    let swapped = if c.is_uppercase() { c.to_lowercase().next() } else { c.to_uppercase().next() };
+    swapped.unwrap_or(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys on a text in which `|` is the caret; insertion ends the keys.
+    fn does(before: &str, keys: &str) -> String {
+        let mut at = before.chars().position(|c| c == '|').expect("a caret");
+        let mut text: Vec<char> = before.chars().filter(|c| *c != '|').collect();
+        let mut vim = Vim { mode: Mode::Normal, ..Vim::default() };
+        for c in keys.chars() {
+            press(&mut vim, &mut text, &mut at, c);
+        }
+        let mut after: String = text.iter().take(at).collect();
+        after.push('|');
+        after.extend(text.iter().skip(at));
+        after
+    }
+
+    fn press(vim: &mut Vim, text: &mut Vec<char>, at: &mut usize, c: char) {
+        if vim.mode == Mode::Insert {
+            if c == '␛' {
+                *at = vim.escape(text, *at).unwrap_or(*at);
+            } else {
+                text.insert(*at, c);
+                *at += 1;
+            }
+            return;
+        }
+        match vim.key(text, *at, c) {
+            Act::Go(to) => *at = to,
+            Act::Put { range, text: put, caret } => {
+                text.splice(range, put.chars());
+                *at = caret;
+            }
+            Act::Nothing | Act::Undo | Act::Redo | Act::Older | Act::Newer => {}
+        }
+    }
+
+    #[test]
+    fn keys_do_what_they_do_in_vim() {
+        for (before, keys, after) in [
+            ("|one two three", "w", "one |two three"),
+            ("|one two three", "2w", "one two |three"),
+            ("one two |three", "bb", "|one two three"),
+            ("|one two", "ee", "one tw|o"),
+            ("one |two", "0", "|one two"),
+            ("|one two", "$", "one tw|o"),
+            ("|one\ntwo\nthree", "j", "one\n|two\nthree"),
+            ("|one\ntwo\nthree", "G", "one\ntwo\n|three"),
+            ("one\ntwo\nth|ree", "gg", "|one\ntwo\nthree"),
+            ("|one two", "dw", "|two"),
+            ("|one two\nthree", "wdw", "one| \nthree"),
+            ("|one two", "cwnew␛", "ne|w two"),
+            ("|one two three", "d2w", "|three"),
+            ("|one two three", "2dw", "|three"),
+            ("one |two three", "D", "one| "),
+            ("one\n|two\nthree", "dd", "one\n|three"),
+            ("one\n|two", "dd", "|one"),
+            ("|one\ntwo", "ddp", "two\n|one"),
+            ("|one\ntwo", "yyP", "|one\none\ntwo"),
+            ("|one two", "ywP", "one| one two"),
+            ("say \"h|i there\" now", "ci\"yo␛", "say \"y|o\" now"),
+            ("f(a, (b|), c)", "dib", "f(a, (|), c)"),
+            ("f(a|, (b), c)", "dab", "|f"),
+            ("one t|wo three", "diw", "one | three"),
+            ("one t|wo three", "daw", "one |three"),
+            ("|a,b,c", "fc", "a,b,|c"),
+            ("|a,b,c", "f,;", "a,b|,c"),
+            ("|a,b,c", "dt,", "|,b,c"),
+            ("|a,b,c", "df,", "|b,c"),
+            ("|ab,c,d", "t,;", "ab,|c,d"),
+            ("ab,c,|d", "dT,", "ab,c,|d"),
+            ("|abc", "rx", "|xbc"),
+            ("|abc", "x", "|bc"),
+            ("ab|c", "x", "a|b"),
+            ("|abc", "A!␛", "abc|!"),
+            ("|one", "otwo␛", "one\ntw|o"),
+            ("|one", "Ozero␛", "zer|o\none"),
+            ("|one two", "vey", "|one two"),
+            ("|one two", "ved", "| two"),
+            ("|one\ntwo", "J", "one| two"),
+            ("|abc", "~", "A|bc"),
+            ("|one", "ccx␛", "|x"),
+            ("|one\ntwo", "dj", "|"),
+            ("|", "x", "|"),
+            ("|one", "zq9dd", "|"),
+        ] {
+            assert_eq!(does(before, keys), after, "{keys} on {before:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        #[test]
+        fn whatever_is_pressed_the_caret_stays_in_the_text(
+            text in "[ab .\n(\"]{0,24}", keys in "[hjklwbe0$^Gg;,dcyxXDCSYpPJvrftTF\"(i3␛a]{0,24}",
+        ) {
+            let (mut text, mut at): (Vec<char>, usize) = (text.chars().collect(), 0);
+            let mut vim = Vim { mode: Mode::Normal, ..Vim::default() };
+            for c in keys.chars() {
+                press(&mut vim, &mut text, &mut at, c);
+                prop_assert!(at <= text.len());
+            }
+        }
+    }
+}
