@@ -9,6 +9,7 @@ mod shell; // the real binary, without a terminal
 
 mod stories {
     mod asides; // commands and images in the line
+    mod chaos; // anything in any order
     mod cli; // what the command line promises
     mod company; // jobs, questions, memories
     mod crash; // what survives kill -9
@@ -22,6 +23,7 @@ mod stories {
     mod processes; // what a command starts ends with it
     mod providers; // what a model is sent and what is made of its answer
     mod reading; // finding, folding and copying in the transcript
+    mod regressions; // what others had to mend
     mod replay; // what goes back to a model of what it said
     mod retold; // a session told again
     mod run; // one line is a whole workflow

@@ -168,8 +168,15 @@ impl History {
             Fact::TurnEnded(_) => self.turn_open = false,
             Fact::HeadMoved(it) => {
                 self.jumps.push(Jump { seq: entry.seq, from: self.head(), to: it.to_seq });
-                self.path =
-                    it.to_seq.and_then(|seq| self.index_of(seq)).map_or_else(Vec::new, |index| self.path_to(index));
+                match it.to_seq.map(|seq| self.index_of(seq)) {
+                    None => self.path.clear(),
+                    // What leads to no part of the conversation leads nowhere.
+                    Some(index) => {
+                        if let Some(index) = index.filter(|at| self.entries[*at].fact.is_conversation()) {
+                            self.path = self.path_to(index);
+                        }
+                    }
+                }
                 self.last_input = None;
                 self.refold();
             }

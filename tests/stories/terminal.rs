@@ -136,17 +136,24 @@ enum State {
     Tool,
     Question,
     Layer,
+    Editor,
 }
 
 impl State {
-    const ALL: [State; 6] = [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer];
+    const ALL: [State; 7] =
+        [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer, State::Editor];
 
     /// A terminal in which it goes on.
     fn reach(self, shell: &Shell, server: &Server) -> Terminal {
         let flags = server.flags(Dialect::Chat);
         let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
         args.extend(["--mode", if matches!(self, State::Tool) { "auto" } else { "ask" }]);
-        let mut terminal = Terminal::start(shell, &args, 80, 24);
+        // One that takes the terminal for itself, and does not give it back; any key ends it.
+        let editor =
+            shell.aside("editor.sh", "stty raw -echo; echo editing\nuntil read -rsn 1 -t 0.05; do printf .; done\n");
+        let visual = format!("bash {}", editor.display());
+        let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+        let mut terminal = Terminal::of(shell, pixir, &args, &[("VISUAL", &visual)], 80, 24);
         terminal.wait_for("Ask pixir");
         let (keys, seen) = match self {
             State::Idle => ("", "Ask pixir"),
@@ -155,6 +162,7 @@ impl State {
             State::Tool => ("go\r", "● bash sleep"),
             State::Question => ("go\r", "Alt+Y"),
             State::Layer => ("\x14", "Esc close"),
+            State::Editor => ("\x07", "editing"),
         };
         terminal.send(keys);
         terminal.wait_for(seen);
@@ -166,7 +174,7 @@ impl State {
         Server::start(match self {
             State::Streaming => vec![Reply::Stall { text: "Thinking aloud".into() }],
             State::Tool | State::Question => vec![sleep()],
-            State::Idle | State::Draft | State::Layer => Vec::new(),
+            State::Idle | State::Draft | State::Layer | State::Editor => Vec::new(),
         })
     }
 }
@@ -186,13 +194,24 @@ fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
             let shell = Shell::new(&[]);
             let server = state.server();
             let mut terminal = state.reach(&shell, &server);
+            let mut code = code;
             match signal {
+                // What is pressed in an editor is the editor's.
+                Some(signal @ (Signal::INT | Signal::QUIT)) if matches!(state, State::Editor) => {
+                    terminal.signal(signal);
+                    terminal.send("x");
+                    terminal.wait_for("Ask pixir");
+                    terminal.send("\x04");
+                    code = 0;
+                }
                 Some(signal) => terminal.signal(signal),
                 // Esc leaves a layer, or stops what runs; then twice Ctrl+C with an empty line.
                 None => {
                     terminal.send("\x1b");
-                    if !matches!(state, State::Idle | State::Draft | State::Layer) {
-                        terminal.wait_for("interrupted");
+                    match state {
+                        State::Idle | State::Draft | State::Layer => {}
+                        State::Streaming | State::Tool | State::Question => drop(terminal.wait_for("interrupted")),
+                        State::Editor => drop(terminal.wait_for("Ask pixir")),
                     }
                     terminal.send("\x03\x03\x03\x03");
                 }
@@ -209,7 +228,10 @@ fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
         let before = terminal.written();
         terminal.signal(Signal::STOP);
         terminal.signal(Signal::CONT);
-        terminal.wait_that_written("the whole screen again", before + 300);
+        // An editor draws itself anew.
+        if !matches!(state, State::Editor) {
+            terminal.wait_that_written("the whole screen again", before + 300);
+        }
         terminal.signal(Signal::TERM);
         terminal.end().assert_sane();
         // The window is closed.
@@ -440,6 +462,33 @@ fn a_signal_that_stops_it_gives_the_terminal_to_the_shell_and_takes_it_again() {
     let left = terminal.end();
     left.assert_sane();
     assert!(!left.screen.contains("-icanon"), "{}", left.screen);
+}
+
+#[test]
+fn an_editor_that_goes_to_the_shell_takes_pixir_along_and_both_come_back() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One.")]);
+    let editor =
+        shell.aside("editor.sh", "echo editing; kill -STOP $$; echo back; read -r words; echo \"$words\" > \"$1\"\n");
+    let visual = format!("bash {}", editor.display());
+    let line = format!("set -m; {} {}", env!("CARGO_BIN_EXE_pixir"), server.flags(Dialect::Chat).join(" "));
+    let environment = [("PS1", "shell$ "), ("VISUAL", visual.as_str())];
+    let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["--norc", "-i"], &environment, 80, 24);
+    terminal.wait_for("shell$");
+    terminal.send(&format!("{line}\r"));
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x07");
+    terminal.wait_for("Stopped");
+    terminal.send("echo in the $((40 + 2)) shell\r");
+    terminal.wait_for("in the 42 shell");
+    terminal.send("fg\r");
+    terminal.wait_for("back");
+    terminal.send("my words\r");
+    terminal.wait_for("❯ my words");
+    terminal.send("\x03\x03\x03");
+    terminal.wait_that("the shell again", |screen| screen.trim_end().ends_with("shell$"));
+    terminal.send("exit\r");
+    terminal.end().assert_sane();
 }
 
 #[test]

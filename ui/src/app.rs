@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::clipboard::Ways;
 use crate::composer::mention::Index;
+use crate::editor::Editing;
 use crate::kept::Kept;
 use crate::keymap::Keymap;
 use crate::reading;
@@ -318,9 +319,15 @@ impl App {
         });
     }
 
-    /// The draft, in the person's own editor; the terminal is theirs meanwhile.
-    pub(crate) fn edit_draft(&mut self) {
-        match crate::editor::edit(&self.state.composer.text(), &self.editor) {
+    /// Opens the draft in the person's own editor; why not, is said.
+    pub(crate) fn begin_editing(&mut self) -> Option<Editing> {
+        let editing = Editing::begin(&self.state.composer.text(), &self.editor);
+        editing.map_err(|why| self.state.say(why)).ok()
+    }
+
+    /// The editor has ended: what was written in it is the draft.
+    pub(crate) fn end_editing(&mut self, written: std::result::Result<String, String>) {
+        match written {
             Ok(text) => self.state.composer.set(&text),
             Err(why) => self.state.say(why),
         }

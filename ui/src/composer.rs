@@ -494,7 +494,11 @@ impl Composer {
         self.area.clear_custom_highlight();
         let marker = Style::new().fg(theme.tool).add_modifier(Modifier::BOLD);
         for (row, columns) in self.atoms() {
-            self.area.custom_highlight(((row, columns.start), (row, columns.end)), marker, 1);
+            // What is highlighted is counted in bytes.
+            let line = &self.area.lines()[row];
+            let byte = |column: usize| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+            let (from, to) = (byte(columns.start), byte(columns.end));
+            self.area.custom_highlight(((row, from), (row, to)), marker, 1);
         }
         canvas.render_widget(&self.area, area);
         self.area.rendered_cursor_position()

@@ -142,8 +142,9 @@ pub(crate) trait Overlay: Debug {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     top: usize,
-    /// Lines below the first page, as it was last drawn.
+    /// Lines below the first page, and lines of a page, as it was last drawn.
     most: usize,
+    height: usize,
 }
 
 impl Page {
@@ -161,8 +162,8 @@ impl Page {
         match key.code {
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-10),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(10),
+            KeyCode::PageUp => self.scroll(-self.page()),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.page()),
             KeyCode::Home | KeyCode::Char('g') => self.top = 0,
             KeyCode::End | KeyCode::Char('G') => self.top = self.most,
             _ => return false,
@@ -170,7 +171,13 @@ impl Page {
         true
     }
 
+    /// A line of the page before stays in sight.
+    fn page(&self) -> isize {
+        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, lines: &[Line<'static>]) {
+        self.height = usize::from(area.height);
         self.most = lines.len().saturating_sub(usize::from(area.height));
         self.top = self.top.min(self.most);
         for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {

@@ -121,9 +121,12 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
         }
         if std::mem::take(&mut app.wants_editor) {
             screen.pause();
-            app.edit_draft();
+            if let Some(number) = edit(app, &mut signals).await {
+                return Ok(Some(number));
+            }
             screen.resume()?;
             presence.forget();
+            app.dirty = true;
         }
         if std::mem::take(&mut app.state.suspend) {
             if can_suspend() {
@@ -142,6 +145,39 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             if let Some(heard) = by_hand {
                 Gauge::note(&mut app.state.gauge.echoes, drawn - heard);
             }
+        }
+    }
+}
+
+/// The draft, in the person's own editor; the terminal is theirs meanwhile. The signal that ended it all, if one did.
+async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
+    let mut editing = app.begin_editing()?;
+    let mut of_child = signal(SignalKind::child()).ok()?;
+    loop {
+        tokio::select! {
+            biased;
+            ended = editing.ended() => {
+                let written = editing.written(ended);
+                drop(editing);
+                app.end_editing(written);
+                return None;
+            }
+            signal = signals.next() => match signal {
+                // What is pressed in an editor is the editor's.
+                Signal::End(2 | 3) | Signal::Stop | Signal::GoOn | Signal::Resized => {}
+                Signal::End(number) => {
+                    editing.stop().await;
+                    return Some(number);
+                }
+            },
+            _ = of_child.recv() => {
+                // It goes to the shell, and so does who waits for it; whoever brings one back brings both.
+                if editing.is_stopped() && can_suspend() {
+                    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
+                }
+            }
+            // What is said meanwhile is taken in; nothing is drawn.
+            () = app.listen() => {}
         }
     }
 }

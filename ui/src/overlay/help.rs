@@ -2,13 +2,14 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Page, Paint, Reply, centred, panel};
 use crate::action::{Scope, VERBS};
 use crate::canvas::Canvas;
 use crate::keymap::Keymap;
-use crate::render::text::wrap_lines;
+use crate::render::text::{width, wrap_lines};
 use crate::slash::{commands, fuzzy};
 use crate::theme::Theme;
 
@@ -40,14 +41,16 @@ impl HelpView {
 
     fn lines(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        let row = |left: String, about: String| {
-            let first = [Span::styled(format!("  {left:<17} "), theme.fg(theme.accent))];
-            let rest = [Span::raw(" ".repeat(20))];
-            wrap_lines(&[Span::styled(about, theme.fg(theme.text))], columns, &first, &rest)
+        let wide: usize = if columns < 70 { 18 } else { 27 };
+        let row = |left: String, about: String, style: Style| {
+            let left = format!("  {left}");
+            let gap = " ".repeat(wide.saturating_sub(width(&left)).max(1));
+            let first = [Span::styled(format!("{left}{gap}"), theme.fg(theme.accent))];
+            wrap_lines(&[Span::styled(about, style)], columns, &first, &[Span::raw(" ".repeat(wide))])
         };
         for (scope, title) in [
-            (Scope::Anywhere, "Keys"),
             (Scope::Composer, "In the line"),
+            (Scope::Anywhere, "Everywhere"),
             (Scope::Approval, "While a question is open"),
             (Scope::Question, "With the question in focus (Tab)"),
             (Scope::Transcript, "With the transcript in focus (Tab)"),
@@ -69,7 +72,7 @@ impl HelpView {
             lines.push(Line::styled(title, theme.bold()));
             for (verb, keys) in here {
                 let name = if self.names { format!("{} · ", verb.id) } else { String::new() };
-                lines.extend(row(keys, format!("{name}{}", verb.about)));
+                lines.extend(row(keys, format!("{name}{}", verb.about), theme.fg(theme.text)));
             }
         }
         let found = fuzzy(&self.letters, commands(), |(slash, verb)| format!("/{} {}", slash.name, verb.about));
@@ -78,11 +81,9 @@ impl HelpView {
             lines.push(Line::styled("Commands", theme.bold()));
             for (slash, verb) in found {
                 let args = if slash.args.is_empty() { String::new() } else { format!(" {}", slash.args) };
-                lines.extend(row(format!("/{}{args}", slash.name), verb.about.to_owned()));
-                lines.push(Line::from(vec![
-                    Span::raw(" ".repeat(20)),
-                    Span::styled(format!("does: {}", slash.does), theme.dim()),
-                ]));
+                let name = format!("/{}{args}", slash.name);
+                lines.extend(row(name, verb.about.to_owned(), theme.fg(theme.text)));
+                lines.extend(row(String::new(), format!("does: {}", slash.does), theme.dim()));
             }
         }
         if lines.is_empty() {

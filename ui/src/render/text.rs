@@ -10,6 +10,10 @@ use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+/// What no line begins with, and what none ends with.
+const CLOSING: &str = "、。，．・：；？！ー）］｝〕〉》」』】’”…,.:;?!)]}%";
+const OPENING: &str = "（［｛〔〈《「『【‘“([{";
+
 /// Columns between tab stops.
 pub(crate) const TAB: usize = 4;
 
@@ -202,6 +206,7 @@ pub(crate) fn wrap_linked<'t>(
         used: prefix,
         word: Vec::new(),
         word_width: 0,
+        last: None,
         space: None,
     };
     for (text, ink) in pieces {
@@ -230,6 +235,8 @@ struct Wrapper<'a> {
     used: usize,
     word: Vec<(String, Ink)>,
     word_width: usize,
+    /// The last that was put into the word.
+    last: Option<char>,
     /// Blanks that wait for a word after them.
     space: Option<(usize, Ink)>,
 }
@@ -237,6 +244,17 @@ struct Wrapper<'a> {
 impl Wrapper<'_> {
     fn push(&mut self, grapheme: &str, ink: Ink) {
         let wide = width(grapheme);
+        let first = grapheme.chars().next();
+        // Where a language has no blanks, a line ends anywhere; but none begins with what closes, or ends with what opens.
+        let is_wide = |c: &char| *c >= '\u{1100}' && width(c.encode_utf8(&mut [0; 4])) == 2;
+        if !self.word.is_empty()
+            && (wide == 2 || self.last.is_some_and(|c| is_wide(&c)))
+            && !first.is_some_and(|c| CLOSING.contains(c))
+            && !self.last.is_some_and(|c| OPENING.contains(c))
+        {
+            self.end_word();
+        }
+        self.last = first;
         // Behind what stands in front of the row that is open; a word that fits into the next one waits for it.
         let is_first = self.used == self.row.gutter && self.rows.is_empty();
         let prefix = if is_first { self.row.gutter.max(self.rest_width) } else { self.rest_width };
@@ -332,6 +350,9 @@ mod tests {
         assert_eq!(wrapped("the quick brown fox", 12), ["• the quick", "  brown fox"]);
         assert_eq!(wrapped("abcdefghijklmnop", 8), ["• abcdef", "  ghijkl", "  mnop"]);
         assert_eq!(wrapped("漢字漢字漢字", 8), ["• 漢字漢", "  字漢字"]);
+        assert_eq!(wrapped("53 漢字漢字漢字", 10), ["• 53 漢字", "  漢字漢字"], "no line is left half empty");
+        assert_eq!(wrapped("漢字漢。字", 8), ["• 漢字", "  漢。字"], "no line begins with what ends a sentence");
+        assert_eq!(wrapped("use漢字mode", 10), ["• use漢字", "  mode"]);
         assert_eq!(wrapped("a\nb", 8), ["• a", "  b"]);
         for columns in 1..40 {
             for line in wrapped("a 👨‍👩‍👧 family, wörds ①②③ and averyveryverylongwordindeed 漢字 end", columns)

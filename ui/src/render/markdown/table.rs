@@ -7,7 +7,7 @@ use super::{Page, Piece};
 use crate::render::text::{Row, span_width, width, wrap_linked};
 
 /// Rows of a table that are shown; a longer one says how many more there are.
-pub(super) const MAX_TABLE: usize = 200;
+pub(super) const MAX_TABLE: usize = 2_000;
 /// The narrowest column in which a table is still one; below it each row becomes a list.
 const MIN_COLUMN: usize = 6;
 
