@@ -86,7 +86,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         turn.hear(handle, &Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
-        handle.send(Input::ActivateSkill { name, args: String::new() }).await;
+        handle.send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
         handle.settle().await;
         while let Some(event) = watch.try_next() {
             turn.hear(handle, &event);

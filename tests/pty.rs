@@ -126,13 +126,14 @@ impl Terminal {
                 let before = it.bytes.len().saturating_sub(ASKED.len() - 1);
                 it.bytes.extend_from_slice(&buffer[..n]);
                 let asked = it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED);
+                let wonders = it.bytes[before..].windows(WHERE.len()).any(|bytes| bytes == WHERE);
+                if wonders && answers_questions {
+                    let (row, column) = it.parser.screen().cursor_position();
+                    let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = write!(keys, "\x1b[{};{}R", row + 1, column + 1).and_then(|()| keys.flush());
+                }
                 if asked && answers_questions {
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
-                    // Only who has no screen of its own asks where the cursor is, and does so first.
-                    if it.bytes.windows(WHERE.len()).any(|bytes| bytes == WHERE) {
-                        let (row, column) = it.parser.screen().cursor_position();
-                        let _ = write!(keys, "\x1b[{};{}R", row + 1, column + 1);
-                    }
                     let _ = keys.write_all(ANSWERS.as_bytes()).and_then(|()| keys.flush());
                 }
                 it.closed = n == 0;
@@ -197,13 +198,16 @@ impl Terminal {
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
         let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
-        self.seen
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .parser
-            .screen_mut()
-            .set_size(size(rows), size(columns));
+        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ((before, _), (row, column)) = (seen.parser.screen().size(), seen.parser.screen().cursor_position());
+        // A terminal that becomes lower keeps the row of its cursor in sight.
+        let over = (row + 1).saturating_sub(rows);
+        if over > 0 {
+            let lines = "\n".repeat(usize::from(over));
+            let bytes = format!("\x1b[{before};1H{lines}\x1b[{};{}H", row + 1 - over, column + 1);
+            seen.parser.process(bytes.as_bytes());
+        }
+        seen.parser.screen_mut().set_size(size(rows), size(columns));
     }
 
     /// Sends keys as a person does after a paste: a moment later.

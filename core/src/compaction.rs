@@ -1,11 +1,11 @@
 //! Where to cut a long history, and what to keep of what is cut: a plan first, an entry when it is applied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
 use crate::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
-use crate::history::{History, is_request, starts_turn};
+use crate::history::{History, is_request, length_of, starts_turn};
 
 /// Tokens of the newest history that stay verbatim.
 const KEEP_TOKENS: u64 = 8_000;
@@ -28,7 +28,8 @@ pub fn plan(
     // A small window has room for less.
     let keep = window.map_or(KEEP_TOKENS, |window| KEEP_TOKENS.min(window / 4));
     let path: Vec<&Arc<Entry>> = history.path().collect();
-    let cut = find_cut(&path, keep).ok_or_else(|| {
+    let untold = Untold::of(&path);
+    let cut = find_cut(&path, &untold, keep).ok_or_else(|| {
         Error::new(
             Code::NothingToDo,
             "there is nothing to compact: all of the conversation is recent",
@@ -44,14 +45,18 @@ pub fn plan(
         it.earlier(earlier);
     }
     let from = earlier.map_or(0, |e| e.kept_from_seq);
-    for entry in dropped.iter().filter(|e| e.seq >= from) {
+    for entry in dropped.iter().filter(|e| e.seq >= from && !untold.holds(&e.fact)) {
         it.gather(&entry.fact);
     }
     let pinned: Vec<u64> = dropped.iter().map(|e| e.seq).filter(|seq| history.mark(*seq).pinned.is_some()).collect();
-    it.pinned = dropped.iter().filter(|e| pinned.contains(&e.seq)).filter_map(|e| spoken(&e.fact)).collect();
+    it.pinned = dropped
+        .iter()
+        .filter(|e| pinned.contains(&e.seq) && !untold.holds(&e.fact))
+        .filter_map(|e| spoken(&e.fact))
+        .collect();
     let summary = it.summary(history, path[cut..].iter().any(|e| is_request(&e.fact)), instructions);
     let tokens_before = history.estimated_tokens();
-    let kept: u64 = path[cut..].iter().map(|e| tokens(&e.fact)).sum();
+    let kept: u64 = path[cut..].iter().filter(|e| !untold.holds(&e.fact)).map(|e| tokens(&e.fact)).sum();
     Ok(HistoryCompaction {
         strategy: "deterministic".into(),
         trigger,
@@ -78,7 +83,8 @@ pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
     let (left, common_seq) = left_behind(history, to_seq);
     let from_seq = left.last()?.seq;
     let mut it = Gathered::default();
-    left.iter().for_each(|entry| it.gather(&entry.fact));
+    let untold = Untold::of(&left.iter().collect::<Vec<_>>());
+    left.iter().filter(|entry| !untold.holds(&entry.fact)).for_each(|entry| it.gather(&entry.fact));
     let mut text = String::from(
         "The person went back to before this and takes another way. Made without a model from the session log.\n",
     );
@@ -104,10 +110,32 @@ fn section(text: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
+/// What the person ran without telling the model; no summary tells it either.
+struct Untold(HashSet<String>);
+
+impl Untold {
+    fn of(path: &[&Arc<Entry>]) -> Untold {
+        let ids = path.iter().filter_map(|entry| match &entry.fact {
+            Fact::UserCommand(it) if !it.send_to_model => Some(it.call_id.clone()),
+            _ => None,
+        });
+        Untold(ids.collect())
+    }
+
+    fn holds(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::UserCommand(it) => self.0.contains(&it.call_id),
+            Fact::ToolResult(it) => self.0.contains(&it.call_id),
+            _ => false,
+        }
+    }
+}
+
 /// What an entry says, to be repeated word for word.
 fn spoken(fact: &Fact) -> Option<String> {
     match fact {
         Fact::UserMessage(it) => Some(format!("The person: {}", it.text)),
+        Fact::UserCommand(it) => Some(format!("The person ran: {}", it.command)),
         Fact::AssistantMessage(it) => Some(format!("You: {}", it.text)),
         Fact::ToolResult(it) => Some(format!("A tool: {}", it.output)),
         Fact::BranchSummary(it) => Some(it.summary.clone()),
@@ -117,7 +145,7 @@ fn spoken(fact: &Fact) -> Option<String> {
 }
 
 /// The earliest place with at most `keep` tokens after it: where a Turn begins, else between two steps of one.
-fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
+fn find_cut(path: &[&Arc<Entry>], untold: &Untold, keep: u64) -> Option<usize> {
     let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
     let mut after = 0;
     let mut whole_turn = None;
@@ -125,7 +153,7 @@ fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
     let mut unanswered = 0_i64;
     for at in (first_new..path.len()).rev() {
         let fact = &path[at].fact;
-        after += tokens(fact);
+        after += if untold.holds(fact) { 0 } else { tokens(fact) };
         match fact {
             Fact::ToolResult(_) => unanswered += 1,
             Fact::ToolCall(_) | Fact::UserCommand(_) => unanswered -= 1,
@@ -149,15 +177,8 @@ fn find_cut(path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
 
 fn tokens(fact: &Fact) -> u64 {
     let bytes = match fact {
-        Fact::UserMessage(it) => it.text.len(),
         Fact::UserCommand(it) => it.command.len(),
-        Fact::AssistantMessage(it) => it.text.len(),
-        Fact::Reasoning(it) => it.item.as_ref().map_or(0, |item| item.to_string().len()),
-        Fact::ToolCall(it) => it.args.to_string().len(),
-        Fact::ToolResult(it) => it.output.len(),
-        Fact::SkillActivation(it) => it.body.len(),
-        Fact::BranchSummary(it) => it.summary.len(),
-        _ => 0,
+        other => length_of(other),
     };
     bytes as u64 / 4
 }

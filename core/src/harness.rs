@@ -248,7 +248,7 @@ impl Harness {
     /// absolute. What is not sent after all is cleaned up like everything that no Log names.
     ///
     /// # Errors
-    /// `READ_FAILED` when it cannot be read or kept or is larger than 5 MB, `INVALID_ARGS` when it is no image.
+    /// `READ_FAILED` when it cannot be read or kept or is larger than 3.75 MB, `INVALID_ARGS` when it is no image.
     pub fn attach(&self, path: &str) -> Result<Attachment> {
         images::keep_file(self.blobs(), &self.workspace().join(path), path)
     }

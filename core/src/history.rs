@@ -447,6 +447,11 @@ pub fn starts_turn(fact: &Fact) -> bool {
     is_request(fact) || matches!(fact, Fact::UserCommand(_))
 }
 
+/// Bytes of text that a model reads of an entry, for estimates; an image counts for about a thousand tokens.
+pub(crate) fn length_of(fact: &Fact) -> usize {
+    piece_of(fact).map_or(0, |piece| piece.len())
+}
+
 /// Whether this entry asks the model for something new.
 pub fn is_request(fact: &Fact) -> bool {
     matches!(fact, Fact::UserMessage(it) if it.delivery != Delivery::Steer)

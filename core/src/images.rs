@@ -9,8 +9,10 @@ use crate::error::{Code, Error, Result};
 use crate::event::Attachment;
 use crate::present::{human_size, is_whole_image, media_type};
 
-/// Larger images are not sent, bytes.
-const MAX_IMAGE: u64 = 5 << 20;
+/// Larger images are not sent, bytes: a third more, as base64, is what the strictest Provider takes.
+const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;
+/// Nor are larger ones, pixels a side.
+const MAX_SIDE: u32 = 8_000;
 
 /// An image of so many bytes, kept in the store; `shown` is what it is called.
 ///
@@ -30,10 +32,25 @@ pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Res
         let fix = format!("read, or cat {shown}");
         return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
     };
+    if let Some((width, height)) = sides(&bytes).filter(|(w, h)| *w.max(h) > MAX_SIDE) {
+        let why = format!("{shown} is {width}x{height}; images of at most {MAX_SIDE} pixels a side can be sent");
+        return Err(failed(why, "make a smaller copy of it"));
+    }
     let blob = blobs.put(&bytes).ok().flatten();
     let blob =
         blob.ok_or_else(|| failed(format!("{shown} cannot be kept"), "check the state folder (pixir doctor)"))?;
     Ok(Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len })
+}
+
+/// Width and height, where they are easily found.
+fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
+    let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let small = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
+    match media_type(bytes)? {
+        "image/png" => Some((big(16)?, big(20)?)),
+        "image/gif" => Some((small(6)?, small(8)?)),
+        _ => None,
+    }
 }
 
 /// An image file that the person chose, wherever it lies.

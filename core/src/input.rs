@@ -111,6 +111,9 @@ pub enum Input {
         /// What it should work on.
         #[serde(default)]
         args: String,
+        /// Images that go with that.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
 }
 

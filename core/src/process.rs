@@ -30,6 +30,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// Commands that were started and are not reaped yet. A process has one table of children, so this is one for all.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// Programs that run for the person, like an editor: no command has started them, and none takes them along.
+static OF_THE_PERSON: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Processes whose parents have ended become our children.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
@@ -40,6 +42,38 @@ pub fn adopt_orphans() {
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
         ADOPTS.store(true, Ordering::Relaxed);
     }
+}
+
+/// A program that runs for the person; as long as this lives, it is nobody's stray.
+#[derive(Debug)]
+pub struct OfThePerson(Option<i32>);
+
+impl OfThePerson {
+    /// Starts it. What it leaves behind, such as the keeper of a clipboard, is left alone as well.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(command: &mut Command) -> io::Result<(Child, OfThePerson)> {
+        command.env(TAG, "person");
+        // Nobody takes the new child for somebody else's before it is noted.
+        let _leaders = leaders();
+        let child = command.spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        of_the_person().extend(id);
+        Ok((child, OfThePerson(id)))
+    }
+}
+
+impl Drop for OfThePerson {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            of_the_person().remove(&id);
+        }
+    }
+}
+
+fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
+    OF_THE_PERSON.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The processes of a running command. When it is dropped, none of them lives on.
@@ -121,7 +155,9 @@ impl Group {
             return Vec::new();
         }
         let leaders = leaders();
-        let ours = children().into_iter().filter(|pid| !leaders.contains(pid)).filter_map(Pid::from_raw);
+        let others = of_the_person().clone();
+        let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
+        let ours = ours.filter_map(Pid::from_raw);
         ours.filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None)))
             .filter(|pid| test_kill_process(*pid).is_ok())
             .filter(|pid| match tag_of(*pid) {

@@ -1,6 +1,6 @@
 //! One conversation: one loop, the single writer of its Log.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -24,7 +24,7 @@ use crate::skills;
 use crate::store::Indexed;
 use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
-use crate::watch::{Outbox, Watch};
+use crate::watch::{Outbox, Watch, keep_end};
 
 mod handle; // a running Session, from outside
 mod record; // what is recorded, and who hears of it
@@ -38,6 +38,9 @@ pub use surface::{Limits, Options};
 
 /// Compaction begins by itself when so much of the model's window is used.
 const PRESSURE: f64 = 0.85;
+
+/// Of what a call prints that may be cut off, its end, bytes.
+const MOST_PRINTED: usize = 8 << 10;
 
 /// The Log of a Session, or why there is none to write.
 pub(crate) enum Pen {
@@ -57,6 +60,8 @@ pub(crate) struct Session {
     status: Status,
     /// What the model has said of an answer that is not recorded yet.
     draft: String,
+    /// What calls that run have printed: all there is of one that is cut off.
+    printed: HashMap<String, String>,
     /// What a list says of this Session.
     indexed: Indexed,
     /// Entries when it was opened.
@@ -144,6 +149,7 @@ impl Session {
             follow_up: VecDeque::new(),
             status: Status::Idle,
             draft: String::new(),
+            printed: HashMap::new(),
             opened_with: indexed.summary.entries,
             indexed,
             note,
@@ -249,7 +255,7 @@ impl Session {
             Input::Undo { turn, wish } => self.undo(turn, &wish).await,
             Input::Redo { wish } => self.redo(&wish).await,
             Input::Fork { seq } => self.fork(seq),
-            Input::ActivateSkill { name, args } => self.activate_skill(&name, args).await,
+            Input::ActivateSkill { name, args, attachments } => self.activate_skill(&name, args, attachments).await,
             Input::RunUserCommand { command, send_to_model } => self.run_command(command, send_to_model).await,
         };
         if let Err(error) = outcome {
@@ -306,10 +312,13 @@ impl Session {
         self.record(None, plan.into())
     }
 
-    async fn activate_skill(&mut self, name: &str, args: String) -> Result<()> {
+    async fn activate_skill(&mut self, name: &str, args: String, attachments: Vec<Attachment>) -> Result<()> {
         let activation = skills::activate(&self.surface.skills(), name, &args)?;
         self.record(None, activation.into())?;
-        if args.is_empty() { Ok(()) } else { self.begin_turn(args.into(), Delivery::Prompt).await }
+        if args.is_empty() {
+            return Ok(());
+        }
+        self.begin_turn(Message { text: args, attachments }, Delivery::Prompt).await
     }
 
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
@@ -503,7 +512,10 @@ impl Session {
             (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
             (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
             // Whoever asked has ended.
-            (Fact::ToolResult(it), Some(work)) => drop(work.questioning.take_if(|(id, _)| *id == it.call_id)),
+            (Fact::ToolResult(it), Some(work)) => {
+                self.printed.remove(&it.call_id);
+                drop(work.questioning.take_if(|(id, _)| *id == it.call_id));
+            }
             _ => {}
         }
         match self.record(turn, fact) {
@@ -516,6 +528,11 @@ impl Session {
     fn relay(&mut self, live: Live) {
         match &live {
             Live::TextDelta { text } => self.draft.push_str(text),
+            Live::ToolOutputDelta { call_id, text } => {
+                let printed = self.printed.entry(call_id.clone()).or_default();
+                printed.push_str(text);
+                keep_end(printed, MOST_PRINTED);
+            }
             // A try that failed is asked again from its start.
             Live::RetryScheduled { .. } => self.draft.clear(),
             Live::Status { status } => {
@@ -599,7 +616,7 @@ impl Session {
     }
 
     /// Results of calls that were cut off, with what they have changed in files, so that it can be undone like everything else.
-    async fn results_cut_off(&self) -> Vec<Fact> {
+    async fn results_cut_off(&mut self) -> Vec<Fact> {
         let orphans: Vec<String> = self.history.orphans().map(str::to_owned).collect();
         if orphans.is_empty() {
             return Vec::new();
@@ -607,11 +624,14 @@ impl Session {
         let surface = self.surface.clone();
         let look = move || surface.shadow.unrecorded(&surface.workspace, &surface.blobs);
         let made = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        let result = |id: String| {
+        let mut printed = std::mem::take(&mut self.printed);
+        let mut result = |id: String| {
             let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();
-            Fact::from(ToolResult { changes, ..History::orphan_result(&id) })
+            let cut_off = History::orphan_result(&id);
+            let before = printed.remove(&id).map_or(String::new(), |text| format!("{}\n", text.trim_end()));
+            Fact::from(ToolResult { changes, output: format!("{before}{}", cut_off.output), ..cut_off })
         };
-        orphans.into_iter().map(result).collect()
+        orphans.into_iter().map(&mut result).collect()
     }
 
     /// The Log cannot be written: the Turn stops where it is, and what was shown stays on the screen.

@@ -75,7 +75,7 @@ impl Outbox {
                 Event::Live(Live::ToolOutputDelta { call_id: same, text: more }),
             ) if call_id == same => {
                 text.push_str(more);
-                keep_end(text);
+                keep_end(text, MOST);
             }
             _ => state.queue.push_back(event),
         }
@@ -90,10 +90,12 @@ impl Outbox {
 }
 
 /// Only the end of a flood is worth showing live; the recorded result is whole.
-fn keep_end(text: &mut String) {
-    const MOST: usize = 64 << 10;
-    if text.len() > 2 * MOST {
-        let mut from = text.len() - MOST;
+const MOST: usize = 64 << 10;
+
+/// Keeps at least so many bytes of its end, and at most twice as many.
+pub(crate) fn keep_end(text: &mut String, most: usize) {
+    if text.len() > 2 * most {
+        let mut from = text.len() - most;
         while !text.is_char_boundary(from) {
             from += 1;
         }

@@ -73,6 +73,8 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
     let cut = log.iter().rev().find(|e| e["type"] == "tool_result").expect("every command has its result");
     assert_eq!(cut["data"]["error"]["code"], "ORPHAN_TOOL_CALL");
     assert_eq!(cut["data"]["changes"][0]["path"], "begun", "and what it had changed by then");
+    let output = cut["data"]["output"].as_str().expect("text");
+    assert!(output.starts_with("begun\n[error]"), "and what it had printed: {output}");
     let screen = pixir.does("!<Enter>").await;
     assert!(screen.contains("type a command behind it"), "{screen}");
     pixir.does("<C-c>hi<Enter>").await;
@@ -173,4 +175,68 @@ async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back
     assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("▣") && screen.contains("real.png · 100B"), "{screen}");
+    // Another one has a number of its own, and what was sent is brought back with its image.
+    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.screen.draft(), "[image 2: real.png] ");
+    pixir.does("<C-c><Up><Up>").await;
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let mut pixir = pixir.again(vec![says("Seen.")]).await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("▣") && screen.contains("real.png · 100B"), "{screen}");
+    // Another one has a number of its own, and what was sent is brought back with its image.
+    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.screen.draft(), "[image 2: real.png] ");
+    pixir.does("<C-c>").await;
+    pixir.screen.keys("<Up>").await;
+    println!("1 {:?}", pixir.screen.draft());
+    pixir.screen.keys("<Up>").await;
+    println!("2 {:?}", pixir.screen.draft());
+    pixir.screen.keys("<Up>").await;
+    println!("3 {:?}", pixir.screen.draft());
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let mut pixir = pixir.again(vec![says("Seen.")]).await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("▣") && screen.contains("real.png · 100B"), "{screen}");
+    // Another one has a number of its own, and what was sent is brought back with its image.
+    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
+    pixir.screen.until_idle().await;
+    assert_eq!(pixir.screen.draft(), "[image 2: real.png] ");
+    pixir.does("<C-c><Up>").await;
+    println!("1 {:?}", pixir.screen.draft());
+    pixir.does("<Up>").await;
+    println!("2 {:?}", pixir.screen.draft());
+    pixir.does("<Up>").await;
+    println!("3 {:?}", pixir.screen.draft());
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let mut pixir = pixir.again(vec![says("Seen again.")]).await;
+    pixir.does("<Up>").await;
+    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
+    let screen = pixir.does("<Enter>").await;
+    assert_eq!(screen.matches("▣").count(), 2, "{screen}");
+    // In another session it is only a word, and the person is told so.
+    let mut pixir = pixir.anew(vec![says("What?")]).await;
+    let screen = pixir.does("see [image 1: real.png]<Enter>").await;
+    assert!(screen.contains("[image 1: real.png] is only a word here"), "{screen}");
+}
+
+#[tokio::test]
+async fn what_the_model_is_not_told_is_in_no_summary_either() {
+    let mut pixir = Pixir::new(vec![says(&"long ".repeat(9_000)), says("Fine.")], &[]);
+    pixir.does("!!echo secret > hidden.txt; echo whispered<Enter>").await;
+    pixir.does("!echo aloud<Enter>").await;
+    pixir.does("go<Enter>").await;
+    pixir.does("and now<Enter>").await;
+    let screen = pixir.does("/compact<Enter>").await;
+    assert!(screen.contains("echo aloud"), "{screen}");
+    pixir.does("<Enter>").await;
+    let log = pixir.log();
+    let summary = log.iter().rev().find(|e| e["type"] == "history_compaction").expect("it was compacted");
+    let text = summary.to_string();
+    assert!(!text.contains("whispered") && !text.contains("hidden.txt"), "{text}");
 }

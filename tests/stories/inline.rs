@@ -166,3 +166,36 @@ fn whoever_wants_less_motion_sees_no_spinner() {
     left.assert_sane();
     assert!(!String::from_utf8_lossy(&left.bytes).contains(['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠇']));
 }
+
+#[test]
+fn a_first_start_says_there_too_what_is_missing_and_reading_back_begins_at_the_end() {
+    let shell = Shell::new(&[]);
+    let mut first = Terminal::start(&shell, &["--inline"], 80, 24);
+    first.wait_for("No model is connected");
+    first.wait_for("Ask pixir");
+    first.send("\x04");
+    let left = first.end();
+    left.assert_sane();
+    assert_eq!(left.screen.matches("No model is connected").count(), 1, "{}", left.screen);
+    let server = Server::start(vec![text(&lines(0, 60))]);
+    let mut terminal = start(&shell, &server, (80, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("point 59");
+    terminal.wait_for("/ commands");
+    terminal.send("\x1b[5~");
+    terminal.wait_that("shows what was before", |screen| screen.contains("point 30") && !screen.contains("point 59"));
+    terminal.send("\x1b[1;5F");
+    terminal.wait_for("point 59");
+    terminal.send("\x04");
+    let id =
+        terminal.end().screen.lines().last().and_then(|line| line.split(' ').nth(2).map(str::to_owned)).expect("an id");
+    // Whoever goes on sees the end of it, not all of it.
+    let mut args = server.flags(Dialect::Responses);
+    args.extend(["--inline", "resume", &id].map(str::to_owned));
+    let mut again = Terminal::start(&shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
+    let screen = again.wait_for("point 59");
+    assert!(!screen.contains("No model"), "{screen}");
+    again.send("\x04");
+    again.end().assert_sane();
+}

@@ -43,6 +43,13 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
     terminal.wait_that("is back at the first prompt", |screen| {
         screen.contains("turn 1 of 2") && !screen.contains("read main.rs")
     });
+    // What would change it is not done, and that is said.
+    terminal.send("\x14");
+    terminal.wait_for("Tree");
+    terminal.send("f");
+    terminal.wait_for("this session is only told again");
+    terminal.send("\x1b");
+    terminal.wait_that("the tree is closed", |screen| !screen.contains("Esc close"));
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
     terminal.send("\x1b[200~hello\x1b[201~");
     terminal.send_later("zzz");

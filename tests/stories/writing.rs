@@ -2,7 +2,7 @@ use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
 use crate::pty::Terminal;
-use crate::server::{Dialect, Server, text};
+use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 
 #[tokio::test]
@@ -101,6 +101,26 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
     terminal.wait_for("Read it.");
     terminal.send("\x04");
     terminal.end().assert_sane();
+    // A command that ends meanwhile takes nothing of the person's along.
+    let server =
+        Server::start(vec![call("c1", "bash", json!({"command": "sleep 0.5; touch ended"})), text("It ended.")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", &visual)], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("● bash");
+    terminal.send("still\x07");
+    terminal.wait_for("your words:");
+    server.wait_for(2);
+    assert!(shell.workspace().join("ended").exists());
+    terminal.send("here\r");
+    terminal.wait_for("❯ still here");
+    terminal.wait_for("It ended.");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+    let args: Vec<&str> = flags.iter().map(String::as_str).collect();
     // One that fails leaves the draft as it was, and says so.
     let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", "false")], 80, 24);
     terminal.wait_for("Ask pixir");

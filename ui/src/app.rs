@@ -159,7 +159,11 @@ impl App {
         (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
         state.inline = launch.inline || launch.is_read_aloud;
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
-        state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill { name, args: String::new() }));
+        state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill {
+            name,
+            args: String::new(),
+            attachments: Vec::new(),
+        }));
         state.waiting.extend(launch.prompt.map(|text| Input::Prompt(text.into())));
         let mut app = App {
             state,
@@ -210,6 +214,11 @@ impl App {
                     | Effect::Copy(_)
                     | Effect::Quit
             );
+            let asks = matches!(effect, Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew);
+            if self.state.replay.is_some() && asks {
+                self.state.say("this session is only told again; pixir resume goes on with it");
+                continue;
+            }
             if self.harness.is_none() && waits {
                 self.later.push(effect);
                 continue;

@@ -1,7 +1,10 @@
 //! Putting a text where it can be pasted, and saying what really happened; taking an image that was copied.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use pixir_core::process::OfThePerson;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -62,9 +65,15 @@ pub(crate) fn osc52(text: &str) -> Option<String> {
 }
 
 /// Gives it to the first program that takes it; says which, or what else became of it.
-pub(crate) fn copy(text: &str, ways: &Ways, sent: bool) -> String {
+pub(crate) async fn copy(text: &str, ways: &Ways, sent: bool) -> String {
     let what = amount(text);
-    let taken = ways.programs().into_iter().find(|program| give(program, text));
+    let mut taken = None;
+    for program in ways.programs() {
+        if give(program, text).await.is_some_and(|gave| gave) {
+            taken = Some(program);
+            break;
+        }
+    }
     match (taken, sent) {
         (Some(["tmux", ..]), _) => format!("copied {what}: tmux has it (prefix ]), and the terminal if tmux may"),
         (Some(program), _) => format!("copied {what}: {} took it", program[0]),
@@ -73,19 +82,22 @@ pub(crate) fn copy(text: &str, ways: &Ways, sent: bool) -> String {
     }
 }
 
-fn give(program: &[&str], text: &str) -> bool {
-    let Some((name, args)) = program.split_first() else { return false };
-    let child = Command::new(name).args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let Ok(mut child) = child else { return false };
-    let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
-    written && child.wait().is_ok_and(|status| status.success())
+async fn give(program: &[&str], text: &str) -> Option<bool> {
+    let (name, args) = program.split_first()?;
+    let mut command = Command::new(name);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let (mut child, _guard) = OfThePerson::start(&mut command).ok()?;
+    let mut input = child.stdin.take()?;
+    let written = input.write_all(text.as_bytes()).await.is_ok();
+    drop(input);
+    Some(written && child.wait().await.is_ok_and(|status| status.success()))
 }
 
 /// The image that is in the clipboard of this machine, as PNG.
 ///
 /// # Errors
 /// Why there is none, for the person.
-pub(crate) fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
+pub(crate) async fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
     if ways.ssh {
         return Err("the clipboard is on your own machine, not here; copy the file over, then @ its name");
     }
@@ -99,13 +111,20 @@ pub(crate) fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
     if ways.x11 {
         programs.push(&["xclip", "-selection", "clipboard", "-target", "image/png", "-out"]);
     }
-    let taken = programs.iter().find_map(|program| take(program));
-    taken.ok_or("no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well")
+    for program in programs {
+        if let Some(bytes) = take(program).await {
+            return Ok(bytes);
+        }
+    }
+    Err("no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well")
 }
 
-fn take(program: &[&str]) -> Option<Vec<u8>> {
+async fn take(program: &[&str]) -> Option<Vec<u8>> {
     let (name, args) = program.split_first()?;
-    let output = Command::new(name).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let mut command = Command::new(name);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let (child, _guard) = OfThePerson::start(&mut command).ok()?;
+    let output = child.wait_with_output().await.ok()?;
     (output.status.success() && !output.stdout.is_empty()).then_some(output.stdout)
 }
 
@@ -124,13 +143,13 @@ fn amount(text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_what_can_be_known_is_claimed() {
+    #[tokio::test]
+    async fn only_what_can_be_known_is_claimed() {
         assert_eq!(
-            copy("abc", &Ways::default(), true),
+            copy("abc", &Ways::default(), true).await,
             "copied 3 characters: sent to the terminal (OSC 52), which may ignore it"
         );
-        assert!(copy("abc", &Ways::default(), false).contains("no clipboard program"));
+        assert!(copy("abc", &Ways::default(), false).await.contains("no clipboard program"));
         assert_eq!(osc52("hi"), Some("\x1b]52;c;aGk=\x1b\\".into()));
         assert_eq!(osc52(&"x".repeat(MAX_OSC + 1)), None);
         let over_ssh = Ways { ssh: true, x11: true, wayland: true, tmux: false };

@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use pixir_core::process::OfThePerson;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tempfile::NamedTempFile;
@@ -21,6 +22,7 @@ pub(crate) struct Editing {
     file: NamedTempFile,
     name: String,
     child: Child,
+    _guard: OfThePerson,
     before: Option<Termios>,
 }
 
@@ -36,9 +38,9 @@ impl Editing {
         let mut words = editor.split_whitespace();
         let name = words.next().unwrap_or("vi").to_owned();
         let before = tcgetattr(io::stdin()).ok();
-        let child = Command::new(&name).args(words).arg(file.path()).kill_on_drop(true).spawn();
-        let child = child.map_err(|e| format!("{name} could not be started: {e}; set VISUAL or EDITOR"))?;
-        Ok(Editing { file, name, child, before })
+        let started = OfThePerson::start(Command::new(&name).args(words).arg(file.path()).kill_on_drop(true));
+        let (child, guard) = started.map_err(|e| format!("{name} could not be started: {e}; set VISUAL or EDITOR"))?;
+        Ok(Editing { file, name, child, before, _guard: guard })
     }
 
     /// Returns when it has ended.

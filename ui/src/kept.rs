@@ -69,8 +69,8 @@ impl Kept {
         if texts.is_empty() || !state.composer.is_empty() {
             return;
         }
-        state.composer.images = kept.images;
-        state.composer.insert(&texts.join("\n"));
+        state.composer.images.join(kept.images);
+        state.composer.set(&texts.join("\n"));
         state.say(if was_waiting { "what waited to be sent is back in the line" } else { "your draft is back" });
     }
 }

@@ -1,5 +1,7 @@
 //! What stands beside the transcript on a wide screen: the plan, what changed, the turns, what fills the context.
 
+use std::collections::HashSet;
+
 use pixir_core::changes;
 use pixir_core::event::{Fact, PlanItem};
 use pixir_core::history::History;
@@ -64,6 +66,8 @@ struct Digest {
     /// Entries that were taken in, and moves of the head; after another move it is worked out anew.
     upto: usize,
     jumps: usize,
+    /// Commands whose results no model reads.
+    untold: HashSet<String>,
     /// Bytes of the context, by what they came from.
     context: [usize; 5],
     /// Files in the order of their last change, with lines added and removed.
@@ -92,6 +96,11 @@ impl Digest {
             Fact::AssistantMessage(it) => (1, it.text.len()),
             Fact::Reasoning(it) => (2, it.text.len()),
             Fact::ToolCall(it) => (3, it.args.to_string().len()),
+            Fact::UserCommand(it) => {
+                self.untold.insert(it.call_id.clone());
+                (0, 0)
+            }
+            Fact::ToolResult(it) if self.untold.remove(&it.call_id) => (4, 0),
             Fact::ToolResult(it) => (4, it.output.len()),
             // What came before it is not sent any more.
             Fact::HistoryCompaction(it) => {

@@ -206,6 +206,8 @@ pub(crate) struct State {
     pub(crate) instructions: Option<String>,
     /// The Session is told again, and nothing is asked of it.
     pub(crate) replay: Option<Replay>,
+    /// Images that are being read, for the draft or for a message that is on its way.
+    pub(crate) reading_images: usize,
     /// The conversation is printed into the terminal's own history.
     pub(crate) inline: bool,
     /// Cells that were printed there; none before anything was, and when it begins anew.
@@ -335,6 +337,7 @@ impl State {
             going: None,
             instructions: None,
             replay: None,
+            reading_images: 0,
             inline: false,
             told: None,
             moves: true,

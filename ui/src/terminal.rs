@@ -194,11 +194,14 @@ impl Screen {
     /// Prints what is settled, or all there is, and draws what is open behind it.
     fn draw_inline(&mut self, state: &mut State, columns: u16, rows: u16, all: bool) -> io::Result<bool> {
         let Some(inline) = &mut self.inline else { return Ok(true) };
-        let Some((_, is_resized)) = inline.place((columns, rows)) else { return Ok(false) };
-        if is_resized {
-            state.told = None;
+        if inline.resized((columns, rows), &self.canvas) {
+            self.painter.forget();
+            self.out.write(ASK_CURSOR.as_bytes())?;
         }
-        if is_resized || std::mem::take(&mut state.repaint) {
+        if !inline.has_place() {
+            return Ok(false);
+        }
+        if std::mem::take(&mut state.repaint) {
             self.painter.forget();
         }
         view::inline::draw(state, [&mut self.settled, &mut self.canvas], columns, rows, all);
@@ -343,13 +346,13 @@ fn give_back(late: Option<Duration>) {
         MODIFIED_KEYS => "\x1b[>4m",
         _ => "",
     };
-    let place = if WHOLE.load(Ordering::SeqCst) {
-        OWN_LINES.to_owned()
-    } else {
-        // What was still open goes; the shell goes on behind what was printed.
-        format!("\x1b[{};1H\x1b[J", inline::BEHIND.load(Ordering::SeqCst) + 1)
+    let own_lines = if WHOLE.load(Ordering::SeqCst) { OWN_LINES } else { "" };
+    // What was still open goes; the shell goes on behind what was printed.
+    let place = match inline::BEHIND.load(Ordering::SeqCst) {
+        inline::UNKNOWN => String::new(),
+        row => format!("\x1b[{};1H\x1b[J", row + 1),
     };
-    let bytes = format!("\x18{keys}{GIVE_BACK}{place}{GIVE_BACK_LAST}");
+    let bytes = format!("\x18{keys}{GIVE_BACK}{own_lines}{place}{GIVE_BACK_LAST}");
     Out::new().write_all_within(bytes.as_bytes(), LAST_WRITE);
     if let Some(late) = late {
         keyboard::drain(late);

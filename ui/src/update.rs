@@ -205,7 +205,9 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
             if text.is_empty() {
                 return vec![Effect::AttachClipboard];
             }
-            if let Some(path) = dropped_image(text) {
+            let takes_images =
+                state.composer.runs().is_none() && state.questions.iter().all(|it| it.feedback.is_none());
+            if let Some(path) = dropped_image(text).filter(|_| takes_images) {
                 return vec![Effect::AttachFile { path, pasted: text.to_owned() }];
             }
             state.composer.insert(text);

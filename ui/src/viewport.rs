@@ -112,7 +112,7 @@ impl Viewport {
 
     /// Moves by rows; upwards is negative. The end is followed again only when that is asked for.
     pub(crate) fn scroll(&mut self, by: isize, transcript: &mut Transcript, look: &Look<'_>, key: LayoutKey) {
-        let Some(place) = self.anchor.or(self.top) else { return };
+        let place = self.anchor.or(self.top).unwrap_or_else(|| last_top(self.height, transcript, look, key));
         if by < 0 {
             self.leave_end(transcript);
         } else if self.anchor.is_none() {
@@ -197,6 +197,12 @@ impl Viewport {
         let row = (all.saturating_sub(self.height) as f64 * fraction.clamp(0.0, 1.0)).round() as usize;
         let (cell, row) = transcript.at_row(row);
         self.stand_at(Place { cell, row }, transcript);
+    }
+
+    /// Nothing of it is in sight; whoever scrolls begins at the end, in a window of this height.
+    pub(crate) fn leave(&mut self, height: usize) {
+        (self.height, self.top) = (height, None);
+        self.shown.clear();
     }
 
     /// Nothing is in sight any more, as after a rewind.

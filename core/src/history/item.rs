@@ -174,7 +174,7 @@ fn branch_text(it: &BranchSummary) -> String {
 
 fn restored_text(it: &FilesRestored) -> Option<String> {
     let what = match it.reason {
-        RestoreReason::Undo => "took back the changes that you made to these files",
+        RestoreReason::Undo => "took back changes to these files",
         RestoreReason::Redo => "brought back the changes to these files that had been taken back",
         RestoreReason::Rewind => return None,
         RestoreReason::Stayed => {

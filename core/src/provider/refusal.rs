@@ -105,7 +105,12 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
     {
         return (Code::ReasoningRejected, "send it again");
     }
-    const BLIND: [&str; 5] = [
+    // An image that is refused would be refused again with every later request; without it the same can be asked.
+    const BLIND: [&str; 9] = [
+        "image exceeds",
+        "image dimensions exceed",
+        "could not process image",
+        "invalid image",
         "image input is not supported",
         "does not support image",
         "mmproj",

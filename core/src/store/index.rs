@@ -92,14 +92,12 @@ impl Summary {
             }
             Fact::UserMessage(it) => {
                 self.turns += u32::from(it.delivery != Delivery::Steer);
-                if self.first_prompt.is_none() {
-                    let line = it.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
-                }
+                self.begin_with(&it.text);
             }
             Fact::UserCommand(it) => {
                 self.turns += 1;
-                self.first_prompt.get_or_insert_with(|| it.typed().chars().take(MAX_PROMPT).collect());
+                // Later models read titles as well.
+                self.begin_with(if it.send_to_model { &it.command } else { "a command" });
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::ProviderUsage(it) => {
@@ -113,6 +111,13 @@ impl Summary {
             }
             Fact::HeadMoved(it) => self.head = it.to_seq,
             _ => {}
+        }
+    }
+
+    fn begin_with(&mut self, text: &str) {
+        if self.first_prompt.is_none() {
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.first_prompt = Some(line.chars().take(MAX_PROMPT).collect());
         }
     }
 

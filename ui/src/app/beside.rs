@@ -13,7 +13,7 @@ use pixir_core::{Error, Input, Result};
 
 use super::App;
 use crate::clipboard;
-use crate::composer::mention::Index;
+use crate::composer::mention::{self, Index};
 use crate::kept::Kept;
 use crate::reading::Hit;
 use crate::replay::Replay;
@@ -58,7 +58,11 @@ pub(super) enum News {
     Copied(String),
     Skills(Vec<Skill>),
     /// A message with its images, or why it has to stay in the line.
-    Delivered(std::result::Result<Input, (String, Error)>),
+    Delivered {
+        /// The opening that it was written under.
+        opening: u64,
+        outcome: std::result::Result<Input, (String, Error)>,
+    },
     /// An image for the draft, or what stands there instead, and what is said.
     Attached(std::result::Result<Attachment, (Option<String>, String)>),
     Coloured,
@@ -93,7 +97,7 @@ impl App {
         let sent = osc.is_some();
         self.signals.extend(osc);
         let ways = self.clipboard.clone();
-        self.spawn_blocking(move || News::Copied(clipboard::copy(&text, &ways, sent)));
+        self.spawn(async move { News::Copied(clipboard::copy(&text, &ways, sent).await) });
     }
 
     /// Files are found beside the screen; the tree is walked anew when what is known of it is old.
@@ -112,21 +116,34 @@ impl App {
     /// Files that a message mentions are read when it is sent; a name that is no file is only a word.
     pub(super) fn deliver(&mut self, mut input: Input, mentions: Vec<String>) {
         let Some(harness) = self.harness.clone() else { return };
+        let opening = self.opening;
+        self.state.reading_images += 1;
         self.spawn_blocking(move || {
             if let Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) = &mut input {
                 for path in mentions.iter().filter(|path| harness.workspace().join(path).is_file()) {
                     match harness.attach(path) {
                         Ok(image) => message.attachments.push(image),
-                        Err(error) => return News::Delivered(Err((std::mem::take(&mut message.text), error))),
+                        Err(error) => {
+                            let text = std::mem::take(&mut message.text);
+                            return News::Delivered { opening, outcome: Err((text, error)) };
+                        }
                     }
                 }
             }
-            News::Delivered(Ok(input))
+            News::Delivered { opening, outcome: Ok(input) }
         });
+    }
+
+    /// What could not be sent is in the line again; what was typed meanwhile comes behind it.
+    fn put_back(&mut self, text: &str, why: &str) {
+        let since = self.state.composer.text();
+        self.state.composer.set([text, since.as_str()].join("\n").trim_end());
+        self.state.say(why);
     }
 
     pub(super) fn attach_file(&mut self, path: String, pasted: String) {
         let Some(harness) = self.harness.clone() else { return };
+        self.state.reading_images += 1;
         self.spawn_blocking(move || {
             News::Attached(harness.attach(&path).map_err(|error| (Some(pasted), told(&error))))
         });
@@ -135,8 +152,9 @@ impl App {
     pub(super) fn attach_clipboard(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
         let ways = self.clipboard.clone();
-        self.spawn_blocking(move || {
-            let image = clipboard::image(&ways).map_err(str::to_owned);
+        self.state.reading_images += 1;
+        self.spawn(async move {
+            let image = clipboard::image(&ways).await.map_err(str::to_owned);
             let kept = image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| told(&e)));
             News::Attached(kept.map_err(|why| (None, why)))
         });
@@ -213,10 +231,17 @@ impl App {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
                 self.watch = Some(*watch);
-                for input in std::mem::take(&mut self.state.waiting) {
-                    handle.send(input).await;
-                }
                 self.handle = Some(handle);
+                for input in std::mem::take(&mut self.state.waiting) {
+                    let mentions = match &input {
+                        Input::Prompt(message) => mention::images(&message.text),
+                        _ => Vec::new(),
+                    };
+                    match mentions.is_empty() {
+                        true => self.send(input).await,
+                        false => self.deliver(input, mentions),
+                    }
+                }
             }
             News::NotOpened { number, .. } if number != self.opening => {}
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
@@ -234,15 +259,24 @@ impl App {
                     self.state.composer.files = Some((letters, found));
                 }
             }
-            News::Delivered(Ok(input)) => self.send(input).await,
-            News::Delivered(Err((text, error))) => {
-                // What was typed meanwhile comes behind it.
-                let since = self.state.composer.text();
-                self.state.composer.set([text, since].join("\n").trim_end());
-                self.state.say(told(&error));
+            News::Delivered { opening, outcome } => {
+                self.state.reading_images -= 1;
+                match outcome {
+                    Ok(input) if opening == self.opening => self.send(input).await,
+                    // It was meant for a Session that was left meanwhile.
+                    Ok(Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it)) => {
+                        self.put_back(&it.text, "it was not sent: its session was left");
+                    }
+                    Ok(_) => {}
+                    Err((text, error)) => self.put_back(&text, &told(&error)),
+                }
             }
-            News::Attached(Ok(image)) => self.state.composer.insert_image(image),
+            News::Attached(Ok(image)) => {
+                self.state.reading_images -= 1;
+                self.state.composer.insert_image(image);
+            }
             News::Attached(Err((pasted, why))) => {
+                self.state.reading_images -= 1;
                 if let Some(text) = pasted {
                     self.state.composer.insert(&text);
                 }

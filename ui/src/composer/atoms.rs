@@ -61,13 +61,38 @@ impl Pastes {
 pub(crate) struct Images(Vec<(String, Attachment)>);
 
 impl Images {
-    /// The marker for an image.
+    /// The marker for an image. Its number is new in the Session, so that a marker never stands for two.
     pub(crate) fn mark(&mut self, image: Attachment) -> String {
-        let name = image.path.rsplit('/').next().unwrap_or(&image.path);
-        let name: String = name.chars().filter(|c| !c.is_control() && *c != ']').collect();
-        let marker = format!("[image {}: {name}]", self.0.len() + 1);
+        let last = self.0.iter().filter_map(|(marker, _)| number_of(marker)).max().unwrap_or(0);
+        let marker = format!("[image {}: {}]", last + 1, name_of(&image));
         self.0.push((marker.clone(), image));
         marker
+    }
+
+    /// Images of a text that was sent or kept before: whoever brings the text back has them too.
+    pub(crate) fn adopt(&mut self, text: &str, images: &[Attachment]) {
+        let mut free: Vec<&str> = markers_in(text).collect();
+        for image in images {
+            let end = format!(": {}]", name_of(image));
+            if let Some(at) = free.iter().position(|marker| marker.ends_with(&end)) {
+                let marker = free.remove(at);
+                if !self.0.iter().any(|(known, _)| known == marker) {
+                    self.0.push((marker.to_owned(), image.clone()));
+                }
+            }
+        }
+    }
+
+    /// A marker that stands for nothing here.
+    pub(crate) fn missing<'t>(&self, text: &'t str) -> Option<&'t str> {
+        markers_in(text).find(|marker| !self.0.iter().any(|(known, _)| known == marker))
+    }
+
+    /// What was kept joins what there is.
+    pub(crate) fn join(&mut self, kept: Images) {
+        let new = kept.0.into_iter().filter(|(marker, _)| !self.0.iter().any(|(known, _)| known == marker));
+        let new: Vec<_> = new.collect();
+        self.0.extend(new);
     }
 
     /// Images whose markers stand in a text.
@@ -82,6 +107,22 @@ impl Images {
     pub(crate) fn markers(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(marker, _)| marker.as_str())
     }
+}
+
+fn name_of(image: &Attachment) -> String {
+    let name = image.path.rsplit('/').next().unwrap_or(&image.path);
+    name.chars().filter(|c| !c.is_control() && *c != ']').collect()
+}
+
+fn number_of(marker: &str) -> Option<u64> {
+    marker.strip_prefix("[image ")?.split_once(':')?.0.parse().ok()
+}
+
+/// What looks like the marker of an image.
+fn markers_in(text: &str) -> impl Iterator<Item = &str> {
+    let begun = text.match_indices("[image ").map(|(at, _)| &text[at..]);
+    let whole = begun.filter_map(|rest| Some(&rest[..=rest.lines().next()?.find(']')?]));
+    whole.filter(|marker| number_of(marker).is_some())
 }
 
 /// Where markers stand: row, and columns in characters.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use super::is_image_name;
+
 /// Paths that are offered.
 const OFFERED: usize = 50;
 /// The most that is looked at; a larger tree is searched in its first part.
@@ -29,7 +31,7 @@ impl Mention {
 }
 
 /// Paths that a text mentions, each once: `@path`, or `@"a path"`.
-pub(crate) fn all(text: &str) -> Vec<String> {
+fn all(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices('@') {
         if text[..at].chars().next_back().is_some_and(is_word) {
@@ -49,6 +51,11 @@ pub(crate) fn all(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Images that a text mentions.
+pub(crate) fn images(text: &str) -> Vec<String> {
+    all(text).into_iter().filter(|path| is_image_name(path)).collect()
 }
 
 /// An `@` behind it is an address.

@@ -58,6 +58,8 @@ pub(crate) struct Decoder {
     pasting: Option<Vec<u8>>,
     /// Pauses in it so far.
     pauses: u8,
+    /// A part of it was told already.
+    told: bool,
     /// The rest of a sequence that was given up is still to come: it means nothing, and is no text.
     skips: bool,
 }
@@ -140,6 +142,7 @@ impl Decoder {
             // The beginning of its end stays, for the rest of that to come.
             let keep = (1..PASTE_END.len()).rev().find(|n| text.ends_with(&PASTE_END[..*n])).unwrap_or(0);
             let told: Vec<u8> = text.drain(..text.len() - keep).collect();
+            self.told |= !told.is_empty();
             return pasted(&told).into_iter().collect();
         }
         let held = std::mem::take(&mut self.held);
@@ -174,8 +177,10 @@ impl Decoder {
         if text.ends_with(PASTE_END) {
             text.truncate(text.len() - PASTE_END.len());
         }
+        // Some terminals paste an image, which they cannot write, as nothing; what was told already is no such paste.
         self.pauses = 0;
-        pasted(&text)
+        let was_told = std::mem::take(&mut self.told);
+        pasted(&text).or_else(|| (!was_told).then(|| Heard::Paste(String::new())))
     }
 }
 

@@ -14,15 +14,18 @@ pub(super) const ASK_CURSOR: &str = "\x1b[6n";
 
 /// Whether the alternate screen is on, and behind which row what is open begins; whoever gives the terminal back asks.
 pub(super) static WHOLE: AtomicBool = AtomicBool::new(true);
-pub(super) static BEHIND: AtomicU16 = AtomicU16::new(0);
+pub(super) static BEHIND: AtomicU16 = AtomicU16::new(UNKNOWN);
+/// Nothing was drawn there that is ours.
+pub(super) const UNKNOWN: u16 = u16::MAX;
 
 /// What stands where on the terminal's own screen.
 #[derive(Debug)]
 pub(super) struct Inline {
     /// Rows above what is open; not known before the terminal has said it.
     above: Option<u16>,
-    /// Rows of what is open.
+    /// Rows of what is open, and of it those above the cursor, as the terminal shows them now.
     height: u16,
+    before_cursor: u16,
     size: (u16, u16),
     since: Instant,
     /// What is behind `above` is not ours.
@@ -32,7 +35,8 @@ pub(super) struct Inline {
 impl Inline {
     pub(super) fn new() -> Inline {
         WHOLE.store(false, Ordering::SeqCst);
-        Inline { above: None, height: 0, size: (0, 0), since: Instant::now(), is_lost: true }
+        BEHIND.store(UNKNOWN, Ordering::SeqCst);
+        Inline { above: None, height: 0, before_cursor: 0, size: (0, 0), since: Instant::now(), is_lost: true }
     }
 
     /// The terminal was somebody else's meanwhile, who left the cursor anywhere.
@@ -42,21 +46,28 @@ impl Inline {
 
     /// The terminal says where its cursor stands, rows from 1.
     pub(super) fn hear(&mut self, row: u16) {
-        self.above.get_or_insert(row.saturating_sub(1));
+        self.above.get_or_insert(row.saturating_sub(1).saturating_sub(self.before_cursor));
     }
 
-    /// Where what is open begins, once that is known. True as well: the size is another than it was.
-    pub(super) fn place(&mut self, size: (u16, u16)) -> Option<(u16, bool)> {
+    /// Whether the size is another than it was. Terminals wrap anew what they show then, so the cursor has to be asked for;
+    /// it still stands where it stood in what is open.
+    pub(super) fn resized(&mut self, size: (u16, u16), open: &Canvas) -> bool {
+        let before = std::mem::replace(&mut self.size, size);
+        if before == size || self.height == 0 {
+            return false;
+        }
+        // Where rows became several, a piece of a frame may stay; where they did not, nothing that was said is lost.
+        self.before_cursor = open.caret.map_or(self.height.saturating_sub(1), |at| at.y);
+        (self.above, self.since, self.is_lost) = (None, Instant::now(), true);
+        true
+    }
+
+    /// It is known where what is open begins.
+    pub(super) fn has_place(&mut self) -> bool {
         if self.above.is_none() && self.since.elapsed() >= PATIENCE {
-            self.above = Some(size.1.saturating_sub(1));
+            self.above = Some(self.size.1.saturating_sub(self.height.max(1)));
         }
-        let above = self.above?;
-        let is_resized = std::mem::replace(&mut self.size, size) != size && self.height > 0;
-        if is_resized {
-            // Terminals wrap anew what they show: nothing is where it was.
-            (self.above, self.is_lost) = (Some(0), true);
-        }
-        Some((if is_resized { 0 } else { above }, is_resized))
+        self.above.is_some()
     }
 
     /// Prints what is settled, and makes room for so many rows below it. True when these have to be painted anew.
@@ -76,6 +87,7 @@ impl Inline {
         (0..needed).for_each(|_| out.push_str("\r\n"));
         let above = u16::try_from(below).unwrap_or(u16::MAX).min(rows.saturating_sub(height));
         (self.above, self.height, self.is_lost) = (Some(above), height, false);
+        self.before_cursor = 0;
         BEHIND.store(above, Ordering::SeqCst);
         true
     }

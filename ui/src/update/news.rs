@@ -33,6 +33,13 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
     for text in said.collect::<Vec<_>>() {
         state.composer.past.know(&text);
     }
+    for entry in state.history.entries() {
+        if let Fact::UserMessage(it) = &entry.fact
+            && !it.attachments.is_empty()
+        {
+            state.composer.images.adopt(&it.text, &it.attachments);
+        }
+    }
     rebuild(state);
 }
 
@@ -43,7 +50,7 @@ fn rebuild(state: &mut State) {
         state.transcript.record(entry);
     }
     // What was printed of another conversation stays where it is; a welcome serves both.
-    state.told = state.told.filter(|told| *told == 0);
+    state.told = state.told.filter(|told| *told == 0 && state.transcript.is_empty());
     // What spoke of places in what was there before speaks of nothing now.
     (state.cell, state.search, state.selection, state.labels) = (None, None, None, None);
     state.viewport.reset();

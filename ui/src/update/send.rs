@@ -5,7 +5,7 @@ use pixir_core::{Decision, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::run_slash;
-use crate::composer::{is_image_name, mention};
+use crate::composer::mention;
 use crate::overlay::tree::TreeView;
 use crate::state::{Effect, Focus, Primed, State};
 
@@ -16,6 +16,9 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
         let question = state.questions.remove(0);
         let said = Some(state.composer.text()).filter(|t| !t.trim().is_empty());
+        if said.as_ref().is_some_and(|text| !state.composer.images.within(text).attachments().is_empty()) {
+            state.say("the image does not go with a refusal; send it with a message");
+        }
         state.composer.remember(said.as_deref().unwrap_or_default());
         state.composer.set(&question.feedback.unwrap_or_default());
         let decision = Decision::Deny { feedback: said };
@@ -31,6 +34,11 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     if state.composer.runs().is_some() {
         return run_command(state);
     }
+    // What comes later must not overtake what goes with an image, and no image its message.
+    if state.reading_images > 0 {
+        state.say("an image is still being read; press Enter again in a moment");
+        return Vec::new();
+    }
     let text = state.composer.take();
     if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
         return run_slash(state, &text);
@@ -41,8 +49,11 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
         (true, false) => Input::Steer,
         (false, _) => Input::Prompt,
     };
-    let mentions: Vec<String> = mention::all(&text).into_iter().filter(|path| is_image_name(path)).collect();
+    let mentions = mention::images(&text);
     let attachments = state.composer.images.within(&text).attachments();
+    if let Some(marker) = state.composer.images.missing(&text) {
+        state.say(format!("{marker} is only a word here: its image is in another session; put it in again"));
+    }
     let input = how(Message { text, attachments });
     vec![if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }]
 }

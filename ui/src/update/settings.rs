@@ -106,7 +106,8 @@ pub(crate) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     }
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     state.viewport.follow();
-    vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned() })]
+    let attachments = state.composer.images.within(args).attachments();
+    vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned(), attachments })]
 }
 
 pub(crate) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {

@@ -34,7 +34,8 @@ pub(super) fn lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static
             Span::styled("  Alt+Up", theme.dim()),
         ]));
     }
-    if state.questions.is_empty() {
+    // What is only told again takes no time now.
+    if state.questions.is_empty() && state.replay.is_none() {
         lines.extend(running_lines(state, columns));
     }
     (lines, all_in_sight)

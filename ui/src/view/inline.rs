@@ -8,7 +8,7 @@ use super::transcript::{draw_row, welcome_lines};
 use super::{Foot, draw_completions};
 use crate::canvas::Canvas;
 use crate::render::text::Row;
-use crate::state::State;
+use crate::state::{Connection, State};
 
 /// Draws what is new and settled, or all that is new, on one canvas, and what is open on the other; each is as high as it
 /// has to be.
@@ -17,20 +17,24 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     let whole = Rect { x: 0, y: 0, width: columns, height: rows };
     state.transcript_area = whole;
     state.side_area = None;
+    // Whoever reads back does so on a screen of its own, from the end.
+    state.viewport.leave(usize::from(rows.saturating_sub(6)));
+    let mut foot = Foot::measure(state, whole);
+    let room = usize::from(rows.saturating_sub(foot.rows() + 1));
     let mut printed: Vec<Row> = Vec::new();
-    let told = begin(state, usize::from(rows), columns, &mut printed);
+    let told = begin(state, room, columns, &mut printed);
     let until = if all { state.transcript.len() } else { state.transcript.settled_until(told, state.is_busy()) };
     for at in told..until {
         printed.extend(state.rows_of(at).iter().cloned());
     }
-    state.told = Some(until);
+    if !(state.told.is_none() && printed.is_empty()) {
+        state.told = Some(until);
+    }
     settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
     settled.tint(settled.area(), text);
     for (row, y) in printed.iter().zip(0..) {
         draw_row(row, settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
-    let mut foot = Foot::measure(state, whole);
-    let room = usize::from(rows.saturating_sub(foot.rows() + 1));
     let mut growing: Vec<Row> = Vec::new();
     (until..state.transcript.len()).for_each(|at| growing.extend(state.rows_of(at).iter().cloned()));
     // Whoever listens hears an answer once, when it is there.
@@ -53,15 +57,15 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     state.layer_since = None;
 }
 
-/// Where printing goes on. After another conversation was opened, or the size has changed, with what a screen shows of it.
+/// Where printing goes on. After another conversation was opened, with what a screen shows of it.
 fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -> usize {
     if let Some(told) = state.told {
         return told.min(state.transcript.len());
     }
     if state.transcript.is_empty() {
         let lines = welcome_lines(&state.connection, usize::from(columns.saturating_sub(4)), &state.theme);
-        // It is said once, when it is known.
-        if !matches!(state.connection, crate::state::Connection::Starting) {
+        // It is said once, when it is known, and where a conversation begins.
+        if state.session.is_some() || matches!(state.connection, Connection::Failed(_)) {
             printed.extend(lines.into_iter().map(Row::text));
             printed.push(Row::default());
             state.told = Some(0);
