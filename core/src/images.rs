@@ -29,7 +29,7 @@ pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Res
         .read_to_end(&mut bytes)
         .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
     let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
-        let fix = format!("read, or cat {shown}");
+        let fix = format!("a whole image; file {shown} says what it is");
         return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
     };
     if let Some((width, height)) = sides(&bytes).filter(|(w, h)| *w.max(h) > MAX_SIDE) {

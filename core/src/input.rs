@@ -17,7 +17,8 @@ pub enum Input {
     Steer(Message),
     /// Start the next Turn with this text when the running one ends.
     FollowUp(Message),
-    /// Run a command in the workspace. Whoever typed it has allowed it; what the mode refuses is still refused.
+    /// Run a command in the workspace; while a Turn runs, when that has ended. Whoever typed it has allowed it; what the
+    /// mode refuses is still refused.
     RunUserCommand {
         /// The command line.
         command: String,

@@ -56,7 +56,7 @@ pub(crate) struct Session {
     watchers: Vec<Arc<Outbox>>,
     work: Option<Work>,
     steer: VecDeque<Message>,
-    follow_up: VecDeque<Message>,
+    follow_up: VecDeque<Waiting>,
     status: Status,
     /// What the model has said of an answer that is not recorded yet.
     draft: String,
@@ -70,6 +70,23 @@ pub(crate) struct Session {
     note: Option<String>,
     /// It was said what becomes of the effort that it began with.
     told_effort: bool,
+}
+
+/// What begins when the running Turn has ended.
+enum Waiting {
+    Say(Message),
+    Run { command: String, send_to_model: bool },
+}
+
+impl Waiting {
+    /// As the person typed it.
+    fn text(&self) -> String {
+        match self {
+            Waiting::Say(message) => message.text.clone(),
+            Waiting::Run { command, send_to_model: true } => format!("!{command}"),
+            Waiting::Run { command, send_to_model: false } => format!("!!{command}"),
+        }
+    }
 }
 
 /// A running Turn, or a summary that a move of the head waits for. Dropping its reports is the end of what it can record.
@@ -219,7 +236,7 @@ impl Session {
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => self.stop_job(job).await,
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
-                self.follow_up.push_back(message);
+                self.follow_up.push_back(Waiting::Say(message));
                 self.publish_queue();
                 Ok(())
             }
@@ -245,7 +262,6 @@ impl Session {
             | Input::Redo { .. }
             | Input::Fork { .. }
             | Input::ActivateSkill { .. }
-            | Input::RunUserCommand { .. }
                 if self.work.is_some() =>
             {
                 Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
@@ -256,6 +272,11 @@ impl Session {
             Input::Redo { wish } => self.redo(&wish).await,
             Input::Fork { seq } => self.fork(seq),
             Input::ActivateSkill { name, args, attachments } => self.activate_skill(&name, args, attachments).await,
+            Input::RunUserCommand { command, send_to_model } if self.work.is_some() => {
+                self.follow_up.push_back(Waiting::Run { command, send_to_model });
+                self.publish_queue();
+                Ok(())
+            }
             Input::RunUserCommand { command, send_to_model } => self.run_command(command, send_to_model).await,
         };
         if let Err(error) = outcome {
@@ -575,12 +596,15 @@ impl Session {
 
     /// What came too late to join the work that has ended starts the next Turn.
     async fn begin_next(&mut self) {
-        let next = self.steer.pop_front().or_else(|| self.follow_up.pop_front());
-        if let Some(message) = next {
-            self.publish_queue();
-            if let Err(error) = self.begin_turn(message, Delivery::FollowUp).await {
-                self.publish(Event::Live(Live::Refused(error.body())));
-            }
+        let next = self.steer.pop_front().map(Waiting::Say).or_else(|| self.follow_up.pop_front());
+        let Some(next) = next else { return };
+        self.publish_queue();
+        let begun = match next {
+            Waiting::Say(message) => self.begin_turn(message, Delivery::FollowUp).await,
+            Waiting::Run { command, send_to_model } => self.run_command(command, send_to_model).await,
+        };
+        if let Err(error) = begun {
+            self.publish(Event::Live(Live::Refused(error.body())));
         }
     }
 
@@ -649,7 +673,7 @@ impl Session {
     fn publish_queue(&mut self) {
         let live = Live::QueueChanged {
             steer: self.steer.iter().map(|it| it.text.clone()).collect(),
-            follow_up: self.follow_up.iter().map(|it| it.text.clone()).collect(),
+            follow_up: self.follow_up.iter().map(Waiting::text).collect(),
         };
         self.publish(Event::Live(live));
     }

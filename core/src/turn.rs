@@ -382,6 +382,12 @@ impl Turn {
                     decisions.push(decided(call, Verdict::Allow, by, reason, rule));
                 }
                 Judgement::Deny(error) => {
+                    let error = match wanted {
+                        Wanted::ByModel => error,
+                        Wanted::ByPerson => {
+                            Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
+                        }
+                    };
                     decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
                     refusal = Some(error);
                 }

@@ -46,7 +46,7 @@ pub(crate) fn show_request(
     Ok(())
 }
 
-fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
+pub(super) fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
     let message = format!("there is no entry {seq}; the last is {last}");
     Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", seq)
 }

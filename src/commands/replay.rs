@@ -32,6 +32,12 @@ pub(crate) fn run(
         return Err(Error::new(Code::Usage, format!("{speed} is no speed"), "--speed takes 0.25 to 64"));
     }
     let id = place.id.to_string();
+    if let Some(seq) = wish.at {
+        let last = pixir_core::log::read(&place.log())?.entries.last().map_or(0, |entry| entry.seq);
+        if seq > last {
+            return Err(super::look::no_entry(seq, last, place));
+        }
+    }
     let telling = Telling { at: wish.at, plays: !wish.step && wish.at.is_none() && wish.cast.is_none(), speed };
     if let Some(path) = &wish.cast {
         return crate::block_on(cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
@@ -55,14 +61,21 @@ async fn cast(
     let (columns, rows) = script::size(size)
         .ok_or_else(|| Error::new(Code::Usage, format!("`{size}` is no size"), "columns and rows, such as 120x40"))?;
     let failed = |e: std::io::Error| {
-        Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), "a file that is not there yet")
+        let fix = "a new file in a folder that is there; - writes to stdout";
+        Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
     };
+    let is_stdout = path == Path::new("-");
     let mut launch = screen::replay_launch(run, around, id, telling)?;
     // It is played elsewhere, on a screen that shows all of them.
     launch.depth = Depth::True;
     let mut driver = Driver::new(launch, columns, rows)?;
     driver.try_until_idle().await?;
-    let mut file = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?);
+    let to: Box<dyn std::io::Write> = if is_stdout {
+        Box::new(std::io::stdout())
+    } else {
+        Box::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?)
+    };
+    let mut file = BufWriter::new(to);
     let header = json!({
         "version": 2, "width": columns, "height": rows, "title": format!("pixir {id}"),
         "env": { "TERM": "xterm-256color" },
@@ -86,6 +99,8 @@ async fn cast(
     writeln!(file, "{}", json!([(at + END).as_secs_f64(), "o", "\x1b[?25h"])).map_err(failed)?;
     file.flush().map_err(failed)?;
     driver.close().await?;
-    chatter(&format!("{} · {:.1} s; asciinema play plays it", path.display(), (at + END).as_secs_f64()));
+    if !is_stdout {
+        chatter(&format!("{} · {:.1} s; asciinema play plays it", path.display(), (at + END).as_secs_f64()));
+    }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::shell::{Shell, entries, png};
 async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what_came_of_it() {
     let mut pixir = Pixir::new(vec![says("It is 42.")], &[("answer.txt", "42\n")]);
     let screen = pixir.does("!cat answer.txt && touch made.txt").await;
-    assert!(screen.contains(" ! !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
+    assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("✓ ! cat answer.txt && touch made.txt") && screen.contains("│ 42"), "{screen}");
     assert!(pixir.path("made.txt").exists(), "whoever types it need not be asked");
@@ -63,15 +63,21 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
     pixir.does("/mode ask<Enter>").await;
     pixir.screen.keys("!touch begun; echo begun; sleep 60<Enter>").await;
     pixir.screen.until("│ begun").await;
-    // A second one waits in the line; a message waits for the first to end.
+    // A second one waits for the first to end; who stops the first has it back.
     pixir.screen.keys("!echo two<Enter>").await;
-    assert_eq!(pixir.screen.draft(), "!echo two");
-    assert!(pixir.screen.screen().contains("a command has to wait"), "{}", pixir.screen.screen());
-    pixir.screen.keys("<C-c><Esc>").await;
+    pixir.screen.until("⏵ next").await;
+    pixir.screen.keys("<Esc>").await;
     pixir.screen.until("■ interrupted").await;
+    assert_eq!(pixir.screen.draft(), "!echo two");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("✓ ! echo two"), "{screen}");
+    pixir.screen.keys("!sleep 1<Enter>").await;
+    pixir.screen.until("● !").await;
+    pixir.screen.keys("!!echo three<Enter>").await;
+    pixir.screen.until("✓ !! echo three").await;
+    pixir.screen.until_idle().await;
     let log = pixir.log();
-    let cut = log.iter().rev().find(|e| e["type"] == "tool_result").expect("every command has its result");
-    assert_eq!(cut["data"]["error"]["code"], "ORPHAN_TOOL_CALL");
+    let cut = log.iter().find(|e| e["data"]["error"]["code"] == "ORPHAN_TOOL_CALL").expect("it has a result");
     assert_eq!(cut["data"]["changes"][0]["path"], "begun", "and what it had changed by then");
     let output = cut["data"]["output"].as_str().expect("text");
     assert!(output.starts_with("begun\n[error]"), "and what it had printed: {output}");
@@ -153,7 +159,7 @@ async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it
     assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // A clipboard of nobody's machine has no image.
     let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("no image was found in the clipboard"), "{screen}");
+    assert!(screen.contains("nothing here reads the clipboard"), "{screen}");
 }
 
 #[tokio::test]

@@ -174,7 +174,7 @@ pub(crate) const VERBS: &[Verb] = &[
 
     // Telling a session again.
     verb("replay-play", &["space"], "play, or stop", replay::play).at(Replay),
-    verb("replay-forward", &["right", "l"], "one entry on", replay::forward).at(Replay),
+    verb("replay-forward", &["right", "l", "enter"], "one entry on", replay::forward).at(Replay),
     verb("replay-back", &["left", "h"], "one entry back", replay::back).at(Replay),
     verb("replay-next-turn", &["}", "down"], "to the next turn", replay::next_turn).at(Replay),
     verb("replay-previous-turn", &["{", "up"], "to the turn before", replay::turn_before).at(Replay),

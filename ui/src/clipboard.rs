@@ -9,6 +9,8 @@ use tokio::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+/// How long a program may take to give what is in the clipboard.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// The most that terminals take, bytes of text.
 const MAX_OSC: usize = 74_994;
 
@@ -111,21 +113,29 @@ pub(crate) async fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
     if ways.x11 {
         programs.push(&["xclip", "-selection", "clipboard", "-target", "image/png", "-out"]);
     }
+    let mut was_asked = false;
     for program in programs {
-        if let Some(bytes) = take(program).await {
-            return Ok(bytes);
+        match take(program).await {
+            Some(bytes) if !bytes.is_empty() => return Ok(bytes),
+            Some(_) => was_asked = true,
+            None => {}
         }
     }
-    Err("no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well")
+    Err(if was_asked {
+        "no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well"
+    } else {
+        "nothing here reads the clipboard: install wl-paste or xclip (pngpaste), paste a path, or type @ and its name"
+    })
 }
 
+/// What it gives, which may be nothing; none when there is no such program.
 async fn take(program: &[&str]) -> Option<Vec<u8>> {
     let (name, args) = program.split_first()?;
     let mut command = Command::new(name);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let (child, _guard) = OfThePerson::start(&mut command).ok()?;
-    let output = child.wait_with_output().await.ok()?;
-    (output.status.success() && !output.stdout.is_empty()).then_some(output.stdout)
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.ok()?.ok()?;
+    Some(if output.status.success() { output.stdout } else { Vec::new() })
 }
 
 /// `3 lines`, `14 characters`.

@@ -444,7 +444,7 @@ impl Composer {
         if self.dismissed.as_deref() == Some(text.as_str()) {
             return Vec::new();
         }
-        if let Some(mention) = self.mention() {
+        if let Some(mention) = self.mention().filter(|_| self.runs().is_none()) {
             let found = self.files.iter().filter(|(letters, _)| *letters == mention.letters);
             return found.flat_map(|(_, files)| files.iter().cloned().map(Completion::File)).collect();
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::composer::Images;
 use crate::state::State;
 use crate::transcript::Fold;
+use crate::update::send::bring_back;
 use crate::viewport::Place;
 
 /// The part of the State that belongs to the person and is in no Log.
@@ -70,7 +71,7 @@ impl Kept {
             return;
         }
         state.composer.images.join(kept.images);
-        state.composer.set(&texts.join("\n"));
+        bring_back(state, texts);
         state.say(if was_waiting { "what waited to be sent is back in the line" } else { "your draft is back" });
     }
 }

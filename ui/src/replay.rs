@@ -41,7 +41,7 @@ impl Replay {
         let speed = telling.speed.clamp(SPEEDS.0, SPEEDS.1);
         let mut it = Replay { entries, shown: 0, speed, due: None, bar: None };
         it.shown = match telling.at {
-            Some(seq) => it.entries.partition_point(|entry| entry.seq <= seq),
+            Some(_) => it.count_to(telling.at),
             None => it.next_stop(0),
         };
         if telling.plays {
@@ -66,6 +66,16 @@ impl Replay {
     /// The newest entry that is shown.
     pub(crate) fn newest(&self) -> Option<&Entry> {
         self.shown.checked_sub(1).map(|at| &*self.entries[at])
+    }
+
+    /// The newest there is.
+    pub(crate) fn last(&self) -> Option<&Entry> {
+        self.entries.last().map(|entry| &**entry)
+    }
+
+    /// How many entries there are up to this one.
+    pub(crate) fn count_to(&self, seq: Option<u64>) -> usize {
+        seq.map_or(0, |seq| self.entries.partition_point(|entry| entry.seq <= seq))
     }
 
     pub(crate) fn is_playing(&self) -> bool {

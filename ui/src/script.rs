@@ -61,6 +61,8 @@ impl Driver {
     /// Pastes text.
     pub async fn paste(&mut self, text: &str) {
         self.app.hear_terminal(Heard::Paste(text.to_owned())).await;
+        // An image has to be read first.
+        while self.app.state.reading_images > 0 && self.listen("an image to be read").await.is_ok() {}
         self.draw();
     }
 

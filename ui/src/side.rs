@@ -206,6 +206,7 @@ fn plan_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
         colours: false,
         details: state.details,
         thinking: state.thinking,
+        more: "",
     };
     items.iter().flat_map(|item| lines_of(plan_item(item, &look))).collect()
 }

@@ -229,6 +229,7 @@ macro_rules! look_of {
             colours: true,
             details: $state.details,
             thinking: $state.thinking,
+            more: if $state.inline { "PgUp, then " } else { "" },
         };
         (look, $crate::transcript::LayoutKey { columns, generation: $state.generation })
     }};

@@ -159,6 +159,9 @@ impl Screen {
         if std::mem::take(&mut state.repaint) {
             self.painter.forget();
         }
+        if state.is_read_aloud {
+            self.canvas.regions.get_or_insert_default();
+        }
         self.canvas.begin(columns, rows);
         view::draw(state, &mut self.canvas);
         self.bytes.clear();

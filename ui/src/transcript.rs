@@ -53,6 +53,8 @@ pub(crate) struct Tool {
     /// It is a command of the person, as a call of the tool `!`, or of `!!` when no model reads it.
     by_person: Option<Box<ToolCall>>,
     result: Option<Arc<Entry>>,
+    /// When it was allowed, milliseconds since 1970, where somebody was asked.
+    allowed: Option<i64>,
     pub(crate) refused: bool,
 }
 
@@ -66,7 +68,7 @@ impl Tool {
             })),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_person, result: None, refused: false }
+        Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {
@@ -104,9 +106,9 @@ impl Tool {
         self.result.as_ref().map(|entry| entry.seq)
     }
 
-    /// When it was called, milliseconds since 1970.
+    /// Since when it runs, milliseconds since 1970: waiting for an answer is none of that.
     pub(crate) fn began(&self) -> i64 {
-        self.call.ts.as_millisecond()
+        self.allowed.unwrap_or_else(|| self.call.ts.as_millisecond())
     }
 }
 
@@ -241,11 +243,14 @@ impl Transcript {
                     self.changed(at);
                 }
             }
-            Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
+            Fact::PermissionDecision(it) => {
                 if let Some(at) = self.open_calls.get(&it.call_id).copied()
                     && let Some(Cell::Tool(tool)) = self.cells.get_mut(at)
                 {
-                    tool.refused = true;
+                    match it.verdict {
+                        Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
+                        Verdict::Deny => tool.refused = true,
+                    }
                     self.changed(at);
                 }
             }
@@ -276,7 +281,6 @@ impl Transcript {
             | Fact::LogRepaired(_) => self.push(Cell::Recorded(Arc::clone(entry))),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
-            | Fact::PermissionDecision(_)
             | Fact::ProviderUsage(_)
             | Fact::SessionFork(_)
             | Fact::HeadMoved(_)

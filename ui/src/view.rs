@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use pixir_core::event::Mode;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
@@ -70,6 +70,13 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         canvas.region("dialog", middle, || layer.title().to_owned());
         canvas.state(!layer.is_aside(), false);
         layer.draw(canvas, middle, paint);
+    }
+    // Whoever listens hears what the cursor is on.
+    if state.is_read_aloud
+        && !state.overlays.is_empty()
+        && let Some(chosen) = canvas.regions.iter().flatten().rev().find(|it| it.role == "option" && it.selected)
+    {
+        canvas.caret = Some(Position { x: chosen.area.x, y: chosen.area.y });
     }
     let shown = state.overlays.last().and_then(|layer| layer.has_shown());
     if let Some(question) = state.questions.first_mut()
@@ -254,10 +261,10 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         _ => mode_colour(&state.theme, state.history.settings.mode),
     };
     // On the border: what would be run, else how hard the model thinks.
-    let (mark, told) = match state.composer.runs() {
-        Some(true) => (" !", "runs here; the model reads it"),
-        Some(false) => (" !", "runs here; the model is not told"),
-        None => (" ❯", state.history.settings.effort.as_deref().unwrap_or_default()),
+    let told = match state.composer.runs() {
+        Some(true) => "runs here; the model reads it",
+        Some(false) => "runs here; the model is not told",
+        None => state.history.settings.effort.as_deref().unwrap_or_default(),
     };
     let told = match state.composer.mode() {
         Some(composer::Mode::Normal) => "NORMAL",
@@ -266,7 +273,7 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     };
     if state.is_read_aloud {
         // Nothing but words.
-        canvas.buffer_mut().set_string(area.x, area.y, if mark == " !" { "!" } else { ">" }, state.theme.fg(colour));
+        canvas.buffer_mut().set_string(area.x, area.y, ">", state.theme.fg(colour));
         let text = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
         return draw_draft(state, canvas, text);
     }
@@ -286,7 +293,7 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     }
     let inner = block.inner(area);
     canvas.render_widget(block, area);
-    canvas.buffer_mut().set_string(inner.x, inner.y, mark, state.theme.fg(colour));
+    canvas.buffer_mut().set_string(inner.x, inner.y, " ❯", state.theme.fg(colour));
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
     draw_draft(state, canvas, text);
 }

@@ -70,9 +70,12 @@ impl Providers {
             broken: BTreeMap::new(),
             provider: name.to_owned(),
             model: model.to_owned(),
-            why: "it was given".into(),
+            why: Self::GIVEN.into(),
         }
     }
+
+    /// Why it is this one, where nothing was looked for.
+    pub const GIVEN: &str = "it was given";
 
     /// What is configured, without choosing and without asking anybody.
     ///

@@ -188,6 +188,7 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
         output.stderr.push(timed_out(limit).as_bytes());
     } else if group.is_alive() {
         output.stderr.push(LEFT_BEHIND);
+        output.tell_stderr = true;
     }
     output.exit = ended.code();
     Ok(())

@@ -64,7 +64,8 @@ impl Overlay for CompactionView {
         );
         let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
         lines.push(Line::default());
-        let look = Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line };
+        let look =
+            Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: "" };
         lines.extend(lines_of(markdown::rows(&self.plan.summary, &look)));
         self.page.draw(canvas, inner, &lines);
     }

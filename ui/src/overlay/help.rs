@@ -21,7 +21,17 @@ pub(crate) struct HelpView {
     /// With every verb's name, for `[keys]`.
     names: bool,
     keys: Vec<(String, Vec<String>)>,
+    /// Where the person is comes first.
+    first: Option<Scope>,
 }
+
+/// What the line understands besides keys.
+const LINE: [(&str, &str); 4] = [
+    ("!command", "run it here; the model reads what comes of it"),
+    ("!!command", "run it here; the model is not told"),
+    ("@file", "name a file of the workspace; an image goes with the message"),
+    ("/command", "see below"),
+];
 
 impl HelpView {
     /// Every verb, with the name by which the configuration binds it.
@@ -30,7 +40,8 @@ impl HelpView {
     }
 
     /// With the keys that hold now.
-    pub(crate) fn with(mut self, keymap: &Keymap) -> HelpView {
+    pub(crate) fn with(mut self, keymap: &Keymap, first: Option<Scope>) -> HelpView {
+        self.first = first;
         self.keys = VERBS.iter().map(|verb| (verb.id.to_owned(), keymap.keys_of(verb.id))).collect();
         self
     }
@@ -48,7 +59,7 @@ impl HelpView {
             let first = [Span::styled(format!("{left}{gap}"), theme.fg(theme.accent))];
             wrap_lines(&[Span::styled(about, style)], columns, &first, &[Span::raw(" ".repeat(wide))])
         };
-        for (scope, title) in [
+        let mut parts = [
             (Scope::Composer, "In the line"),
             (Scope::Anywhere, "Everywhere"),
             (Scope::Approval, "While a question is open"),
@@ -56,20 +67,27 @@ impl HelpView {
             (Scope::Transcript, "With the transcript in focus (Tab)"),
             (Scope::Side, "With the side panel in focus (Tab)"),
             (Scope::Replay, "In a replay"),
-        ] {
+        ];
+        parts.sort_by_key(|(scope, _)| Some(*scope) != self.first);
+        for (scope, title) in parts {
             let here = VERBS.iter().filter(|verb| verb.scope == scope);
             let here: Vec<_> = here
                 .map(|verb| (verb, self.keys_of(verb.id)))
                 .filter(|(_, keys)| self.names || !keys.is_empty())
                 .collect();
             let here = fuzzy(&self.letters, here, |(verb, keys)| format!("{} {keys} {}", verb.id, verb.about));
-            if here.is_empty() {
+            let line = LINE.iter().filter(|_| scope == Scope::Composer && !self.names).collect();
+            let line = fuzzy(&self.letters, line, |(what, about)| format!("{what} {about}"));
+            if here.is_empty() && line.is_empty() {
                 continue;
             }
             if !lines.is_empty() {
                 lines.push(Line::default());
             }
             lines.push(Line::styled(title, theme.bold()));
+            for (what, about) in line {
+                lines.extend(row((*what).to_owned(), (*about).to_owned(), theme.fg(theme.text)));
+            }
             for (verb, keys) in here {
                 let name = if self.names { format!("{} · ", verb.id) } else { String::new() };
                 lines.extend(row(keys, format!("{name}{}", verb.about), theme.fg(theme.text)));

@@ -1,12 +1,14 @@
 //! The conversation, turn by turn: what was asked, and what came of it.
 
 use pixir_core::event::Fact;
+use pixir_core::history::starts_turn;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Paint, Reply, centred, panel};
 use crate::canvas::Canvas;
+use crate::render::cell::target;
 use crate::render::markdown::first_line;
 use crate::state::{Focus, State};
 use crate::transcript::{Cell, Mark};
@@ -16,6 +18,8 @@ use crate::viewport::Place;
 #[derive(Debug)]
 struct Turn {
     cell: usize,
+    /// As the tree and /undo count.
+    number: Option<u32>,
     text: String,
     calls: usize,
     changes: bool,
@@ -34,15 +38,22 @@ impl Outline {
     pub(crate) fn new(state: &State) -> Outline {
         let transcript = &state.transcript;
         let mut turns: Vec<Turn> = Vec::new();
+        let begins = |cell, number, text: &str| {
+            let text = first_line(text, 300);
+            Turn { cell, number, text, calls: 0, changes: false, errors: false, compaction: false }
+        };
         for (at, cell) in transcript.cells().iter().enumerate() {
             match cell {
                 Cell::Recorded(entry) | Cell::Part(entry, _) => {
                     if let Fact::UserMessage(it) = &entry.fact
                         && transcript.has_mark(Mark::Prompt, at..at + 1)
                     {
-                        let text = first_line(&it.text, 300);
-                        turns.push(Turn { cell: at, text, calls: 0, changes: false, errors: false, compaction: false });
+                        turns.push(begins(at, entry.turn.filter(|_| starts_turn(&entry.fact)), &it.text));
                     }
+                }
+                Cell::Tool(tool) if tool.is_by_person() => {
+                    let number = tool.entries().next().and_then(|entry| entry.turn);
+                    turns.push(begins(at, number, &format!("{}{}", tool.call().name, target(tool))));
                 }
                 Cell::Tool(_) => turns.iter_mut().last().into_iter().for_each(|turn| turn.calls += 1),
                 Cell::Drafted(_)
@@ -120,7 +131,7 @@ impl Overlay for Outline {
             canvas.region("option", row, || turn.text.clone());
             canvas.state(false, at == self.chosen);
             let line = Line::from(vec![
-                Span::styled(format!("{:>4} ", at + 1), theme.dim()),
+                Span::styled(turn.number.map_or("   » ".to_owned(), |n| format!("{n:>4} ")), theme.dim()),
                 Span::styled(text, theme.fg(theme.text)),
                 Span::raw(pad),
                 glyph(turn.changes, "±", theme.added),

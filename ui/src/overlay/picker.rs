@@ -124,7 +124,10 @@ impl Picker {
     }
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {
-        let row = |name: &String| Row { label: name.clone(), detail: String::new(), command: format!("/theme {name}") };
+        let row = |name: &String| {
+            let detail = if name == current { "as it is now" } else { "" };
+            Row { label: name.clone(), detail: detail.to_owned(), command: format!("/theme {name}") }
+        };
         let chosen = names.iter().position(|n| n == current).unwrap_or(0);
         Picker {
             before: Some(current.to_owned()),

@@ -17,6 +17,8 @@ use crate::transcript::{Cell, Fold, Guess, Thinking, Tool};
 
 /// Lines of a result that a card shows before it is opened.
 const PREVIEW: usize = 6;
+/// And of what the person ran, who wants to see it.
+const PERSONS_PREVIEW: usize = 30;
 /// Lines of a diff that a card shows before it is opened.
 const DIFF_PREVIEW: usize = 24;
 /// Lines of thinking that are shown before it is opened, while it goes on and after.
@@ -326,7 +328,7 @@ fn thinking(it: &Thinking, fold: Fold, look: &Look<'_>) -> Vec<Row> {
         Fold::Some if rows.len() <= THINKING_PREVIEW + 1 => rows,
         Fold::Some => {
             let hidden = rows.len() - THINKING_PREVIEW;
-            let mut shown = vec![note(format!("{hidden} lines before · Alt+T"))];
+            let mut shown = vec![note(format!("{hidden} lines before · {}Alt+T", look.more))];
             shown.extend_from_slice(&rows[hidden..]);
             shown
         }
@@ -335,7 +337,7 @@ fn thinking(it: &Thinking, fold: Fold, look: &Look<'_>) -> Vec<Row> {
             let line = Line::from(vec![
                 Span::styled("✻ ", style),
                 Span::styled(first, style),
-                Span::styled(format!("  +{} lines · Alt+T", rows.len() - 1), look.theme.dim()),
+                Span::styled(format!("  +{} lines · {}Alt+T", rows.len() - 1, look.more), look.theme.dim()),
             ]);
             vec![Row { gutter: 2, ..Row::text(line) }]
         }
@@ -495,7 +497,7 @@ fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
         more += left;
     }
     if more > 0 {
-        rows.push(marked("  ", &format!("… {more} more lines · Ctrl+O"), look.theme.dim(), look));
+        rows.push(marked("  ", &format!("… {more} more lines · {}Ctrl+O", look.more), look.theme.dim(), look));
     }
     rows
 }
@@ -507,6 +509,7 @@ fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<
     match (fold, quiet) {
         (Fold::Line, _) | (Fold::Some, true) => Vec::new(),
         (Fold::Full, _) => block(text, look, usize::MAX, Side::First),
+        (Fold::Some, false) if cell.is_by_person() => block(text, look, PERSONS_PREVIEW, Side::Last),
         (Fold::Some, false) => block(text, look, PREVIEW, if result.ok { Side::First } else { Side::Last }),
     }
 }
@@ -534,8 +537,12 @@ fn block(text: &str, look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
     };
     let bar = || Span::styled("  │ ", theme.fg(theme.border));
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
-    let note =
-        || Row::mark(Line::from(vec![bar(), Span::styled(format!("… {more} more lines · Ctrl+O"), theme.dim())]));
+    let note = || {
+        Row::mark(Line::from(vec![
+            bar(),
+            Span::styled(format!("… {more} more lines · {}Ctrl+O", look.more), theme.dim()),
+        ]))
+    };
     let mut rows = Vec::new();
     if more > 0 && side == Side::Last {
         rows.push(note());

@@ -26,6 +26,8 @@ pub(crate) struct Look<'a> {
     pub(crate) details: Fold,
     /// How much of thinking.
     pub(crate) thinking: Fold,
+    /// What stands in front of a key that shows more: in printed lines nothing can change any more.
+    pub(crate) more: &'static str,
 }
 
 impl Look<'_> {
@@ -472,6 +474,7 @@ mod tests {
             colours: true,
             details: Fold::Some,
             thinking: Fold::Line,
+            more: "",
         };
         rows(source, &look).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
     }

@@ -162,6 +162,7 @@ mod tests {
             colours: false,
             details: Default::default(),
             thinking: Default::default(),
+            more: "",
         };
         let mut rows = Vec::new();
         for part in parts {

@@ -72,7 +72,8 @@ pub(crate) fn thinking(state: &mut State, _: &str) -> Vec<Effect> {
 }
 
 pub(crate) fn help(state: &mut State, view: HelpView) -> Vec<Effect> {
-    let view = view.with(&state.keymap);
+    let here = state.scopes().first().copied();
+    let view = view.with(&state.keymap, here);
     state.open(view)
 }
 

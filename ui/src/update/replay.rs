@@ -82,6 +82,11 @@ pub(crate) fn to_end(state: &mut State, _: &str) -> Vec<Effect> {
     go(state, Replay::len)
 }
 
+/// Everything up to an entry.
+pub(crate) fn to_seq(state: &mut State, seq: Option<u64>) -> Vec<Effect> {
+    go(state, |it| it.count_to(seq))
+}
+
 /// Where the bar was clicked.
 pub(crate) fn to_fraction(state: &mut State, fraction: f64) -> Vec<Effect> {
     go(state, |it| (fraction * it.len() as f64).round() as usize)

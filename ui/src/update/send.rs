@@ -70,8 +70,7 @@ fn run_command(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if state.is_busy() {
-        state.say("a command has to wait until the turn has ended; Esc interrupts it");
-        return Vec::new();
+        state.say("it runs when the turn has ended; Alt+Up takes it back");
     }
     let input = Input::RunUserCommand { command: command.to_owned(), send_to_model };
     state.composer.take();
@@ -97,8 +96,26 @@ pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
     if !state.composer.is_empty() {
         texts.push(state.composer.text());
     }
-    state.composer.set(&texts.join("\n"));
+    bring_back(state, texts);
     vec![Effect::Send(Input::Dequeue)]
+}
+
+/// Puts texts into the line, as one. Several commands, or a command and words, would be another command together: of
+/// those the last stays, and Up finds the others.
+pub(crate) fn bring_back(state: &mut State, mut texts: Vec<String>) {
+    let is_command = |text: &String| text.starts_with('!');
+    if texts.len() > 1 && texts.iter().any(is_command) {
+        let last = texts.pop().unwrap_or_default();
+        let (commands, words): (Vec<String>, Vec<String>) = texts.into_iter().partition(is_command);
+        commands.iter().for_each(|text| state.composer.remember(text));
+        texts = words;
+        if is_command(&last) && !texts.is_empty() {
+            state.composer.remember(&last);
+        } else {
+            texts.push(last);
+        }
+    }
+    state.composer.set(&texts.join("\n"));
 }
 
 /// Leaves what the person is in, then interrupts, then opens the tree.

@@ -8,7 +8,7 @@ use pixir_core::usage::{Sums, Total, sums};
 use crate::action::list;
 use crate::overlay::picker::{Kind, Picker};
 use crate::state::{Effect, State};
-use crate::theme::Theme;
+use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
 
 /// Turns that `/usage` names one by one.
@@ -121,6 +121,12 @@ pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
         return state.open(Picker::themes(&names, &state.theme_name));
     }
     load_theme(state, name);
+    if state.toast.is_none() {
+        state.say(match state.depth {
+            Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
+            _ => format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it"),
+        });
+    }
     Vec::new()
 }
 

@@ -6,6 +6,7 @@ use pixir_core::input::{Summarize, Wish};
 
 use crate::overlay::restore::RestoreView;
 use crate::state::{Effect, State};
+use crate::update::replay;
 
 /// Where the person wants to go, until it is known whether files are to go along.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub(crate) struct Going {
 /// First it is asked what would become of the files.
 pub(crate) fn go(state: &mut State, going: Going) -> Vec<Effect> {
     let to_seq = going.to_seq;
+    // What is told again goes there without changing anything.
+    if state.replay.is_some() {
+        return replay::to_seq(state, to_seq);
+    }
     state.going = Some(going);
     let files = Some(Wish { dry_run: true, ..Wish::default() });
     vec![Effect::Send(Input::MoveHead { to_seq, summarize: Summarize::No, files })]

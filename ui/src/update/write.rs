@@ -119,6 +119,12 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
         return None;
     }
     let chosen = state.composer.chosen.min(found.len() - 1);
+    // What is written out already is not completed: Enter sends it.
+    if let (KeyCode::Enter, Completion::File(path)) = (key.code, &found[chosen])
+        && state.composer.mention().is_some_and(|it| it.letters == *path)
+    {
+        return None;
+    }
     match (key.code, &found[chosen]) {
         (KeyCode::Up, _) => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
         (KeyCode::Down, _) => state.composer.chosen = (chosen + 1) % found.len(),

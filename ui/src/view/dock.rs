@@ -11,6 +11,7 @@ use crate::render::text::{fit, visible, wrap_lines};
 use crate::render::{cell, diff};
 use crate::state::{Focus, Question, State};
 use crate::theme::Theme;
+use crate::transcript::{Cell, Tool};
 
 /// After so long a running call is shown beside the line, wherever the transcript stands; and at most so many.
 const SLOW: Duration = Duration::from_secs(2);
@@ -44,7 +45,13 @@ pub(super) fn lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static
 /// Calls that take their time, with how long they have taken.
 fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let slow = state.transcript.running().into_iter().filter_map(|tool| {
+    // A card that is in sight says so itself.
+    let in_sight = |tool: &Tool| {
+        let is_it =
+            |at| matches!(state.transcript.cell(at), Some(Cell::Tool(it)) if it.call().call_id == tool.call().call_id);
+        !state.wants_whole_screen() || state.viewport.shown().iter().any(|it| is_it(it.cell))
+    };
+    let slow = state.transcript.running().into_iter().filter(|tool| !in_sight(tool)).filter_map(|tool| {
         let began = Duration::from_millis(u64::try_from(tool.began()).ok()?);
         let took = now.checked_sub(began).filter(|took| *took >= SLOW)?;
         let text = fit(&visible(&cell::target(tool)), columns.saturating_sub(24));
@@ -79,7 +86,8 @@ fn question_lines(question: &Question, state: &State, columns: usize, most: usiz
     if !all {
         let more = body.len() - (room - 1);
         body.truncate(room - 1);
-        let text = format!("… {more} more lines · Tab, then Enter, to read and allow");
+        let what = if question.read { "read to its end" } else { "Tab, then Enter, to read and allow" };
+        let text = format!("… {more} more lines · {what}");
         body.push(Line::styled(fit(&text, columns.saturating_sub(3)), theme.fg(theme.warning)));
     }
     let mut lines = if tight { vec![head] } else { vec![Line::default(), head] };

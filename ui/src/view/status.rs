@@ -41,10 +41,11 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         (Primed::Quit, ..) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
         (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
         (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
-        // It would be read out again and again.
-        (Primed::Nothing, None, Status::Thinking | Status::Working | Status::Idle) if state.is_read_aloud => {
-            return;
+        // Said once: a clock would be read out again and again.
+        (Primed::Nothing, None, Status::Thinking | Status::Working) if state.is_read_aloud => {
+            Span::styled(" working · Esc interrupts".to_owned(), theme.fg(theme.accent))
         }
+        (Primed::Nothing, None, Status::Idle) if state.is_read_aloud && state.replay.is_none() => return,
         (Primed::Nothing, None, Status::Thinking) => {
             // A long call takes a while to write, and nothing else is seen of it.
             let doing = match &state.writing {
@@ -76,7 +77,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         }
         (Primed::Nothing, None, Status::Idle) => Span::styled(idle_hints(state), theme.dim()),
     };
-    let mut right = usage_text(state);
+    let mut right = if state.is_read_aloud { String::new() } else { usage_text(state) };
     // Where both do not fit, what is happening is worth more than what it cost.
     if width(&left.content) + width(&right) + 2 > columns {
         right = right.split(" · ").next().unwrap_or_default().to_owned();
@@ -105,12 +106,12 @@ fn idle_hints(state: &State) -> String {
     match state.focus {
         Focus::Composer if state.replay.is_some() => hint(&[
             ("replay-play", "play"),
-            ("replay-back", "back"),
             ("replay-forward", "on"),
+            ("replay-back", "back"),
+            ("replay-quit", "quit"),
             ("replay-next-turn", "turn"),
             ("replay-faster", "faster"),
             ("replay-slower", "slower"),
-            ("replay-quit", "quit"),
         ]),
         Focus::Composer => " / commands · ? help".to_owned(),
         Focus::Question => " y once · a always · n no · f no, because… · Enter all of it".to_owned(),

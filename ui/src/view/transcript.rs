@@ -1,5 +1,6 @@
 //! The conversation: its rows, what stands out in them, and where in the whole they are.
 
+use pixir_core::provider::choose::Providers;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
@@ -152,11 +153,10 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
 }
 
 pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = vec![
-        Line::styled("pixir", theme.bold()),
-        Line::styled("A coding assistant that works on your files, and asks before it changes them.", theme.dim()),
-        Line::default(),
-    ];
+    let mut lines = vec![Line::styled("pixir", theme.bold())];
+    let what = "A coding assistant that works on your files, and asks before it changes them.";
+    lines.extend(wrap_lines(&[Span::styled(what, theme.dim())], columns, &[], &[]));
+    lines.push(Line::default());
     let mut say = |mark: &'static str, colour: Color, text: String| {
         lines.extend(wrap_lines(
             &[Span::styled(text, theme.fg(theme.text))],
@@ -173,6 +173,13 @@ pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &The
                 "  ",
                 theme.dim,
                 "Type what you want. /help shows keys and commands, /model changes who answers.".into(),
+            );
+        }
+        Connection::Ready { demo: true, why, .. } if why == Providers::GIVEN => {
+            say(
+                "○ ",
+                theme.warning,
+                "This is the demo: a script plays the model; the tools and the files are real.".into(),
             );
         }
         Connection::Ready { demo: true, why, .. } => {
