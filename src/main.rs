@@ -219,6 +219,13 @@ fn present(
     let prompt = match prompt {
         Some(prompt) => prompt,
         None if run.headless || output.is_json() => stdin_prompt()?,
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            let term = around.variable("TERM").unwrap_or_default();
+            return Err(Error {
+                message: format!("a terminal like this one (TERM={term}) shows no screen"),
+                ..no_prompt()
+            });
+        }
         None => return Err(no_prompt()),
     };
     if prompt.trim().is_empty() {

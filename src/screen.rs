@@ -57,7 +57,8 @@ impl Open {
 
 /// There is a screen to draw on and a keyboard to read.
 pub(crate) fn is_possible(around: &Surroundings) -> bool {
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && around.variable("TERM") != Some("dumb")
+    let draws = !matches!(around.variable("TERM"), None | Some("" | "dumb"));
+    draws && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// Everything that the interface starts with.

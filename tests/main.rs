@@ -30,6 +30,7 @@ mod stories {
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest
     mod streams; // answers as servers send them, cut anywhere
+    mod surroundings; // terminals of every kind, and none
     mod terminal; // what only a real terminal shows
     mod tools; // what every tool and command keeps to
     mod travel; // files follow the conversation
