@@ -352,3 +352,20 @@ async fn what_is_said_meanwhile_stands_behind_the_growing_answer_and_not_in_it()
     let screen = pixir.screen.screen();
     assert!(screen.contains("Second paragraph") && screen.contains("it broke off here"), "{screen}");
 }
+
+#[tokio::test]
+async fn what_is_said_while_something_is_searched_is_found_too_and_takes_nobody_away() {
+    let thinks = Step { reasoning: "The needle is in the thought.".into(), ..says("A first needle.") };
+    let mut pixir = Pixir::new(vec![thinks, says("A second needle.")], &[]);
+    pixir.does("one<Enter>").await;
+    let screen = pixir.does("<C-f>needle<Enter>").await;
+    assert!(screen.contains("of 2"), "the thinking as well:\n{screen}");
+    pixir.does("<Tab>").await;
+    let before = pixir.screen.screen();
+    pixir.screen.keys("<Tab>").await;
+    pixir.screen.paste("two").await;
+    pixir.screen.keys("<Enter>").await;
+    pixir.screen.until("of 3").await;
+    let after = pixir.screen.screen();
+    assert_eq!(before.contains("1 of 2"), after.contains("1 of 3"), "{before}\n{after}");
+}

@@ -380,6 +380,8 @@ async fn the_screen_at_three_sizes_and_below_the_smallest() {
 async fn where_one_was_reading_is_found_again() {
     let long: String = (1..200).map(|n| format!("- line {n}\n")).collect();
     let mut pixir = Pixir::new(vec![says(&long)], &[]);
+    // What is in no log moves nothing.
+    pixir.does("/usage<Enter>").await;
     pixir.does("go<Enter>").await;
     let before = pixir.does("<PgUp><PgUp><C-o>").await;
     let middle = before.lines().nth(8).expect("a line").to_owned();

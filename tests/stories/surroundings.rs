@@ -23,7 +23,8 @@ fn a_terminal_gets_the_colours_that_it_has_and_nothing_that_it_cannot_show() {
     let is = |n: &str, of: std::ops::RangeInclusive<u32>| n.parse().is_ok_and(|n| of.contains(&n));
     let named = |n: &str| is(n, 30..=37) || is(n, 40..=47) || is(n, 90..=97) || is(n, 100..=107);
     // TERM, then what else the environment says; whether it is drawn with 24 bit, 256, 16 colours, or none.
-    let rows: [(&str, &[(&str, &str)], &str); 9] = [
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(&str, Variables<'_>, &str); 9] = [
         ("xterm-256color", &[("COLORTERM", "truecolor")], "24 bit"),
         ("xterm-direct", &[("COLORTERM", "")], "24 bit"),
         ("xterm-256color", &[("COLORTERM", "")], "256"),

@@ -17,8 +17,8 @@ pub(crate) struct Kept {
     images: Images,
     /// Messages that waited to be delivered.
     waiting: Vec<String>,
-    /// Where the person was reading; none at the end.
-    anchor: Option<Place>,
+    /// Where the person was reading: an entry, the how many-th cell of it, and a row; none at the end.
+    reading: Option<(u64, usize, usize)>,
     details: Fold,
     thinking: Fold,
 }
@@ -29,7 +29,7 @@ impl Default for Kept {
             draft: String::new(),
             images: Images::default(),
             waiting: Vec::new(),
-            anchor: None,
+            reading: None,
             details: Fold::Some,
             thinking: Fold::Line,
         }
@@ -44,7 +44,10 @@ impl Kept {
             images: state.composer.images.within(&format!("{draft}{}", waiting.concat())),
             draft,
             waiting,
-            anchor: state.viewport.anchor(),
+            reading: state.viewport.anchor().and_then(|place| {
+                let (seq, nth) = state.transcript.address(place.cell)?;
+                Some((seq, nth, place.row))
+            }),
             details: state.details,
             thinking: state.thinking,
         }
@@ -62,8 +65,9 @@ impl Kept {
     pub(crate) fn restore(text: &str, state: &mut State) {
         let Ok(kept) = serde_json::from_str::<Kept>(text) else { return };
         (state.details, state.thinking) = (kept.details, kept.thinking);
-        if let Some(anchor) = kept.anchor {
-            state.viewport.stand_at(anchor, &state.transcript);
+        let cell = kept.reading.and_then(|(seq, nth, row)| Some((state.transcript.at_address((seq, nth))?, row)));
+        if let Some((cell, row)) = cell {
+            state.viewport.stand_at(Place { cell, row }, &state.transcript);
         }
         let was_waiting = !kept.waiting.is_empty();
         let texts: Vec<String> = kept.waiting.into_iter().chain([kept.draft]).filter(|text| !text.is_empty()).collect();

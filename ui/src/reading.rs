@@ -36,6 +36,8 @@ pub(crate) struct Search {
     pub(crate) found: Option<Vec<Hit>>,
     /// Which of them was shown last.
     pub(crate) at: Option<usize>,
+    /// It is looked for again because more was said: nobody is taken anywhere.
+    pub(crate) is_again: bool,
     /// Where the reader was before, and what had the keys.
     pub(crate) before: Option<Place>,
     pub(crate) focus: Focus,
@@ -85,25 +87,36 @@ impl Search {
     }
 }
 
-/// Something that is searched, by reference.
+/// Something that is searched.
 #[derive(Debug, Clone)]
 pub(crate) struct Hay {
     cell: usize,
-    entry: Arc<Entry>,
-    part: Option<Range<usize>>,
+    source: Source,
 }
 
-/// Everything that is searched; the texts are shared, not copied.
+#[derive(Debug, Clone)]
+enum Source {
+    /// What is recorded, by reference; of a long message a part.
+    Entry(Arc<Entry>, Option<Range<usize>>),
+    /// What is in no Log.
+    Text(String),
+}
+
+/// Everything that is searched; recorded texts are shared, not copied.
 pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
     let mut hay = Vec::with_capacity(cells.len());
     for (at, cell) in cells.iter().enumerate() {
-        let mut put = |entry: &Arc<Entry>, part| hay.push(Hay { cell: at, entry: Arc::clone(entry), part });
+        let mut put = |source| hay.push(Hay { cell: at, source });
         match cell {
-            Cell::Recorded(entry) => put(entry, None),
-            Cell::Part(entry, part) => put(entry, Some(part.range.clone())),
-            Cell::Tool(tool) => tool.entries().for_each(|entry| put(entry, None)),
-            Cell::Thoughts(all) => all.iter().for_each(|entry| put(entry, None)),
-            Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => {}
+            Cell::Recorded(entry) => put(Source::Entry(Arc::clone(entry), None)),
+            Cell::Part(entry, part) => put(Source::Entry(Arc::clone(entry), Some(part.range.clone()))),
+            Cell::Tool(tool) => tool.entries().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
+            Cell::Thoughts(all) => all.iter().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
+            Cell::Thinking(it) => put(Source::Text(it.text.clone())),
+            Cell::Error(it) => put(Source::Text(format!("{}\n{}", it.message, it.remediation))),
+            Cell::Notice(_, text) => put(Source::Text(text.to_string())),
+            // It is found when it is whole.
+            Cell::Drafted(_) | Cell::Tail | Cell::Gone => {}
         }
     }
     hay
@@ -115,10 +128,13 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Vec<Hit> {
     let mut hits: Vec<Hit> = Vec::new();
     for it in hay {
         let mut count = 0;
-        each_text(&it.entry.fact, |text| {
-            let text = it.part.clone().map_or(text, |part| text.get(part).unwrap_or_default());
-            count += needle.count(text);
-        });
+        match &it.source {
+            Source::Entry(entry, part) => each_text(&entry.fact, |text| {
+                let text = part.clone().map_or(text, |part| text.get(part).unwrap_or_default());
+                count += needle.count(text);
+            }),
+            Source::Text(text) => count = needle.count(text),
+        }
         let from = hits.iter().rev().take_while(|hit| hit.cell == it.cell).count();
         hits.extend((from..from + count).map(|nth| Hit { cell: it.cell, nth }));
         if hits.len() >= MAX_HITS {

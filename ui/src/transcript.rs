@@ -486,6 +486,31 @@ impl Transcript {
         open.map_or(self.cells.len(), |(at, _)| at)
     }
 
+    /// The entry that a cell shows, or the last one before it.
+    fn seq_of(&self, at: usize) -> Option<u64> {
+        match self.cells.get(at)? {
+            Cell::Recorded(entry) | Cell::Part(entry, _) => Some(entry.seq),
+            Cell::Tool(tool) => Some(tool.call.seq),
+            Cell::Thoughts(all) => all.first().map(|entry| entry.seq),
+            Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => None,
+        }
+    }
+
+    /// What a cell is called whatever else was on the screen: its entry, and the how many-th cell of that it is.
+    pub(crate) fn address(&self, at: usize) -> Option<(u64, usize)> {
+        let at = (0..=at).rev().find(|at| self.seq_of(*at).is_some())?;
+        let seq = self.seq_of(at)?;
+        let nth = (0..at).rev().take_while(|before| self.seq_of(*before) == Some(seq)).count();
+        Some((seq, nth))
+    }
+
+    /// The cell of this address, or the first behind where it would be.
+    pub(crate) fn at_address(&self, (seq, nth): (u64, usize)) -> Option<usize> {
+        let first = (0..self.cells.len()).find(|at| self.seq_of(*at).is_some_and(|it| it >= seq))?;
+        let is_there = self.seq_of(first + nth) == Some(seq);
+        Some(if is_there { first + nth } else { first })
+    }
+
     /// The last answer, for the main screen when the interface closes.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.cells.iter().rev().find_map(|cell| match cell {

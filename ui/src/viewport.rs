@@ -7,7 +7,7 @@ use crate::render::text::Row;
 use crate::transcript::{LayoutKey, Transcript};
 
 /// A place in the transcript: a cell and a row of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) cell: usize,
     pub(crate) row: usize,

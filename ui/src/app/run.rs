@@ -14,6 +14,8 @@ use crate::update::{self, settings};
 
 /// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
 const FRAME: Duration = Duration::from_millis(33);
+/// How long a signal that was meant for an editor may take to arrive.
+const LATE: Duration = Duration::from_millis(20);
 /// How soon after a change the draft is safe.
 const KEEP_AFTER: Duration = Duration::from_millis(200);
 
@@ -160,6 +162,12 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 let written = editing.written(ended);
                 drop(editing);
                 app.end_editing(written);
+                // What was pressed in its last moment was the editor's as well.
+                while let Ok(signal) = tokio::time::timeout(LATE, signals.next()).await {
+                    if let Signal::End(number @ (1 | 15)) = signal {
+                        return Some(number);
+                    }
+                }
                 return None;
             }
             signal = signals.next() => match signal {

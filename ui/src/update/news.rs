@@ -110,7 +110,10 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         state.overlays.retain(|layer| !layer.is_over(Told::CallEnded(&it.call_id)));
     }
     state.transcript.record(entry);
-    Vec::new()
+    match &entry.fact {
+        Fact::AssistantMessage(_) | Fact::ToolResult(_) | Fact::UserMessage(_) => read::look_again(state),
+        _ => Vec::new(),
+    }
 }
 
 fn settings_told(it: &SettingsChanged) -> String {
@@ -229,8 +232,14 @@ pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {
 /// A search has come to its end.
 pub(crate) fn on_found(state: &mut State, number: u64, found: Vec<Hit>) {
     let Some(search) = state.search.as_mut().filter(|search| search.number == number) else { return };
-    search.found = Some(found);
+    let shown = search.at.and_then(|at| search.found.as_ref()?.get(at).copied());
     search.at = None;
+    if search.is_again {
+        search.at = shown.and_then(|shown| found.iter().position(|hit| *hit == shown));
+        search.found = Some(found);
+        return;
+    }
+    search.found = Some(found);
     if let Some(hit) = search.first() {
         read::show_hit(state, hit);
     }

@@ -205,10 +205,20 @@ pub(crate) fn look_for(state: &mut State) -> Vec<Effect> {
     let Some(search) = &mut state.search else { return Vec::new() };
     state.searches += 1;
     search.number = state.searches;
-    search.found = None;
+    (search.found, search.is_again) = (None, false);
     if search.text.is_empty() {
         return Vec::new();
     }
+    vec![Effect::Find { number: search.number, text: search.text.clone() }]
+}
+
+/// More was said: what is searched for may be in it.
+pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
+    let Some(search) = state.search.as_mut().filter(|search| search.found.is_some() && !search.text.is_empty()) else {
+        return Vec::new();
+    };
+    state.searches += 1;
+    (search.number, search.is_again) = (state.searches, true);
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
 }
 
