@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pixir_core::config::Surroundings;
-use pixir_core::event::Mode;
+use pixir_core::event::{AssistantMessage, Mode, SessionId, SessionStarted, UserMessage};
 use pixir_core::harness::{Beginning, Harness};
+use pixir_core::log::Log;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
 use pixir_core::session::Options;
@@ -141,6 +142,25 @@ impl Pixir {
     pub(crate) fn kinds(&self) -> Vec<String> {
         self.log().iter().map(|entry| entry["type"].as_str().expect("a kind").to_owned()).collect()
     }
+}
+
+/// A Log that another pixir has left: its first entry.
+pub(crate) fn log_of(folder: &std::path::Path, workspace: &std::path::Path) -> Log {
+    let id = SessionId::now();
+    let mut log = Log::create(&folder.join(format!("{id}.ndjson")), id).expect("a log");
+    let workspace = workspace.display().to_string();
+    let started =
+        SessionStarted { workspace, model: "m".into(), provider: "script".into(), ..SessionStarted::default() };
+    log.append(None, started.into()).expect("append");
+    log
+}
+
+/// A prompt and its answer.
+pub(crate) fn say(log: &mut Log, turn: u32, question: &str, told: &str) {
+    let said = UserMessage { text: question.into(), ..UserMessage::default() };
+    log.append(Some(turn), said.into()).expect("append");
+    let told = AssistantMessage { text: told.into(), partial: false, phase: None };
+    log.append(Some(turn), told.into()).expect("append");
 }
 
 /// The screen, without the digits of an estimate: how long something took is part of what a model reads.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
@@ -27,12 +27,14 @@ use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch, keep_end};
 
 mod handle; // a running Session, from outside
+mod queue; // what waits for the running Turn
 mod record; // what is recorded, and who hears of it
 mod surface;
 mod travel; // going elsewhere in the conversation // what it leans on, and how it is run
 
 use handle::Command;
 pub use handle::Handle;
+use queue::Waiting;
 pub(crate) use surface::Surface;
 pub use surface::{Limits, Options};
 
@@ -70,23 +72,6 @@ pub(crate) struct Session {
     note: Option<String>,
     /// It was said what becomes of the effort that it began with.
     told_effort: bool,
-}
-
-/// What begins when the running Turn has ended.
-enum Waiting {
-    Say(Message),
-    Run { command: String, send_to_model: bool },
-}
-
-impl Waiting {
-    /// As the person typed it.
-    fn text(&self) -> String {
-        match self {
-            Waiting::Say(message) => message.text.clone(),
-            Waiting::Run { command, send_to_model: true } => format!("!{command}"),
-            Waiting::Run { command, send_to_model: false } => format!("!!{command}"),
-        }
-    }
 }
 
 /// A running Turn, or a summary that a move of the head waits for. Dropping its reports is the end of what it can record.
@@ -594,20 +579,6 @@ impl Session {
         self.begin_next().await;
     }
 
-    /// What came too late to join the work that has ended starts the next Turn.
-    async fn begin_next(&mut self) {
-        let next = self.steer.pop_front().map(Waiting::Say).or_else(|| self.follow_up.pop_front());
-        let Some(next) = next else { return };
-        self.publish_queue();
-        let begun = match next {
-            Waiting::Say(message) => self.begin_turn(message, Delivery::FollowUp).await,
-            Waiting::Run { command, send_to_model } => self.run_command(command, send_to_model).await,
-        };
-        if let Err(error) = begun {
-            self.publish(Event::Live(Live::Refused(error.body())));
-        }
-    }
-
     async fn record_end(&mut self, work: &Work, outcome: Outcome) {
         let turn = Some(work.number);
         if let Some(error) = &outcome.error {
@@ -666,32 +637,6 @@ impl Session {
         tracing::error!(session = %self.id, code = error.code.name(), "{}", error.message);
         self.publish(Event::Live(Live::Refused(error.body())));
         self.set_status(Status::Idle);
-    }
-
-    // ─── What waits ───
-
-    fn publish_queue(&mut self) {
-        let live = Live::QueueChanged {
-            steer: self.steer.iter().map(|it| it.text.clone()).collect(),
-            follow_up: self.follow_up.iter().map(Waiting::text).collect(),
-        };
-        self.publish(Event::Live(live));
-    }
-
-    fn clear_queue(&mut self) {
-        if self.steer.is_empty() && self.follow_up.is_empty() {
-            return;
-        }
-        self.steer.clear();
-        self.follow_up.clear();
-        self.mark_steered();
-        self.publish_queue();
-    }
-
-    fn mark_steered(&self) {
-        if let Some(work) = &self.work {
-            work.steered.store(!self.steer.is_empty(), Ordering::Relaxed);
-        }
     }
 
     /// Opening pixir and closing it again leaves nothing behind.

@@ -1,9 +1,7 @@
-use pixir_core::event::{AssistantMessage, SessionId, SessionStarted, UserMessage};
-use pixir_core::log::Log;
 use pixir_core::provider::script::Step;
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, says};
+use crate::driver::{Pixir, also_calls, calls, log_of, say, says};
 
 /// A conversation with something of everything.
 async fn conversation(columns: u16, rows: u16) -> Pixir {
@@ -297,21 +295,10 @@ async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when
 #[tokio::test]
 async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
     let mut pixir = Pixir::resumed(100, 40, |folder, workspace| {
-        let id = SessionId::now();
-        let mut log = Log::create(&folder.join(format!("{id}.ndjson")), id).expect("a log");
-        let workspace = workspace.display().to_string();
-        let started =
-            SessionStarted { workspace, model: "m".into(), provider: "script".into(), ..SessionStarted::default() };
-        log.append(None, started.into()).expect("append");
+        let mut log = log_of(folder, workspace);
         for n in 1..=3_000_u32 {
-            let said = UserMessage { text: format!("question {n}"), ..UserMessage::default() };
-            log.append(Some(n), said.into()).expect("append");
-            let told = AssistantMessage {
-                text: format!("The answer to {n}.\n\nIt is long. ").repeat(3),
-                partial: false,
-                phase: None,
-            };
-            log.append(Some(n), told.into()).expect("append");
+            let told = format!("The answer to {n}.\n\nIt is long. ").repeat(3);
+            say(&mut log, n, &format!("question {n}"), &told);
         }
         log.establish().expect("establish");
     });
@@ -368,4 +355,22 @@ async fn what_is_said_while_something_is_searched_is_found_too_and_takes_nobody_
     pixir.screen.until("of 3").await;
     let after = pixir.screen.screen();
     assert_eq!(before.contains("1 of 2"), after.contains("1 of 3"), "{before}\n{after}");
+}
+
+#[tokio::test]
+async fn blanks_are_copied_where_a_row_ends_in_the_middle_of_them() {
+    for before in 36..46 {
+        let line = format!("{} = {};", "x".repeat(before), "y".repeat(12));
+        let prompt = format!("{}      {}", "a".repeat(before), "b".repeat(10));
+        let mut pixir = Pixir::sized(vec![says(&format!("```\n{line}\n```"))], &[], 50, 30);
+        let screen = pixir.does(&format!("{prompt}<Enter>")).await;
+        let (from, to) = (place(&screen, "xx"), place(&screen, "y;"));
+        pixir.screen.bytes(&drag(from, (to.0 + 10, to.1))).await;
+        pixir.screen.until_idle().await;
+        assert_eq!(pixir.screen.signals(), [osc52(&line)], "{screen}");
+        let (from, to) = (place(&screen, "aa"), place(&screen, "bb"));
+        pixir.screen.bytes(&drag(from, (to.0 + 9, to.1))).await;
+        pixir.screen.until_idle().await;
+        assert_eq!(pixir.screen.signals(), [osc52(&prompt)], "{screen}");
+    }
 }

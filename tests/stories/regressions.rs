@@ -4,13 +4,12 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use pixir_core::event::{AssistantMessage, HeadMoved, SessionId, SessionStarted, UserMessage};
-use pixir_core::log::Log;
+use pixir_core::event::HeadMoved;
 use pixir_core::provider::script::{ScriptedError, Step};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::driver::{Pixir, calls, says};
+use crate::driver::{Pixir, calls, log_of, say, says};
 use crate::pty::{Terminal, kept};
 use crate::server::{Act, Dialect, Reply, Server, answer, call, text};
 use crate::shell::Shell;
@@ -363,23 +362,6 @@ async fn vims_register_and_undo_outlive_a_dialog() {
     assert_eq!(pixir.screen.draft(), "one two");
     pixir.does("<C-t><Esc>uu").await;
     assert_eq!(pixir.screen.draft(), "one two", "the cut itself is undone");
-}
-
-fn log_of(folder: &std::path::Path, workspace: &std::path::Path) -> Log {
-    let id = SessionId::now();
-    let mut log = Log::create(&folder.join(format!("{id}.ndjson")), id).expect("a log");
-    let workspace = workspace.display().to_string();
-    let started =
-        SessionStarted { workspace, model: "m".into(), provider: "script".into(), ..SessionStarted::default() };
-    log.append(None, started.into()).expect("append");
-    log
-}
-
-fn say(log: &mut Log, turn: u32, question: &str, told: &str) {
-    let said = UserMessage { text: question.into(), ..UserMessage::default() };
-    log.append(Some(turn), said.into()).expect("append");
-    let told = AssistantMessage { text: told.into(), partial: false, phase: None };
-    log.append(Some(turn), told.into()).expect("append");
 }
 
 fn long_conversation(turns: u32) -> Pixir {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pixir_core::event::{Entry, Fact};
 
 use crate::render::markdown;
-use crate::render::text::{End, Row};
+use crate::render::text::{End, Row, width};
 use crate::state::{Focus, State};
 use crate::transcript::{Cell, Fold};
 use crate::viewport::Place;
@@ -258,7 +258,11 @@ impl Selection {
             return None;
         }
         let text: String = row.line.spans.iter().map(|span| span.content.as_ref()).collect();
-        let end = crate::render::text::width(text.trim_end());
+        // Where a row goes on in the next without anything between, its last blanks are text.
+        let end = match row.end {
+            End::Nothing => width(&text).saturating_sub(row.padding),
+            End::Line | End::Blanks(_) | End::Skip => width(text.trim_end()),
+        };
         let mut columns = match (place == first, place == last) {
             (true, true) => left..right + 1,
             (true, false) => left..end,
@@ -289,7 +293,7 @@ fn word_at(text: &str, column: usize) -> Range<usize> {
         |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '~' | ':' | '@' | '%' | '+' | '#');
     let (mut at, mut begin, mut end) = (0, None, column + 1);
     for grapheme in text.graphemes(true) {
-        let wide = crate::render::text::width(grapheme);
+        let wide = width(grapheme);
         let in_word = grapheme.chars().next().is_some_and(is_word);
         if at <= column {
             begin = if in_word { Some(begin.unwrap_or(at)) } else { None };
@@ -311,7 +315,7 @@ impl State {
     pub(crate) fn selected_text(&mut self, selection: &Selection) -> String {
         let ((first, _), (last, _)) = selection.ends();
         let mut text = String::new();
-        let mut joint = "";
+        let mut joint = String::new();
         for cell in first.cell..=last.cell.min(self.transcript.len().saturating_sub(1)) {
             let rows = self.rows_of(cell);
             for (at, row) in rows.iter().enumerate() {
@@ -319,14 +323,14 @@ impl State {
                 if place < first || place > last || row.end == End::Skip {
                     continue;
                 }
-                text.push_str(joint);
+                text.push_str(&joint);
                 if let Some(columns) = selection.columns(place, row) {
                     text.push_str(&row.between(columns.start, columns.end));
                 }
                 joint = match row.end {
-                    End::Line | End::Skip => "\n",
-                    End::Blank => " ",
-                    End::Nothing => "",
+                    End::Line | End::Skip => "\n".to_owned(),
+                    End::Blanks(n) => " ".repeat(usize::from(n)),
+                    End::Nothing => String::new(),
                 };
             }
         }

@@ -145,8 +145,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Draws one frame, in one write. What the terminal has not taken yet is not written over. False when it has not said
-    /// yet where that could be.
+    /// Draws one frame, in one write. What the terminal has not taken yet is not written over. False when another has to
+    /// follow: it has not said yet where that could be, or there is more to be printed.
     pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<bool> {
         let (columns, rows) = terminal::size()?;
         if self.inline.is_some() {
@@ -191,7 +191,9 @@ impl Screen {
         }
         let (columns, rows) = terminal::size()?;
         self.turn_to(false)?;
-        self.draw_inline(state, columns, rows, true).map(drop)
+        // Each prints some of it.
+        while self.inline.as_mut().is_some_and(Inline::has_place) && !self.draw_inline(state, columns, rows, true)? {}
+        Ok(())
     }
 
     /// Prints what is settled, or all there is, and draws what is open behind it.
@@ -207,7 +209,7 @@ impl Screen {
         if std::mem::take(&mut state.repaint) {
             self.painter.forget();
         }
-        view::inline::draw(state, [&mut self.settled, &mut self.canvas], columns, rows, all);
+        let is_whole = view::inline::draw(state, [&mut self.settled, &mut self.canvas], columns, rows, all);
         self.bytes.clear();
         if inline.make_room(&mut self.settled, self.canvas.area().height, &mut self.bytes) {
             self.painter.begin_at(inline.above());
@@ -219,7 +221,7 @@ impl Screen {
             self.bytes.push_str("\x1b[?2026l");
         }
         self.out.write(self.bytes.as_bytes())?;
-        Ok(true)
+        Ok(is_whole)
     }
 
     /// The terminal has not taken the last frame yet.

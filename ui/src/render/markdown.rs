@@ -398,10 +398,11 @@ impl<'a> Page<'a> {
                 let gutter = span_width(&line) + 1;
                 line.push(Span::styled(" ", panel));
                 line.extend(piece.into_iter().map(|span| span.patch_style(panel)));
-                line.push(Span::styled(" ".repeat(room.saturating_sub(used) + 1), panel));
+                let padding = room.saturating_sub(used) + 1;
+                line.push(Span::styled(" ".repeat(padding), panel));
                 let end = if at < last { End::Nothing } else { End::Line };
                 let block = (number == 0 && at == 0).then_some(self.blocks);
-                self.rows.push(Row { line: Line::from(line), gutter, end, links: Vec::new(), block });
+                self.rows.push(Row { line: Line::from(line), gutter, padding, end, links: Vec::new(), block });
             }
         }
         self.blocks = self.blocks.saturating_add(1);

@@ -99,6 +99,8 @@ pub(crate) struct Row {
     pub(crate) line: Line<'static>,
     /// Columns in front that are no text: marks, bars, numbers.
     pub(crate) gutter: usize,
+    /// Columns at its end that are no text either.
+    pub(crate) padding: usize,
     /// How the text goes on.
     pub(crate) end: End,
     /// Columns that lead somewhere.
@@ -113,8 +115,8 @@ pub(crate) enum End {
     /// A line end.
     #[default]
     Line,
-    /// A blank.
-    Blank,
+    /// So many blanks.
+    Blanks(u16),
     /// Nothing: a word that no row can hold goes on.
     Nothing,
     /// It is no text at all: a frame, a rule, a note.
@@ -285,7 +287,8 @@ impl Wrapper<'_> {
         let blanks = self.space.take();
         let gap = blanks.map_or(0, |(n, _)| n);
         if self.used + gap + self.word_width > self.columns && self.used > self.row.gutter {
-            self.break_row(if gap > 0 { End::Blank } else { End::Nothing });
+            let blanks = u16::try_from(gap).unwrap_or(u16::MAX);
+            self.break_row(if gap > 0 { End::Blanks(blanks) } else { End::Nothing });
         } else if let Some((n, ink)) = blanks {
             self.put(" ".repeat(n), ink);
         }

@@ -10,9 +10,12 @@ use crate::canvas::Canvas;
 use crate::render::text::Row;
 use crate::state::{Connection, State};
 
+/// About so many rows are printed in one frame.
+const MOST: usize = 4_000;
+
 /// Draws what is new and settled, or all that is new, on one canvas, and what is open on the other; each is as high as it
-/// has to be.
-pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns: u16, rows: u16, all: bool) {
+/// has to be. False when there is more to be printed.
+pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns: u16, rows: u16, all: bool) -> bool {
     let text = Style { bg: None, ..state.theme.base() };
     let whole = Rect { x: 0, y: 0, width: columns, height: rows };
     state.transcript_area = whole;
@@ -23,9 +26,11 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     let room = usize::from(rows.saturating_sub(foot.rows() + 1));
     let mut printed: Vec<Row> = Vec::new();
     let told = begin(state, room, columns, &mut printed);
-    let until = if all { state.transcript.len() } else { state.transcript.settled_until(told, state.is_busy()) };
-    for at in told..until {
-        printed.extend(state.rows_of(at).iter().cloned());
+    let end = if all { state.transcript.len() } else { state.transcript.settled_until(told, state.is_busy()) };
+    let mut until = told;
+    while until < end && printed.len() < MOST {
+        printed.extend(state.rows_of(until).iter().cloned());
+        until += 1;
     }
     if !(state.told.is_none() && printed.is_empty()) {
         state.told = Some(until);
@@ -55,6 +60,7 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     foot.draw(state, open);
     draw_completions(state, open, foot.composer);
     state.layer_since = None;
+    until == end
 }
 
 /// Where printing goes on. After another conversation was opened, with what a screen shows of it.
@@ -78,7 +84,8 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
         height += state.rows_of(from).len();
     }
     if from > 0 {
-        let text = format!("… {from} entries before · PgUp shows them");
+        let what = if from == 1 { "1 entry".to_owned() } else { format!("{from} entries") };
+        let text = format!("… {what} before · PgUp shows more");
         printed.push(Row::text(Line::styled(text, state.theme.dim())));
     }
     from

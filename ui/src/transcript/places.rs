@@ -1,0 +1,53 @@
+//! Places in the transcript: what is worth finding, and what a cell is called whatever else is on the screen.
+
+use super::{Cell, Mark, Transcript};
+
+impl Transcript {
+    pub(super) fn mark(&mut self, at: usize, mark: Mark) {
+        let marked = &mut self.marks[mark as usize];
+        if let Err(place) = marked.binary_search(&at) {
+            marked.insert(place, at);
+        }
+    }
+
+    /// Whether one of these cells has this mark.
+    pub(crate) fn has_mark(&self, mark: Mark, cells: std::ops::Range<usize>) -> bool {
+        let marked = &self.marks[mark as usize];
+        marked.get(marked.partition_point(|at| *at < cells.start)).is_some_and(|at| *at < cells.end)
+    }
+
+    /// The nearest cell with this mark, before or behind this one.
+    pub(crate) fn next_mark(&self, mark: Mark, from: usize, forward: bool) -> Option<usize> {
+        let marked = &self.marks[mark as usize];
+        if forward {
+            marked.get(marked.partition_point(|at| *at <= from)).copied()
+        } else {
+            marked[..marked.partition_point(|at| *at < from)].last().copied()
+        }
+    }
+
+    /// The entry that a cell shows, or the last one before it.
+    fn seq_of(&self, at: usize) -> Option<u64> {
+        match self.cells.get(at)? {
+            Cell::Recorded(entry) | Cell::Part(entry, _) => Some(entry.seq),
+            Cell::Tool(tool) => Some(tool.call.seq),
+            Cell::Thoughts(all) => all.first().map(|entry| entry.seq),
+            Cell::Drafted(_) | Cell::Tail | Cell::Thinking(_) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => None,
+        }
+    }
+
+    /// What a cell is called whatever else was on the screen: its entry, and the how many-th cell of that it is.
+    pub(crate) fn address(&self, at: usize) -> Option<(u64, usize)> {
+        let at = (0..=at).rev().find(|at| self.seq_of(*at).is_some())?;
+        let seq = self.seq_of(at)?;
+        let nth = (0..at).rev().take_while(|before| self.seq_of(*before) == Some(seq)).count();
+        Some((seq, nth))
+    }
+
+    /// The cell of this address, or the first behind where it would be.
+    pub(crate) fn at_address(&self, (seq, nth): (u64, usize)) -> Option<usize> {
+        let first = (0..self.cells.len()).find(|at| self.seq_of(*at).is_some_and(|it| it >= seq))?;
+        let is_there = self.seq_of(first + nth) == Some(seq);
+        Some(if is_there { first + nth } else { first })
+    }
+}
