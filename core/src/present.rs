@@ -9,7 +9,7 @@ use std::time::Duration;
 use unicode_segmentation::GraphemeCursor;
 
 use crate::error::{Code, Error};
-use crate::event::Truncated;
+use crate::event::{Colouring, Truncated};
 
 mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
@@ -116,6 +116,8 @@ pub struct Presented {
     pub overflow_path: Option<String>,
     /// Raw bytes of the stream.
     pub bytes: u64,
+    /// Colours that a program gave it, when nothing was left out.
+    pub colours: Vec<Colouring>,
     /// It is the content of a file that is no text.
     pub binary: Option<Error>,
 }
@@ -128,7 +130,7 @@ impl Capture {
             overflow,
             source: None,
             is_of_files: false,
-            stripper: Stripper::default(),
+            stripper: Stripper::with_colours(),
             head: Vec::new(),
             tail: Vec::new(),
             shown: 0,
@@ -233,9 +235,13 @@ impl Capture {
             return self.finish_binary();
         }
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
-            let mut text = self.settled(&String::from_utf8_lossy(&self.head));
+            let shown = String::from_utf8_lossy(&self.head);
+            let mut text = self.settled(&shown);
+            // Colours are where they were, unless something was drawn over, or the bytes were no text.
+            let is_as_it_came = text == shown && shown.as_bytes() == self.head;
+            let colours = if is_as_it_came && !self.is_of_files { self.stripper.take_colours() } else { Vec::new() };
             self.told_of_controls(&mut text);
-            return Presented { text, bytes: self.raw, ..Presented::default() };
+            return Presented { text, colours, bytes: self.raw, ..Presented::default() };
         }
         self.save();
         self.finish_cut(ok)
@@ -268,7 +274,7 @@ impl Capture {
             truncated,
             overflow_path: path,
             bytes: self.raw,
-            binary: None,
+            ..Presented::default()
         }
     }
 
@@ -322,7 +328,7 @@ impl Capture {
             (Spill::NotNeeded | Spill::Open(..), _) => {}
         }
         let overflow_path = self.saved_path();
-        Presented { text, truncated: Some(truncated), overflow_path, bytes: self.raw, binary: None }
+        Presented { text, truncated: Some(truncated), overflow_path, bytes: self.raw, ..Presented::default() }
     }
 
     fn explore(&self, path: &str, lines_total: u64) -> String {

@@ -214,3 +214,26 @@ async fn what_the_model_is_not_told_is_in_no_summary_either() {
     let text = summary.to_string();
     assert!(!text.contains("whispered") && !text.contains("hidden.txt"), "{text}");
 }
+
+#[tokio::test]
+async fn colours_of_a_program_are_the_themes_and_no_model_reads_them() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    let command = r"!printf 'plain \033[31mred\033[0m and \033[38;2;0;200;0mgreen\033[2J\033]0;title\007 end\n'";
+    pixir.does(&format!("{}<Enter>", command.replace('<', "<lt>"))).await;
+    let log = pixir.log();
+    let result = &log.iter().find(|e| e["type"] == "tool_result").expect("a result")["data"];
+    let output = result["output"].as_str().expect("text");
+    assert!(output.starts_with("plain red and green end\n["), "{output:?}");
+    assert_eq!(
+        result["colours"],
+        json!([{"at": 6, "sgr": "31"}, {"at": 9, "sgr": "0"}, {"at": 14, "sgr": "38;2;0;200;0"}])
+    );
+    let screen = pixir.screen.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("│ plain")).expect("the output");
+    let colour = |word: &str| {
+        let column = line[..line.find(word).expect(word)].chars().count();
+        pixir.screen.buffer()[(column as u16, row as u16)].fg
+    };
+    assert!(colour("red") != colour("plain") && colour("green") != colour("red"), "{screen}");
+    assert_eq!(colour("and"), colour("plain"), "a reset is one");
+}

@@ -4,5 +4,6 @@ pub(crate) mod cell; // one entry of the transcript
 pub(crate) mod diff; // unified diffs
 pub(crate) mod highlight; // syntax colours, worked out beside the screen
 pub(crate) mod markdown; // what models write
+mod sgr; // colours of programs, in those of the theme
 pub(crate) mod split; // a long text in parts
 pub(crate) mod text; // widths, wrapping, making the invisible visible

@@ -371,6 +371,9 @@ pub struct ToolResult {
     pub exit_code: Option<i32>,
     /// Wall-clock milliseconds.
     pub duration_ms: u64,
+    /// Colours that the program gave its output, for people; the model reads none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub colours: Vec<Colouring>,
     /// What was left out of `output`, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
@@ -418,6 +421,15 @@ pub struct Attachment {
     pub blob: String,
     /// Its size, bytes.
     pub bytes: u64,
+}
+
+/// From here on an output looks otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Colouring {
+    /// Where in `output`, bytes.
+    pub at: u64,
+    /// Parameters of the SGR sequence that stood there: `1;31`.
+    pub sgr: String,
 }
 
 /// How much of an output was left out.

@@ -1,10 +1,23 @@
 //! Terminal sequences out of a stream of bytes, wherever it is cut.
 
+use crate::event::Colouring;
+
 /// Drops ECMA-48 sequences (CSI, OSC, DCS, APC, …) and control characters; keeps text, newline, tab and return.
 #[derive(Debug, Clone, Default)]
 pub struct Stripper {
     state: State,
+    /// Parameters of a sequence that has not ended.
+    parameters: Vec<u8>,
+    /// Bytes of text so far.
+    told: u64,
+    /// Colours that were set and where, when they are wanted.
+    colours: Option<Vec<Colouring>>,
 }
+
+/// More than so many changes of colour are not kept.
+const MOST_COLOURS: usize = 2_000;
+/// Longer parameters are none of a colour, bytes.
+const LONGEST: usize = 40;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
@@ -25,6 +38,26 @@ enum State {
 }
 
 impl Stripper {
+    /// One that notes which colours were set, and where in the text.
+    pub(crate) fn with_colours() -> Stripper {
+        Stripper { colours: Some(Vec::new()), ..Stripper::default() }
+    }
+
+    /// The colours that were noted: all of them, or none when they were too many.
+    pub(crate) fn take_colours(&mut self) -> Vec<Colouring> {
+        self.colours.take().filter(|all| all.len() <= MOST_COLOURS).unwrap_or_default()
+    }
+
+    /// A sequence has ended; it may have set a colour.
+    fn note(&mut self, text: &[u8], last: u8) {
+        let parameters = std::mem::take(&mut self.parameters);
+        let is_colour = last == b'm' && parameters.iter().all(|b| matches!(b, b'0'..=b'9' | b';' | b':'));
+        if let Some(colours) = self.colours.as_mut().filter(|all| is_colour && all.len() <= MOST_COLOURS) {
+            let at = self.told + text.len() as u64;
+            colours.push(Colouring { at, sgr: String::from_utf8_lossy(&parameters).into_owned() });
+        }
+    }
+
     /// The text in these bytes; a sequence may go on in the next.
     pub fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(bytes.len());
@@ -60,7 +93,10 @@ impl Stripper {
                     text.push(byte);
                     State::Text
                 }
-                (State::Escape, b'[') => State::Csi,
+                (State::Escape, b'[') => {
+                    self.parameters.clear();
+                    State::Csi
+                }
                 (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Text7,
                 (State::Escape, 0x20..=0x2f) => State::Charset,
                 (State::Escape, 0x1b) => State::Escape,
@@ -70,20 +106,29 @@ impl Stripper {
                     State::Text
                 }
                 (State::Escape | State::Charset, _) => State::Text,
-                (State::Csi, 0x40..=0x7e) => State::Text,
+                (State::Csi, 0x40..=0x7e) => {
+                    self.note(&text, byte);
+                    State::Text
+                }
                 (State::Csi | State::Text7Escape, 0x1b) => State::Escape,
                 // A newline inside a broken sequence ends it: better a stray parameter than a lost line.
                 (State::Csi | State::Text7 | State::Text7Escape, b'\n') => {
                     text.push(byte);
                     State::Text
                 }
-                (State::Csi, _) => State::Csi,
+                (State::Csi, _) => {
+                    if self.parameters.len() <= LONGEST {
+                        self.parameters.push(byte);
+                    }
+                    State::Csi
+                }
                 (State::Text7, 0x07) => State::Text,
                 (State::Text7, 0x1b) => State::Text7Escape,
                 (State::Text7, _) => State::Text7,
                 (State::Text7Escape, _) => State::Text,
             };
         }
+        self.told += text.len() as u64;
         text
     }
 }
@@ -106,6 +151,12 @@ mod tests {
             let mut parts = stripper.strip(&hostile[..cut]);
             parts.extend(stripper.strip(&hostile[cut..]));
             assert_eq!(parts, whole, "cut at {cut}");
+            let mut stripper = Stripper::with_colours();
+            stripper.strip(&hostile[..cut]);
+            stripper.strip(&hostile[cut..]);
+            let colours = stripper.take_colours();
+            let colours: Vec<(u64, &str)> = colours.iter().map(|it| (it.at, it.sgr.as_str())).collect();
+            assert_eq!(colours, [(1, "1;31"), (2, "0")], "cut at {cut}");
         }
     }
 }

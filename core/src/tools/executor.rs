@@ -69,6 +69,7 @@ fn finish_output(call_id: &str, tool: &str, output: Output, took: Duration) -> D
         output: present::compose(&stdout.text, &told, &stderr.text, tells, output.exit, took),
         exit_code: Some(output.exit),
         duration_ms: millis(took),
+        colours: stdout.colours,
         truncated: stdout.truncated,
         overflow_path: stdout.overflow_path,
         stderr_bytes: stderr.bytes,

@@ -2,8 +2,8 @@
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    ChangeKind, Delivery, Entry, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus, ToolResult,
-    TurnStatus, UserMessage,
+    ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus,
+    ToolResult, TurnStatus, UserMessage,
 };
 use pixir_core::present::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::diff;
 use super::markdown::{self, Look};
+use super::sgr;
 use super::split::Part;
 use super::text::{Row, fit, plain, span_width, visible, width, wrap};
 use crate::transcript::{Cell, Fold, Guess, Thinking, Tool};
@@ -375,7 +376,7 @@ fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
         rows.extend(arguments(cell, look));
     }
     match (cell.result(), context.diffs) {
-        (None, _) => rows.extend(block(context.live, look, most(fold, PREVIEW), Side::Last)),
+        (None, _) => rows.extend(block(context.live, &[], look, most(fold, PREVIEW), Side::Last)),
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // What a command printed is no part of what it changed.
             if cell.is_command() {
@@ -508,9 +509,11 @@ fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<
     let quiet = is_short(cell) && result.ok;
     match (fold, quiet) {
         (Fold::Line, _) | (Fold::Some, true) => Vec::new(),
-        (Fold::Full, _) => block(text, look, usize::MAX, Side::First),
-        (Fold::Some, false) if cell.is_by_person() => block(text, look, PERSONS_PREVIEW, Side::Last),
-        (Fold::Some, false) => block(text, look, PREVIEW, if result.ok { Side::First } else { Side::Last }),
+        (Fold::Full, _) => block(text, &result.colours, look, usize::MAX, Side::First),
+        (Fold::Some, false) if cell.is_by_person() => block(text, &result.colours, look, PERSONS_PREVIEW, Side::Last),
+        (Fold::Some, false) => {
+            block(text, &result.colours, look, PREVIEW, if result.ok { Side::First } else { Side::Last })
+        }
     }
 }
 
@@ -521,7 +524,7 @@ enum Side {
     Last,
 }
 
-fn block(text: &str, look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
+fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
     let theme = look.theme;
     let text = text.trim_end();
     if text.is_empty() {
@@ -547,7 +550,22 @@ fn block(text: &str, look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
     if more > 0 && side == Side::Last {
         rows.push(note());
     }
+    let begin = text.as_ptr().addr();
     for line in text.lines().skip(skipped).take(shown) {
+        if !colours.is_empty() && plain(line) == line {
+            let start = line.as_ptr().addr() - begin;
+            let mut spans = sgr::spans(line, start, colours, style, theme);
+            // Blanks in front do not break.
+            let blanks = line.len() - line.trim_start_matches(' ').len();
+            let mut left = blanks;
+            for span in &mut spans {
+                let here = (span.content.len() - span.content.trim_start_matches(' ').len()).min(left);
+                span.content = format!("{}{}", "\u{a0}".repeat(here), &span.content[here..]).into();
+                left -= here;
+            }
+            rows.extend(wrap(&spans, look.columns, &[bar()], &[bar()]));
+            continue;
+        }
         let line = plain(line);
         let body = line.trim_start_matches(' ');
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
