@@ -152,14 +152,23 @@ async fn a_line_of_a_megabyte_can_be_read_and_left() {
 
 #[tokio::test]
 async fn a_table_of_hundreds_of_rows_is_a_table_to_its_last_row() {
-    let rows: String = (0..400).map(|n| format!("| {n} | value {n} |\n")).collect();
+    let rows: String = (0..2_500).map(|n| format!("| {n} | value {n} |\n")).collect();
     let mut pixir = Pixir::new(vec![says(&format!("| n | value |\n|---|---|\n{rows}"))], &[]);
     let screen = pixir.does("go<Enter>").await;
-    let last = screen.lines().find(|line| line.contains("value 399")).unwrap_or_else(|| panic!("{screen}"));
+    let last = screen.lines().find(|line| line.contains("value 2499")).unwrap_or_else(|| panic!("{screen}"));
     assert!(last.contains('│') && !last.contains('|'), "{last}");
     let screen = pixir.does("<C-Home>").await;
     let first = screen.lines().find(|line| line.contains("value 0")).expect("the first row");
     assert!(first.contains('│') && !first.contains('|'), "{first}");
+    // Nowhere in between is it anything else.
+    let mut seen = 0;
+    for _ in 0..160 {
+        pixir.screen.keys("<PgDn>").await;
+        let screen = pixir.screen.screen();
+        assert!(!screen.contains('|'), "{screen}");
+        seen += usize::from(screen.contains("value"));
+    }
+    assert!(seen > 100, "{seen} pages of it");
 }
 
 #[tokio::test]

@@ -135,6 +135,10 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
 
 /// A part of an answer.
 pub(crate) fn message_part(text: &str, part: &Part, look: &Look<'_>) -> Vec<Row> {
+    if let Some(head) = &part.table {
+        let table = format!("{}{}", &text[head.clone()], &text[part.range.clone()]);
+        return indent(markdown::rows(&table, &look.inset(INDENT)));
+    }
     let before = part.fence.map_or("", |at| &text[at..part.range.start]);
     indent(markdown::inside(&text[part.range.clone()], &look.inset(INDENT), before))
 }

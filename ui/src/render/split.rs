@@ -17,6 +17,8 @@ pub(crate) struct Part {
     pub(crate) range: Range<usize>,
     /// Where the fence stands that is open at its start.
     pub(crate) fence: Option<usize>,
+    /// The head of the table that is open at its start: it is shown again.
+    pub(crate) table: Option<Range<usize>>,
     /// It goes on in the middle of something: nothing parts it from what is above.
     pub(crate) goes_on: bool,
 }
@@ -27,7 +29,11 @@ pub(crate) struct Splitter {
     /// Where the current part begins, and how.
     at: usize,
     open_at: Option<usize>,
+    open_table: Option<Range<usize>>,
     goes_on: bool,
+    /// The head of the table that the last line was of, and where that line began.
+    table: Option<Range<usize>>,
+    before: usize,
     /// Where the first line begins that has not ended.
     line: usize,
     fence: Option<Fence>,
@@ -60,7 +66,7 @@ impl Splitter {
 
     /// The part that was still growing; the text has ended.
     pub(crate) fn rest(&self, text: &str) -> Part {
-        Part { range: self.at..text.len(), fence: self.open_at, goes_on: self.goes_on }
+        Part { range: self.at..text.len(), fence: self.open_at, table: self.open_table.clone(), goes_on: self.goes_on }
     }
 
     /// All parts of a whole text.
@@ -92,6 +98,12 @@ impl Splitter {
             None => self.fence = Fence::begun_by(bare, begin, line.len() - bare.len() < 4),
         }
         self.after_blank = line.is_empty() && self.fence.is_none();
+        if self.fence.is_some() || !line.contains('|') {
+            self.table = None;
+        } else if self.table.is_none() && is_delimiter(bare) && text[self.before..begin].contains('|') {
+            self.table = Some(self.before..end);
+        }
+        self.before = begin;
         self.line = end;
         if end - self.at >= MOST {
             self.cut(text, end, true, parts);
@@ -113,10 +125,13 @@ impl Splitter {
 
     fn cut(&mut self, text: &str, at: usize, goes_on: bool, parts: &mut Vec<Part>) {
         if !text[self.at..at].trim().is_empty() {
-            parts.push(Part { range: self.at..at, fence: self.open_at, goes_on: self.goes_on });
+            let table = self.open_table.clone();
+            parts.push(Part { range: self.at..at, fence: self.open_at, table, goes_on: self.goes_on });
         }
         self.at = at;
         self.open_at = self.fence.map(|fence| fence.at);
+        // A cut in the middle of a row is none of a table any more.
+        self.open_table = self.table.clone().filter(|_| goes_on && text[..at].ends_with('\n'));
         self.goes_on = goes_on;
     }
 }
@@ -133,6 +148,11 @@ impl Fence {
     fn is_ended_by(self, line: &str) -> bool {
         line.len() >= self.length && line.bytes().all(|b| b == self.mark)
     }
+}
+
+/// The row below the head of a table.
+fn is_delimiter(line: &str) -> bool {
+    line.contains('-') && line.contains('|') && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
 }
 
 /// Whether this line, after an empty one, surely begins something new.
