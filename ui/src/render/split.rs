@@ -222,7 +222,7 @@ mod tests {
         let text = long_text();
         let parts = Splitter::parts(&text);
         assert!(parts.len() > 10, "{}", parts.len());
-        let whole = [Part { range: 0..text.len(), fence: None, goes_on: false }];
+        let whole = [Part { range: 0..text.len(), fence: None, table: None, goes_on: false }];
         assert_eq!(shown(&text, &parts), shown(&text, &whole));
         assert!(parts.iter().all(|part| part.range.len() <= MOST));
         let joined: String = parts.iter().map(|part| &text[part.range.clone()]).collect();
