@@ -65,7 +65,7 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
     pixir.screen.until("│ begun").await;
     // A second one waits for the first to end; who stops the first has it back.
     pixir.screen.keys("!echo two<Enter>").await;
-    pixir.screen.until("⏵ next").await;
+    pixir.screen.until("▸ next").await;
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until("■ interrupted").await;
     assert_eq!(pixir.screen.draft(), "!echo two");
@@ -172,7 +172,7 @@ async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back
     pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
     pixir.screen.until("[image 1: real.png]").await;
     pixir.screen.keys("like this<A-Enter>").await;
-    pixir.screen.until("⏵ next").await;
+    pixir.screen.until("▸ next").await;
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until("■ interrupted").await;
     assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");

@@ -332,7 +332,7 @@ async fn a_message_that_waits_is_sent_although_the_turn_before_it_fails() {
     pixir.screen.keys("one<Enter>").await;
     pixir.screen.until("● bash").await;
     pixir.screen.keys("two<A-Enter>").await;
-    pixir.screen.until("⏵ next").await;
+    pixir.screen.until("▸ next").await;
     pixir.screen.until("The second one.").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();

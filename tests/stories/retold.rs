@@ -67,7 +67,7 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
 fn a_session_plays_by_itself_and_begins_where_it_is_told_to() {
     let shell = session();
     let mut terminal = Terminal::start(&shell, &["replay", "last", "--speed", "64"], 80, 24);
-    terminal.wait_that("has played to its end", |screen| screen.contains("Written.") && screen.contains("⏸"));
+    terminal.wait_that("has played to its end", |screen| screen.contains("Written.") && screen.contains("||"));
     terminal.send("q");
     assert_eq!(terminal.end().code, 0);
     let answer = entries(&shell.logs()[0])

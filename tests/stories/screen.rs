@@ -138,7 +138,7 @@ async fn a_message_to_a_running_turn_joins_it_and_a_follow_up_waits_for_its_end(
     pixir.screen.keys("also b<Enter>then c<A-Enter>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("» now  also b") && screen.contains("⏵ next then c"), "{screen}");
+    assert!(screen.contains("» now  also b") && screen.contains("▸ next then c"), "{screen}");
     let _ = pixir.does("<A-y>").await;
     let log = pixir.log();
     let said: Vec<_> = log
@@ -157,7 +157,7 @@ async fn what_waits_can_be_taken_back_for_editing() {
     pixir.screen.until_idle().await;
     pixir.does("<A-Up>").await;
     assert_eq!(pixir.screen.draft(), "later");
-    assert!(!pixir.screen.screen().contains("⏵ next"));
+    assert!(!pixir.screen.screen().contains("▸ next"));
 }
 
 #[tokio::test]

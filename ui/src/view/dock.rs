@@ -27,7 +27,7 @@ pub(super) fn lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static
         (lines, all_in_sight) = question_lines(question, state, columns, most);
     }
     let waits =
-        state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("⏵ next ", t)));
+        state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("▸ next ", t)));
     for (mark, text) in waits.take(4) {
         lines.push(Line::from(vec![
             Span::styled(format!(" {mark}"), theme.fg(theme.accent)),
