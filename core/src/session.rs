@@ -394,6 +394,7 @@ impl Session {
         let steered = Arc::new(AtomicBool::new(false));
         let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
         self.draft.clear();
+        self.printed.clear();
         let task = tokio::spawn(run(turn));
         self.work = Some(Work { steered, ..Work::new(Job::Turn, number, task, reports) });
         self.set_status(status);

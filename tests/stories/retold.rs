@@ -116,6 +116,11 @@ fn a_cast_of_a_session_shows_it_from_its_first_prompt_to_its_last_word() {
         let ran = shell.run(["replay", "last", "--cast", "other.cast", wrong[0], wrong[1]]);
         assert_eq!((ran.code, shell.workspace().join("other.cast").exists()), (2, false), "{}", ran.stderr);
     }
+    let told = shell.run(["replay", "last", "--cast", "-", "--size", "80x24"]);
+    assert_eq!(told.stdout.lines().count(), text.lines().count(), "- is stdout: {}", told.stderr);
+    assert!(!shell.workspace().join("-").exists());
+    let beyond = shell.run(["replay", "last", "--at", "999"]);
+    assert!(beyond.code != 0 && beyond.stderr.contains("999"), "{}", beyond.stderr);
     let blind = shell.run(["replay", "last", "--step"]);
     assert!(blind.code == 2 && blind.stderr.contains("no terminal"), "{}", blind.stderr);
     assert!(shell.run(["replay"]).stdout.contains("> what is in it?"), "without a terminal it is text");

@@ -20,7 +20,7 @@ use crate::keymap::Keymap;
 use crate::reading;
 use crate::render::highlight::Highlighter;
 use crate::replay::{Replay, Telling};
-use crate::state::{Effect, State};
+use crate::state::{Connection, Effect, State};
 use crate::terminal::{Heard, Reply};
 use crate::theme::contrast::luminance;
 use crate::theme::{Depth, Theme};
@@ -219,6 +219,11 @@ impl App {
                 self.state.say("this session is only told again; pixir resume goes on with it");
                 continue;
             }
+            // What was pasted is a path like any other, where there is nobody to read it.
+            if let (Effect::AttachFile { pasted, .. }, Connection::Failed(_)) = (&effect, &self.state.connection) {
+                self.state.composer.insert(pasted);
+                continue;
+            }
             if self.harness.is_none() && waits {
                 self.later.push(effect);
                 continue;
@@ -276,7 +281,7 @@ impl App {
         }
     }
 
-    pub(super) async fn send(&mut self, input: Input) {
+    async fn send(&mut self, input: Input) {
         self.sent += 1;
         match &self.handle {
             Some(handle) => handle.send(input).await,

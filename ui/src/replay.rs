@@ -27,6 +27,8 @@ const SPEEDS: (f64, f64) = (0.25, 64.0);
 #[derive(Debug)]
 pub(crate) struct Replay {
     entries: Vec<Arc<Entry>>,
+    /// Where Turns begin.
+    beginnings: Vec<usize>,
     /// So many entries are shown.
     shown: usize,
     speed: f64,
@@ -39,7 +41,9 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn new(entries: Vec<Arc<Entry>>, telling: Telling) -> Replay {
         let speed = telling.speed.clamp(SPEEDS.0, SPEEDS.1);
-        let mut it = Replay { entries, shown: 0, speed, due: None, bar: None };
+        let begins = |(at, entry): (usize, &Arc<Entry>)| starts_turn(&entry.fact).then_some(at);
+        let beginnings = entries.iter().enumerate().filter_map(begins).collect();
+        let mut it = Replay { entries, beginnings, shown: 0, speed, due: None, bar: None };
         it.shown = match telling.at {
             Some(_) => it.count_to(telling.at),
             None => it.next_stop(0),
@@ -92,13 +96,25 @@ impl Replay {
 
     /// Turns that have begun, and all of them.
     pub(crate) fn turns(&self) -> (usize, usize) {
-        let begun = |entries: &[Arc<Entry>]| entries.iter().filter(|entry| starts_turn(&entry.fact)).count();
-        (begun(&self.entries[..self.shown]), begun(&self.entries))
+        (self.beginnings.partition_point(|at| *at < self.shown), self.beginnings.len())
     }
 
-    /// Where Turns begin, as counts of entries.
-    pub(crate) fn beginnings(&self) -> impl Iterator<Item = usize> {
-        self.entries.iter().enumerate().filter(|(_, entry)| starts_turn(&entry.fact)).map(|(at, _)| at)
+    /// Whether a Turn begins among these entries.
+    pub(crate) fn begins_in(&self, entries: std::ops::Range<usize>) -> bool {
+        let next = self.beginnings.partition_point(|at| *at < entries.start);
+        self.beginnings.get(next).is_some_and(|at| *at < entries.end)
+    }
+
+    /// Behind the beginning of the next Turn, or the end.
+    pub(crate) fn next_turn(&self) -> usize {
+        let (begun, _) = self.turns();
+        self.beginnings.get(begun).map_or(self.entries.len(), |at| at + 1)
+    }
+
+    /// Behind the beginning of this Turn, or of the one before where this has just begun.
+    pub(crate) fn turn_before(&self) -> usize {
+        let before = self.beginnings.partition_point(|at| at + 1 < self.shown);
+        before.checked_sub(1).map_or(0, |n| self.beginnings[n] + 1)
     }
 
     /// How long it was until the next entry, made shorter.

@@ -260,7 +260,7 @@ impl App {
                 }
             }
             News::Delivered { opening, outcome } => {
-                self.state.reading_images -= 1;
+                self.state.reading_images = self.state.reading_images.saturating_sub(1);
                 match outcome {
                     Ok(input) if opening == self.opening => self.send(input).await,
                     // It was meant for a Session that was left meanwhile.
@@ -272,11 +272,11 @@ impl App {
                 }
             }
             News::Attached(Ok(image)) => {
-                self.state.reading_images -= 1;
+                self.state.reading_images = self.state.reading_images.saturating_sub(1);
                 self.state.composer.insert_image(image);
             }
             News::Attached(Err((pasted, why))) => {
-                self.state.reading_images -= 1;
+                self.state.reading_images = self.state.reading_images.saturating_sub(1);
                 if let Some(text) = pasted {
                     self.state.composer.insert(&text);
                 }
@@ -289,9 +289,10 @@ impl App {
             News::Skills(skills) => news::on_skills(&mut self.state, &skills),
             News::Coloured => self.state.generation += 1,
             News::Broke => {
-                // If it was an opening, nothing will come of it.
+                // If it was an opening, or an image, nothing will come of it.
                 if self.pending == 0 {
                     self.opened = self.opening;
+                    self.state.reading_images = 0;
                 }
                 let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));

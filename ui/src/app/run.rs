@@ -153,8 +153,9 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
 
 /// The draft, in the person's own editor; the terminal is theirs meanwhile. The signal that ended it all, if one did.
 async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
-    let mut editing = app.begin_editing()?;
+    // Before it begins: an editor may stop itself at once.
     let mut of_child = signal(SignalKind::child()).ok()?;
+    let mut editing = app.begin_editing()?;
     loop {
         tokio::select! {
             biased;

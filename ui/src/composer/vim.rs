@@ -527,35 +527,26 @@ fn object(text: &[char], at: usize, around: char, kind: char) -> Option<Range<us
                 '<' | '>' => ('<', '>'),
                 _ => return None,
             };
-            let mut depth = 0_usize;
-            let start = (0..(at + 1).min(text.len())).rev().find(|n| match text[*n] {
-                c if c == close && *n != at => {
-                    depth += 1;
-                    false
-                }
-                c if c == open && depth == 0 => true,
-                c if c == open => {
-                    depth -= 1;
-                    false
-                }
-                _ => false,
-            })?;
-            let mut depth = 0_usize;
-            let end = (start + 1..text.len()).find(|n| match text[*n] {
-                c if c == open => {
-                    depth += 1;
-                    false
-                }
-                c if c == close && depth == 0 => true,
-                c if c == close => {
-                    depth -= 1;
-                    false
-                }
-                _ => false,
-            })?;
+            let here = at + usize::from(text.get(at) != Some(&close));
+            let start = partner(text, (0..here.min(text.len())).rev(), open, close)?;
+            let end = partner(text, start + 1..text.len(), close, open)?;
             Some(wide(start + 1..end))
         }
     }
+}
+
+/// The first of these places where this stands and is no other's: pairs in between are passed over.
+fn partner(text: &[char], mut places: impl Iterator<Item = usize>, wanted: char, other: char) -> Option<usize> {
+    let mut depth = 0_usize;
+    places.find(|at| {
+        let (is_wanted, is_free) = (text[*at] == wanted, depth == 0);
+        match text[*at] {
+            c if c == other => depth += 1,
+            c if c == wanted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        is_wanted && is_free
+    })
 }
 
 fn swap_case(c: char) -> char {

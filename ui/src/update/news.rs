@@ -24,7 +24,7 @@ use crate::transcript::{Cell, Transcript};
 
 /// A Session was opened: its past is folded like its future.
 pub(crate) fn on_opened(state: &mut State, past: History) {
-    state.history = past;
+    show(state, past);
     let said = state.history.path().filter_map(|e| match &e.fact {
         Fact::UserMessage(it) => Some(it.text.clone()),
         Fact::UserCommand(it) => Some(it.typed()),
@@ -40,6 +40,11 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
             state.composer.images.adopt(&it.text, &it.attachments);
         }
     }
+}
+
+/// Another past is on the screen.
+pub(super) fn show(state: &mut State, past: History) {
+    state.history = past;
     rebuild(state);
 }
 

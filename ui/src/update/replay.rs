@@ -28,7 +28,7 @@ fn show(state: &mut State, count: usize) {
 pub(crate) fn rewrite(state: &mut State) {
     if let Some(replay) = &state.replay {
         let past = replay.history();
-        news::on_opened(state, past);
+        news::show(state, past);
     }
 }
 
@@ -67,11 +67,11 @@ pub(crate) fn back(state: &mut State, _: &str) -> Vec<Effect> {
 }
 
 pub(crate) fn next_turn(state: &mut State, _: &str) -> Vec<Effect> {
-    go(state, |it| it.beginnings().map(|at| at + 1).find(|count| *count > it.shown()).unwrap_or(it.len()))
+    go(state, Replay::next_turn)
 }
 
 pub(crate) fn turn_before(state: &mut State, _: &str) -> Vec<Effect> {
-    go(state, |it| it.beginnings().map(|at| at + 1).take_while(|count| *count < it.shown()).last().unwrap_or(0))
+    go(state, Replay::turn_before)
 }
 
 pub(crate) fn to_start(state: &mut State, _: &str) -> Vec<Effect> {

@@ -40,12 +40,7 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     for (row, y) in printed.iter().zip(0..) {
         draw_row(row, settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
-    let mut growing: Vec<Row> = Vec::new();
-    (until..state.transcript.len()).for_each(|at| growing.extend(state.rows_of(at).iter().cloned()));
-    // Whoever listens hears an answer once, when it is there.
-    if state.is_read_aloud {
-        growing.clear();
-    }
+    let growing = end_of(state, until, room);
     let offered = state.composer.completions().len().min(8);
     // A row parts it from the line.
     let shown = (growing.len() + 1).max(offered).min(room);
@@ -61,6 +56,29 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     draw_completions(state, open, foot.composer);
     state.layer_since = None;
     until == end
+}
+
+/// The last rows of what is open, about as many as there is room for.
+fn end_of(state: &mut State, from: usize, room: usize) -> Vec<Row> {
+    let end = state.transcript.len();
+    // What keeps the first of it open is looked for when it is laid out.
+    if from < end {
+        state.rows_of(from);
+    }
+    // Whoever listens hears an answer once, when it is there.
+    if state.is_read_aloud {
+        return Vec::new();
+    }
+    let (mut cells, mut rows) = (Vec::new(), 0);
+    for at in (from..end).rev() {
+        cells.push(state.rows_of(at));
+        rows += cells.last().map_or(0, |it| it.len());
+        if rows >= room {
+            break;
+        }
+    }
+    let skipped = rows.saturating_sub(room);
+    cells.iter().rev().flat_map(|cell| cell.iter()).skip(skipped).cloned().collect()
 }
 
 /// Where printing goes on. After another conversation was opened, with what a screen shows of it.

@@ -31,8 +31,12 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let place = |at: usize| at * (columns - 1) / replay.len().max(1);
     let here = place(replay.shown());
     let mut bar: Vec<char> = (0..columns).map(|at| if at < here { '━' } else { '─' }).collect();
-    for at in replay.beginnings() {
-        bar[place(at)] = '┿';
+    // The first entry of a column, and of the one behind it.
+    let first = |column: usize| (column * replay.len()).div_ceil((columns - 1).max(1));
+    for (column, sign) in bar.iter_mut().enumerate() {
+        if replay.begins_in(first(column)..first(column + 1)) {
+            *sign = '┿';
+        }
     }
     bar[here] = '●';
     let (done, rest): (String, String) = (bar[..=here].iter().collect(), bar[here + 1..].iter().collect());
