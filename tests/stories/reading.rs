@@ -64,6 +64,23 @@ async fn what_is_searched_is_found_everywhere_also_in_what_is_folded() {
 }
 
 #[tokio::test]
+async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_folded_again() {
+    let answer = "The answer is that `pears`\nand apples are **both** fruit, as everybody knows who has ever been out.";
+    let numbers: String = (1..=40).map(|n| format!("number {n}\n")).collect();
+    let listing = calls("bash", json!({"command": "cat numbers.txt"}));
+    let mut pixir = Pixir::sized(vec![listing, says(answer)], &[("numbers.txt", &numbers)], 60, 24);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<C-f>pears and apples are both fruit<Enter>").await;
+    assert!(screen.contains("1 of 1"), "it is broken over two lines, and its marks are not shown:\n{screen}");
+    let folded = pixir.does("<Esc>").await;
+    let screen = pixir.does("<C-f>NUMBER 39").await;
+    assert!(screen.contains("not found"), "{screen}");
+    let screen = pixir.does("<Esc><C-f>number 39").await;
+    assert!(screen.contains("│ number 39"), "{screen}");
+    assert_eq!(pixir.does("<Esc>").await, folded, "whoever goes back finds everything as it was");
+}
+
+#[tokio::test]
 async fn the_transcript_takes_the_focus_and_is_walked_by_entries_prompts_and_errors() {
     let mut pixir = conversation(80, 24).await;
     let screen = pixir.does("<Tab>").await;

@@ -17,7 +17,7 @@ use crate::composer::mention::Index;
 use crate::editor::Editing;
 use crate::kept::Kept;
 use crate::keymap::Keymap;
-use crate::reading;
+use crate::reading::find;
 use crate::render::highlight::Highlighter;
 use crate::replay::{Replay, Telling};
 use crate::state::{Connection, Effect, State};
@@ -252,8 +252,8 @@ impl App {
                     }
                 }
                 Effect::Find { number, text } => {
-                    let hay = reading::haystack(self.state.transcript.cells());
-                    self.spawn_blocking(move || News::Found(number, reading::find(&hay, &text)));
+                    let hay = find::haystack(self.state.transcript.cells());
+                    self.spawn_blocking(move || News::Found(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),
                 Effect::FindFiles(letters) => self.find_files(letters),

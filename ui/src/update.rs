@@ -131,6 +131,7 @@ fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     let search = state.search.as_mut().filter(|search| search.is_typed)?;
     match key.code {
         KeyCode::Esc => {
+            read::fold_again(state, None);
             let before = state.search.take().and_then(|search| search.before);
             state.viewport.return_to(before, &state.transcript);
         }

@@ -15,7 +15,7 @@ use super::App;
 use crate::clipboard;
 use crate::composer::mention::{self, Index};
 use crate::kept::Kept;
-use crate::reading::Hit;
+use crate::reading::find::Hit;
 use crate::replay::Replay;
 use crate::state::Connection;
 use crate::transcript::Cell;

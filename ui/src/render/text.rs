@@ -145,6 +145,15 @@ impl Row {
         }
     }
 
+    /// Behind the last column that is text.
+    pub(crate) fn text_end(&self) -> usize {
+        match self.end {
+            // Where it goes on in the next without anything between, its last blanks are text.
+            End::Nothing => span_width(&self.line.spans).saturating_sub(self.padding),
+            End::Line | End::Blanks(_) | End::Skip => width(self.line.to_string().trim_end()),
+        }
+    }
+
     /// The text between two columns, as it stands in the source; what stands in front of the text is not part of it.
     pub(crate) fn between(&self, from: usize, to: usize) -> String {
         let from = from.max(self.gutter);

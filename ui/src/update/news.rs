@@ -16,7 +16,7 @@ use super::travel;
 use crate::overlay::Told;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::FormView;
-use crate::reading::Hit;
+use crate::reading::find::Hit;
 use crate::state::{Effect, Question, Queue, State};
 use crate::transcript::{Cell, Transcript};
 

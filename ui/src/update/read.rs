@@ -4,7 +4,9 @@ use pixir_core::event::Fact;
 
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
-use crate::reading::{Labels, Search, Selection};
+use crate::reading::find::{Hit, Search};
+use crate::reading::labels::Labels;
+use crate::reading::select::Selection;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::{Cell, Fold, Mark};
 use crate::viewport::Place;
@@ -186,6 +188,7 @@ pub(crate) fn open(state: &mut State, _: &str) -> Vec<Effect> {
 
 /// Opens the search line, or searches at once.
 pub(crate) fn find(state: &mut State, text: &str) -> Vec<Effect> {
+    fold_again(state, None);
     // A search in a search goes back to where the first one was begun.
     let (before, focus) =
         state.search.take().map_or((state.viewport.anchor(), state.focus), |search| (search.before, search.focus));
@@ -235,9 +238,19 @@ pub(crate) fn next_match(state: &mut State, forward: bool) -> Vec<Effect> {
     Vec::new()
 }
 
+/// What a search has opened is shown as before, unless the reader is taken to the same again.
+pub(crate) fn fold_again(state: &mut State, next: Option<usize>) {
+    let opened = state.search.as_mut().and_then(|search| search.opened.take_if(|(cell, _)| Some(*cell) != next));
+    if let Some((cell, fold)) = opened {
+        state.viewport.stay(&state.transcript);
+        state.transcript.set_fold(cell, fold);
+    }
+}
+
 /// Brings a place where it was found into sight; what is folded around it opens.
-pub(crate) fn show_hit(state: &mut State, hit: crate::reading::Hit) {
+pub(crate) fn show_hit(state: &mut State, hit: Hit) {
     state.cell = Some(hit.cell);
+    fold_again(state, Some(hit.cell));
     let text = state.search.as_ref().map(|search| search.text.clone()).unwrap_or_default();
     let row = state.row_of_hit(&text, hit);
     // A third of the window above it, so that what it belongs to is seen.

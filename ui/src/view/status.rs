@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::canvas::Canvas;
-use crate::reading::Search;
+use crate::reading::find::Search;
 use crate::render::text::{fit, visible, width};
 use crate::state::{Focus, Primed, State};
 

@@ -6,7 +6,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use crate::canvas::{Canvas, Shift};
-use crate::reading::Needle;
+use crate::reading::find::{Needle, Spot};
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, look_of};
 use crate::theme::Theme;
@@ -30,11 +30,16 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let mut y = area.y;
     for it in state.viewport.shown() {
         let top = y;
+        let found = needle.as_ref().map_or_else(Vec::new, |needle| needle.in_rows(&it.rows, it.from..it.to)).concat();
+        let current = state.search.as_mut().map_or(&[] as &[Spot], |search| search.spots_in(it.cell, &it.rows));
         for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
             let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
             draw_row(row, canvas, here);
-            if let Some(needle) = &needle {
-                tint_found(needle, row, canvas, here, &state.theme);
+            // What is searched for stands out, and most of all the place that was gone to.
+            for (spots, colour) in [(&found[..], state.theme.warning), (current, state.theme.accent)] {
+                for (_, columns) in spots.iter().filter(|(row, _)| *row == at) {
+                    canvas.tint(part_of(here, columns.clone()), state.theme.badge(colour));
+                }
             }
             let place = Place { cell: it.cell, row: at };
             if let Some(columns) = state.selection.as_ref().and_then(|selection| selection.columns(place, row)) {
@@ -76,17 +81,6 @@ fn part_of(row: Rect, columns: std::ops::Range<usize>) -> Rect {
     let column = |at: usize| row.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(row.right());
     let (from, to) = (column(columns.start), column(columns.end));
     Rect { x: from, width: to - from, ..row }
-}
-
-/// What is searched for stands out.
-fn tint_found(needle: &Needle, row: &Row, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-    let text = row.line.to_string();
-    for at in needle.places(&text) {
-        let from = width(&text[..at]);
-        let end = (at + needle.len()).min(text.len());
-        let wide = text.get(at..end).map_or(1, width);
-        canvas.tint(part_of(area, from..from + wide), theme.badge(theme.warning));
-    }
 }
 
 /// A letter on everything that can be copied.

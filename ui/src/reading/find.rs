@@ -1,0 +1,382 @@
+//! What is searched for: in which entries it stands, and where in their rows.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pixir_core::event::{Entry, Fact};
+
+use crate::render::text::{End, Row, width};
+use crate::state::{Focus, State};
+use crate::transcript::{Cell, Fold};
+use crate::viewport::Place;
+
+/// The most that is found; who gets so many looks for something else.
+const MAX_HITS: usize = 10_000;
+
+/// A place where it was found: the n-th in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub(crate) cell: usize,
+    pub(crate) nth: usize,
+}
+
+/// A search over the whole conversation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Search {
+    pub(crate) text: String,
+    /// Keys are the text that is searched for.
+    pub(crate) is_typed: bool,
+    /// Grows with every change of the text; an answer to another one is thrown away.
+    pub(crate) number: u64,
+    pub(crate) found: Option<Vec<Hit>>,
+    /// Which of them was shown last.
+    pub(crate) at: Option<usize>,
+    /// It is looked for again because more was said: nobody is taken anywhere.
+    pub(crate) is_again: bool,
+    /// Where the reader was before, and what had the keys.
+    pub(crate) before: Option<Place>,
+    pub(crate) focus: Focus,
+    /// What was opened to show it, and how it was shown before.
+    pub(crate) opened: Option<(usize, Option<Fold>)>,
+    /// Where the place that was shown last stands, in rows that may have been laid out anew since.
+    shown: Option<(Rc<Vec<Row>>, Spots)>,
+}
+
+impl Search {
+    pub(crate) fn new(before: Option<Place>, focus: Focus) -> Search {
+        Search { is_typed: true, before, focus, ..Search::default() }
+    }
+
+    /// The first place from where the reader is: on from there, or back from the end.
+    pub(crate) fn first(&mut self) -> Option<Hit> {
+        match self.before {
+            Some(place) => self.step(place.cell, true),
+            None => self.step(usize::MAX, false),
+        }
+    }
+
+    /// The next place, or the one before; around at the ends.
+    pub(crate) fn step(&mut self, cell: usize, forward: bool) -> Option<Hit> {
+        let found = self.found.as_ref().filter(|found| !found.is_empty())?;
+        let last = found.len() - 1;
+        let next = match (self.at, forward) {
+            (Some(at), true) => {
+                if at >= last {
+                    0
+                } else {
+                    at + 1
+                }
+            }
+            (Some(at), false) => at.checked_sub(1).unwrap_or(last),
+            (None, true) => found.iter().position(|hit| hit.cell >= cell).unwrap_or(0),
+            (None, false) => found.iter().rposition(|hit| hit.cell <= cell).unwrap_or(last),
+        };
+        (self.at, self.shown) = (Some(next), None);
+        self.hit()
+    }
+
+    /// The place that was shown last.
+    pub(crate) fn hit(&self) -> Option<Hit> {
+        self.found.as_ref()?.get(self.at?).copied()
+    }
+
+    /// Where it stands in the rows of a cell.
+    pub(crate) fn spots_in(&mut self, cell: usize, rows: &Rc<Vec<Row>>) -> &[Spot] {
+        let Some(hit) = self.hit().filter(|hit| hit.cell == cell) else { return &[] };
+        if self.shown.as_ref().is_none_or(|(known, _)| !Rc::ptr_eq(known, rows)) {
+            let spots = Needle::new(&self.text).in_rows(rows, 0..rows.len()).into_iter().nth(hit.nth);
+            self.shown = Some((Rc::clone(rows), spots.unwrap_or_default()));
+        }
+        self.shown.as_ref().map_or(&[], |(_, spots)| spots)
+    }
+
+    /// `3 of 17`.
+    pub(crate) fn told(&self) -> String {
+        match (&self.found, self.at) {
+            (None, _) => String::new(),
+            (Some(found), _) if found.is_empty() => "not found".into(),
+            (Some(found), Some(at)) => format!("{} of {}", at + 1, found.len()),
+            (Some(found), None) => format!("{} found", found.len()),
+        }
+    }
+}
+
+/// Something that is searched.
+#[derive(Debug, Clone)]
+pub(crate) struct Hay {
+    cell: usize,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    /// What is recorded, by reference; of a long message a part.
+    Entry(Arc<Entry>, Option<Range<usize>>),
+    /// What is in no Log.
+    Text(String),
+}
+
+/// Everything that is searched; recorded texts are shared, not copied.
+pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
+    let mut hay = Vec::with_capacity(cells.len());
+    for (at, cell) in cells.iter().enumerate() {
+        let mut put = |source| hay.push(Hay { cell: at, source });
+        match cell {
+            Cell::Recorded(entry) => put(Source::Entry(Arc::clone(entry), None)),
+            Cell::Part(entry, part) => put(Source::Entry(Arc::clone(entry), Some(part.range.clone()))),
+            Cell::Tool(tool) => tool.entries().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
+            Cell::Thoughts(all) => all.iter().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
+            Cell::Thinking(it) => put(Source::Text(it.text.clone())),
+            Cell::Error(it) => put(Source::Text(format!("{}\n{}", it.message, it.remediation))),
+            Cell::Notice(_, text) => put(Source::Text(text.to_string())),
+            // It is found when it is whole.
+            Cell::Drafted(_) | Cell::Tail | Cell::Gone => {}
+        }
+    }
+    hay
+}
+
+/// Every place where it stands, oldest first; upper and lower case differ only where the text has upper case.
+pub(crate) fn find(hay: &[Hay], text: &str) -> Vec<Hit> {
+    let needle = Needle::new(text);
+    let mut hits: Vec<Hit> = Vec::new();
+    for it in hay {
+        let mut count = 0;
+        match &it.source {
+            Source::Entry(entry, part) => each_text(&entry.fact, |text, kind| {
+                let text = part.clone().map_or(text, |part| text.get(part).unwrap_or_default());
+                count += needle.count(text, kind);
+            }),
+            Source::Text(text) => count = needle.count(text, Kind::Plain),
+        }
+        let from = hits.iter().rev().take_while(|hit| hit.cell == it.cell).count();
+        hits.extend((from..from + count).map(|nth| Hit { cell: it.cell, nth }));
+        if hits.len() >= MAX_HITS {
+            break;
+        }
+    }
+    hits
+}
+
+/// How a text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Markdown,
+}
+
+fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
+    match fact {
+        Fact::UserMessage(it) => see(&it.text, Kind::Plain),
+        Fact::UserCommand(it) => see(&it.command, Kind::Plain),
+        Fact::AssistantMessage(it) => see(&it.text, Kind::Markdown),
+        Fact::Reasoning(it) => see(&it.text, Kind::Markdown),
+        Fact::ToolCall(it) => {
+            let values = it.args.as_object().into_iter().flat_map(|args| args.values());
+            values.filter_map(|value| value.as_str()).for_each(|text| see(text, Kind::Plain));
+        }
+        Fact::ToolResult(it) => see(&it.output, Kind::Plain),
+        Fact::HistoryCompaction(it) => see(&it.summary, Kind::Markdown),
+        Fact::BranchSummary(it) => see(&it.summary, Kind::Markdown),
+        Fact::PlanUpdated(it) => it.items.iter().for_each(|item| see(&item.step, Kind::Plain)),
+        Fact::TurnEnded(it) => it.error.iter().for_each(|error| see(&error.message, Kind::Plain)),
+        _ => {}
+    }
+}
+
+/// Columns of a row.
+pub(crate) type Spot = (usize, Range<usize>);
+/// Where one place stands: more than one row, where a line was broken in the middle of it.
+pub(crate) type Spots = Vec<Spot>;
+
+/// A text that is searched for.
+pub(crate) struct Needle {
+    text: String,
+    folds_case: bool,
+}
+
+impl Needle {
+    pub(crate) fn new(text: &str) -> Needle {
+        Needle { text: text.to_owned(), folds_case: !text.chars().any(char::is_uppercase) }
+    }
+
+    fn count(&self, text: &str, kind: Kind) -> usize {
+        let count = self.places(text).count();
+        if count == 0 && kind == Kind::Markdown && self.text.contains(' ') {
+            // What is read on the screen has neither marks nor line ends between its words.
+            let read = text.replace(['*', '`'], "").replace('\n', " ");
+            return self.places(&read).count();
+        }
+        count
+    }
+
+    /// Where it stands, in bytes; places do not overlap.
+    fn places<'t>(&'t self, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
+        let (needle, hay) = (self.text.as_bytes(), text.as_bytes());
+        if needle.is_empty() {
+            return Box::new(std::iter::empty());
+        }
+        let whole = |at: usize| at..at + needle.len();
+        if !self.folds_case {
+            return Box::new(memchr::memmem::find_iter(hay, needle).map(whole));
+        }
+        let mut free_from = 0;
+        if !self.text.is_ascii() {
+            let starts = text.char_indices();
+            return Box::new(starts.filter_map(move |(at, _)| {
+                let length = (at >= free_from).then(|| length_in(&text[at..], &self.text)).flatten()?;
+                free_from = at + length;
+                Some(at..free_from)
+            }));
+        }
+        let first = needle[0].to_ascii_lowercase();
+        let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), hay);
+        Box::new(starts.map(whole).filter(move |place| {
+            let fits = place.start >= free_from
+                && hay.get(place.clone()).is_some_and(|there| there.eq_ignore_ascii_case(needle));
+            if fits {
+                free_from = place.end;
+            }
+            fits
+        }))
+    }
+
+    /// Where it stands in some of the rows, also where a line was broken in the middle of it.
+    pub(crate) fn in_rows(&self, rows: &[Row], in_sight: Range<usize>) -> Vec<Spots> {
+        let mut wanted = in_sight.clone();
+        // What begins in the row above is in sight as well.
+        let goes_on = |at: usize| matches!(rows[at].end, End::Blanks(_) | End::Nothing);
+        let mut before = 0;
+        while wanted.start > 0 && before < self.text.len() && goes_on(wanted.start - 1) {
+            wanted.start -= 1;
+            before += rows[wanted.start].line.spans.iter().map(|span| span.content.len()).sum::<usize>();
+        }
+        let mut found = Vec::new();
+        let mut line = Broken::default();
+        for at in wanted.clone() {
+            line.push(at, &rows[at]);
+            // To the end of what was broken in the middle of it.
+            let is_last = at + 1 == wanted.end;
+            let mut next = at + 1;
+            while is_last && next < rows.len() && goes_on(next - 1) && next - at <= self.text.len() {
+                line.push(next, &rows[next]);
+                next += 1;
+            }
+            if is_last || !goes_on(at) {
+                found.extend(self.places(&line.text).map(|place| line.spots(&place)));
+                line = Broken::default();
+            }
+        }
+        found.retain(|spots: &Spots| spots.iter().any(|(row, _)| in_sight.contains(row)));
+        found
+    }
+}
+
+/// How many bytes it takes up where the other begins, whatever the case; it has none itself.
+fn length_in(text: &str, needle: &str) -> Option<usize> {
+    let mut wanted = needle.chars();
+    for (at, c) in text.char_indices() {
+        let mut lower = c.to_lowercase();
+        if wanted.as_str().is_empty() {
+            return Some(at);
+        }
+        if !lower.all(|c| wanted.next() == Some(c)) {
+            return None;
+        }
+    }
+    wanted.as_str().is_empty().then_some(text.len())
+}
+
+/// A line that was broken into rows.
+#[derive(Default)]
+struct Broken {
+    text: String,
+    /// The part of it that each row shows, the number of the row, and the columns in front of it.
+    rows: Vec<(Range<usize>, usize, usize)>,
+}
+
+impl Broken {
+    fn push(&mut self, at: usize, row: &Row) {
+        let gutter = if row.end == End::Skip { 0 } else { row.gutter };
+        let from = self.text.len();
+        self.text.push_str(&row.between(gutter, row.text_end()));
+        self.rows.push((from..self.text.len(), at, gutter));
+        if let End::Blanks(n) = row.end {
+            self.text.extend(std::iter::repeat_n(' ', usize::from(n)));
+        }
+    }
+
+    fn spots(&self, place: &Range<usize>) -> Spots {
+        let in_row = |(part, at, gutter): &(Range<usize>, usize, usize)| {
+            let (begin, end) = (place.start.max(part.start), place.end.min(part.end));
+            let columns = |to: usize| gutter + width(&self.text[part.start..to]);
+            (begin < end).then(|| (*at, columns(begin)..columns(end)))
+        };
+        self.rows.iter().filter_map(in_row).collect()
+    }
+}
+
+impl State {
+    /// The row of a cell in which a hit is; what is folded around it opens.
+    pub(crate) fn row_of_hit(&mut self, text: &str, hit: Hit) -> usize {
+        let needle = Needle::new(text);
+        let find = |rows: &[Row]| {
+            let all = needle.in_rows(rows, 0..rows.len());
+            let row = |spots: &Spots| spots.first().map(|(row, _)| *row);
+            (all.get(hit.nth).and_then(row), all.last().and_then(row))
+        };
+        if let (Some(row), _) = find(&self.rows_of(hit.cell)) {
+            return row;
+        }
+        let fold = self.transcript.fold_of(hit.cell);
+        if fold != Some(Fold::Full) {
+            self.transcript.set_fold(hit.cell, Some(Fold::Full));
+            if let Some(search) = &mut self.search {
+                search.opened = Some((hit.cell, fold));
+            }
+        }
+        let (row, last) = find(&self.rows_of(hit.cell));
+        row.or(last).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::text::wrap;
+    use ratatui::text::Span;
+
+    #[test]
+    fn case_matters_only_where_it_was_typed() {
+        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Plain);
+        assert_eq!(count("error", "Error: an ERROR, errors"), 3);
+        assert_eq!(count("Error", "Error: an ERROR, errors"), 1);
+        assert_eq!(count("ää", "Ää ääää"), 3, "in every language");
+        assert_eq!(count("straße", "Straße, STRASSE"), 1);
+        assert_eq!(count("aa", "aaaa aAa"), 3);
+        assert_eq!(count("", "x"), 0);
+    }
+
+    #[test]
+    fn what_is_read_is_found_whatever_marks_stand_in_between() {
+        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Markdown);
+        assert_eq!(count("use the foo function", "please use the `foo`\nfunction"), 1);
+        assert_eq!(count("**", "a **b**"), 2, "marks can be looked for");
+        assert_eq!(count("a b", "ab a\tb"), 0);
+    }
+
+    #[test]
+    fn a_place_is_found_also_where_the_line_was_broken_in_it() {
+        let rows = wrap(&[Span::raw("one two three four, Two three")], 9, &[Span::raw("• ")], &[Span::raw("  ")]);
+        let shown: Vec<String> = rows.iter().map(|row| row.line.to_string()).collect();
+        assert_eq!(shown, ["• one two", "  three", "  four,", "  Two", "  three"]);
+        let find = |text: &str, wanted| Needle::new(text).in_rows(&rows, wanted);
+        let (first, second) = (vec![(0, 6..9), (1, 2..7)], vec![(3, 2..5), (4, 2..7)]);
+        assert_eq!(find("two three", 0..5), [first.clone(), second.clone()]);
+        assert_eq!(find("two three", 1..2), [first], "of a part that is in sight");
+        assert_eq!(find("two three", 3..4), [second], "and on below it");
+        assert_eq!(find("two three", 2..3), Vec::<Spots>::new());
+        assert_eq!(find("•", 0..5), Vec::<Spots>::new(), "marks are no text");
+    }
+}

@@ -1,0 +1,150 @@
+//! What is selected with the mouse.
+
+use std::ops::Range;
+
+use crate::render::text::{End, Row, width};
+use crate::state::State;
+use crate::viewport::Place;
+
+/// By how much a selection grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Character,
+    Word,
+    Row,
+}
+
+/// A place and a column of it.
+type Spot = (Place, usize);
+
+/// What was selected with the mouse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Selection {
+    from: Spot,
+    to: Spot,
+    unit: Unit,
+}
+
+impl Selection {
+    /// One click begins with a character, two with a word, three with a row.
+    pub(crate) fn new(place: Place, column: usize, clicks: u8) -> Selection {
+        let unit = match clicks {
+            0 | 1 => Unit::Character,
+            2 => Unit::Word,
+            _ => Unit::Row,
+        };
+        Selection { from: (place, column), to: (place, column), unit }
+    }
+
+    pub(crate) fn drag_to(&mut self, place: Place, column: usize) {
+        self.to = (place, column);
+    }
+
+    /// It is no more than a click.
+    pub(crate) fn is_click(&self) -> bool {
+        self.unit == Unit::Character && self.from == self.to
+    }
+
+    pub(crate) fn ends(&self) -> (Spot, Spot) {
+        if self.from <= self.to { (self.from, self.to) } else { (self.to, self.from) }
+    }
+
+    /// The columns of a row that are selected.
+    pub(crate) fn columns(&self, place: Place, row: &Row) -> Option<Range<usize>> {
+        let ((first, left), (last, right)) = self.ends();
+        if place < first || place > last || row.end == End::Skip {
+            return None;
+        }
+        let text = row.line.to_string();
+        let end = row.text_end();
+        let mut columns = match (place == first, place == last) {
+            (true, true) => left..right + 1,
+            (true, false) => left..end,
+            (false, true) => 0..right + 1,
+            (false, false) => 0..end,
+        };
+        match self.unit {
+            Unit::Character => {}
+            Unit::Row => columns = 0..end,
+            Unit::Word => {
+                if place == first {
+                    columns.start = word_at(&text, columns.start).start;
+                }
+                if place == last {
+                    columns.end = word_at(&text, columns.end.saturating_sub(1)).end;
+                }
+            }
+        }
+        let columns = columns.start.max(row.gutter)..columns.end.min(end.max(row.gutter));
+        (columns.start < columns.end).then_some(columns)
+    }
+}
+
+/// The columns of the word that is there.
+fn word_at(text: &str, column: usize) -> Range<usize> {
+    use unicode_segmentation::UnicodeSegmentation as _;
+    let is_word =
+        |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '~' | ':' | '@' | '%' | '+' | '#');
+    let (mut at, mut begin, mut end) = (0, None, column + 1);
+    for grapheme in text.graphemes(true) {
+        let wide = width(grapheme);
+        let in_word = grapheme.chars().next().is_some_and(is_word);
+        if at <= column {
+            begin = if in_word { Some(begin.unwrap_or(at)) } else { None };
+            if at + wide > column && !in_word {
+                return column..column + 1;
+            }
+        }
+        if at > column && !in_word {
+            break;
+        }
+        at += wide;
+        end = at;
+    }
+    begin.unwrap_or(column)..end.max(column + 1)
+}
+
+impl State {
+    /// The text of a selection, as it stands in the source: no marks, no soft line ends.
+    pub(crate) fn selected_text(&mut self, selection: &Selection) -> String {
+        let ((first, _), (last, _)) = selection.ends();
+        let mut text = String::new();
+        let mut joint = String::new();
+        for cell in first.cell..=last.cell.min(self.transcript.len().saturating_sub(1)) {
+            let rows = self.rows_of(cell);
+            for (at, row) in rows.iter().enumerate() {
+                let place = Place { cell, row: at };
+                if place < first || place > last || row.end == End::Skip {
+                    continue;
+                }
+                text.push_str(&joint);
+                if let Some(columns) = selection.columns(place, row) {
+                    text.push_str(&row.between(columns.start, columns.end));
+                }
+                joint = match row.end {
+                    End::Line | End::Skip => "\n".to_owned(),
+                    End::Blanks(n) => " ".repeat(usize::from(n)),
+                    End::Nothing => String::new(),
+                };
+            }
+        }
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_a_double_click_means() {
+        let word = |text: &str, column| {
+            let columns = word_at(text, column);
+            text.get(columns).unwrap_or_default().to_owned()
+        };
+        assert_eq!(word("see src/main.rs:12 now", 8), "src/main.rs:12");
+        assert_eq!(word("see src/main.rs:12 now", 0), "see");
+        assert_eq!(word("a (b) c", 2), "(");
+        assert_eq!(word_at("漢字 x", 1), 0..4);
+    }
+}
