@@ -20,6 +20,7 @@ use crate::render::highlight::Highlighter;
 use crate::render::text::width;
 use crate::state::{Effect, State};
 use crate::theme::Theme;
+use crate::transcript::LayoutKey;
 
 pub(crate) mod approval; // a question in full
 pub(crate) mod compaction; // a summary before it is applied
@@ -87,6 +88,8 @@ pub(crate) enum Told<'a> {
 pub(crate) struct Paint<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) highlighter: &'a Highlighter,
+    /// Grows when anything looks otherwise than before.
+    pub(crate) generation: u64,
 }
 
 /// A layer.
@@ -138,6 +141,19 @@ pub(crate) trait Overlay: Debug {
     }
 }
 
+/// Lines that are laid out once for a width and a look.
+#[derive(Debug, Default)]
+pub(crate) struct Laid(Option<(LayoutKey, Vec<Line<'static>>)>);
+
+impl Laid {
+    pub(crate) fn lines(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> Vec<Line<'static>>) -> &[Line<'static>] {
+        if self.0.as_ref().is_none_or(|(known, _)| *known != key) {
+            self.0 = Some((key, make(key.columns)));
+        }
+        self.0.as_ref().map_or(&[], |(_, lines)| lines)
+    }
+}
+
 /// Text that can be scrolled.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
@@ -145,6 +161,7 @@ pub(crate) struct Page {
     /// Lines below the first page, and lines of a page, as it was last drawn.
     most: usize,
     height: usize,
+    text: Laid,
 }
 
 impl Page {
@@ -176,7 +193,17 @@ impl Page {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, lines: &[Line<'static>]) {
+    /// Draws the lines that are in sight of those that are made for so many columns; they are kept until the width or the
+    /// look is another, or the page is.
+    pub(crate) fn draw(
+        &mut self,
+        canvas: &mut Canvas,
+        area: Rect,
+        paint: Paint<'_>,
+        make: impl FnOnce(usize) -> Vec<Line<'static>>,
+    ) {
+        let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
+        let lines = self.text.lines(key, make);
         self.height = usize::from(area.height);
         self.most = lines.len().saturating_sub(usize::from(area.height));
         self.top = self.top.min(self.most);

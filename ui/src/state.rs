@@ -14,7 +14,7 @@ use crate::action::Scope;
 use crate::composer::{Composer, PastSearch};
 use crate::keymap::Keymap;
 use crate::keys::Key;
-use crate::overlay::Overlay;
+use crate::overlay::{Laid, Overlay};
 use crate::reading::find::Search;
 use crate::reading::labels::Labels;
 use crate::reading::select::Selection;
@@ -94,7 +94,7 @@ pub(crate) enum Connection {
 }
 
 /// A question that waits for the person.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) approval: Approval,
     /// When it was first painted; keys before that answer nothing.
@@ -103,6 +103,8 @@ pub(crate) struct Question {
     pub(crate) read: bool,
     /// The composer holds what the model should do instead; this is the draft that made room for it.
     pub(crate) feedback: Option<String>,
+    /// What would be done, as lines.
+    pub(crate) laid: Laid,
 }
 
 /// What a second press of the same key would do.

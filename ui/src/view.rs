@@ -65,7 +65,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     draw_pending(state, canvas, body);
     // Layers leave the header and the status line in sight.
     let middle = Rect { y: header.bottom(), height: area.height.saturating_sub(2), ..area };
-    let paint = Paint { theme: &state.theme, highlighter: &state.highlighter };
+    let paint = Paint { theme: &state.theme, highlighter: &state.highlighter, generation: state.generation };
     for layer in &mut state.overlays {
         canvas.region("dialog", middle, || layer.title().to_owned());
         canvas.state(!layer.is_aside(), false);

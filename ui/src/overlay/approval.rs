@@ -55,8 +55,8 @@ impl Overlay for ApprovalView {
         let keys = "↑↓ read to the end · Enter or Esc back to the question";
         let title = format!("{}: {}", self.approval.tool, self.approval.plan.would);
         let inner = panel(canvas, area, &title, keys, paint.theme);
-        let lines = dock::plan_lines(&self.approval.plan, usize::from(inner.width), paint.theme);
-        self.page.draw(canvas, inner, &lines);
+        let plan = &self.approval.plan;
+        self.page.draw(canvas, inner, paint, |columns| dock::plan_lines(plan, columns, paint.theme));
         self.is_drawn = true;
     }
 }

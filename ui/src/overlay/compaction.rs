@@ -53,20 +53,29 @@ impl Overlay for CompactionView {
     }
 
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let Paint { theme, highlighter } = paint;
+        let Paint { theme, highlighter, .. } = paint;
         let title = format!("Compact: {} → {} tokens (estimated)", self.plan.tokens_before, self.plan.tokens_after);
         let keys = "Enter apply · ↑↓ scroll · Esc leave as it is";
         let inner = panel(canvas, centred(area, 100, 60), &title, keys, theme);
-        let columns = usize::from(inner.width);
+        let plan = &self.plan;
         let told = format!(
             "{} entries leave the model's context; the newest part of the conversation stays as it is. Nothing is deleted: /tree goes back to before it. The model will read this instead:",
-            self.plan.entries_dropped
+            plan.entries_dropped
         );
-        let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
-        lines.push(Line::default());
-        let look =
-            Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: "" };
-        lines.extend(lines_of(markdown::rows(&self.plan.summary, &look)));
-        self.page.draw(canvas, inner, &lines);
+        self.page.draw(canvas, inner, paint, |columns| {
+            let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
+            lines.push(Line::default());
+            let look = Look {
+                theme,
+                highlighter,
+                columns,
+                colours: true,
+                details: Fold::Some,
+                thinking: Fold::Line,
+                more: "",
+            };
+            lines.extend(lines_of(markdown::rows(&plan.summary, &look)));
+            lines
+        });
     }
 }

@@ -11,6 +11,7 @@ use super::{Overlay, Page, Paint, Reply, Told, panel};
 use crate::render::diff;
 use crate::render::text::fit;
 use crate::state::{Effect, State};
+use crate::theme::Theme;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Scope {
@@ -26,7 +27,7 @@ pub(crate) struct DiffView {
     /// Changes of the Turn and of the Session, once they are loaded.
     files: Option<(Vec<FileDiff>, Vec<FileDiff>)>,
     page: Page,
-    /// Lines at which a file or a hunk begins, as they were last drawn.
+    /// Lines at which a file begins, as they were last laid out.
     starts: Vec<usize>,
 }
 
@@ -37,14 +38,7 @@ impl DiffView {
             self.scope = Scope::Session;
         }
         self.files = Some((turn, session));
-    }
-
-    fn shown(&self) -> &[FileDiff] {
-        match (&self.files, self.scope) {
-            (None, _) => &[],
-            (Some((turn, _)), Scope::Turn) => turn,
-            (Some((_, session)), Scope::Session) => session,
-        }
+        self.page = Page::default();
     }
 }
 
@@ -95,32 +89,39 @@ impl Overlay for DiffView {
             Scope::Session => "Changes of this session",
         };
         let inner = panel(canvas, area, title, "Tab turn/session · [ ] files · ↑↓ scroll · Esc close", theme);
-        let columns = usize::from(inner.width);
-        let mut lines = Vec::new();
-        self.starts.clear();
-        let files = self.shown().to_vec();
-        if files.is_empty() {
-            let text = if self.files.is_none() { "loading…" } else { "no file was changed" };
-            lines.push(Line::styled(text, theme.dim()));
-        }
-        for file in &files {
-            if !lines.is_empty() {
-                lines.push(Line::default());
+        let DiffView { scope, files, page, starts } = self;
+        page.draw(canvas, inner, paint, |columns| {
+            starts.clear();
+            let Some((turn, session)) = files else { return vec![Line::styled("loading…", theme.dim())] };
+            let shown = if *scope == Scope::Turn { turn } else { session };
+            if shown.is_empty() {
+                return vec![Line::styled("no file was changed", theme.dim())];
             }
-            self.starts.push(lines.len());
-            let (mark, style) = match file.kind {
-                ChangeKind::Created => ("new  ", theme.fg(theme.added)),
-                ChangeKind::Modified => ("     ", theme.dim()),
-                ChangeKind::Deleted => ("gone ", theme.fg(theme.removed)),
-            };
-            lines.push(Line::from(vec![
-                Span::styled(mark, style),
-                Span::styled(fit(&file.path, columns.saturating_sub(20)), theme.bold()),
-                Span::styled(format!("  +{}", file.added), theme.fg(theme.added)),
-                Span::styled(format!(" −{}", file.removed), theme.fg(theme.removed)),
-            ]));
-            lines.extend(diff::lines(&file.text, columns, theme));
-        }
-        self.page.draw(canvas, inner, &lines);
+            let mut lines = Vec::new();
+            for file in shown {
+                if !lines.is_empty() {
+                    lines.push(Line::default());
+                }
+                starts.push(lines.len());
+                lines.push(head(file, columns, theme));
+                lines.extend(diff::lines(&file.text, columns, theme));
+            }
+            lines
+        });
     }
+}
+
+/// What became of a file.
+fn head(file: &FileDiff, columns: usize, theme: &Theme) -> Line<'static> {
+    let (mark, style) = match file.kind {
+        ChangeKind::Created => ("new  ", theme.fg(theme.added)),
+        ChangeKind::Modified => ("     ", theme.dim()),
+        ChangeKind::Deleted => ("gone ", theme.fg(theme.removed)),
+    };
+    Line::from(vec![
+        Span::styled(mark, style),
+        Span::styled(fit(&file.path, columns.saturating_sub(20)), theme.bold()),
+        Span::styled(format!("  +{}", file.added), theme.fg(theme.added)),
+        Span::styled(format!(" −{}", file.removed), theme.fg(theme.removed)),
+    ])
 }

@@ -120,7 +120,10 @@ impl Overlay for HelpView {
         match key.code {
             KeyCode::Esc | KeyCode::F(1) | KeyCode::Enter => return Reply::Close,
             KeyCode::Char('?') if self.letters.is_empty() => return Reply::Close,
-            KeyCode::Backspace => drop(self.letters.pop()),
+            KeyCode::Backspace => {
+                self.letters.pop();
+                self.page = Page::default();
+            }
             KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
                 self.letters.push(c);
                 self.page = Page::default();
@@ -140,7 +143,8 @@ impl Overlay for HelpView {
         let title = if self.letters.is_empty() { "Help".to_owned() } else { format!("Help: {}", self.letters) };
         let keys = "type to narrow · ↑↓ scroll · Esc close";
         let inner = panel(canvas, centred(area, 90, 44), &title, keys, paint.theme);
-        let lines = self.lines(usize::from(inner.width), paint.theme);
-        self.page.draw(canvas, inner, &lines);
+        let mut page = std::mem::take(&mut self.page);
+        page.draw(canvas, inner, paint, |columns| self.lines(columns, paint.theme));
+        self.page = page;
     }
 }

@@ -184,7 +184,8 @@ impl Overlay for RestoreView {
         let [list, _, below] =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Fill(1)]).areas(inner);
         self.draw_list(canvas, list, theme);
-        let lines = self.detail(usize::from(below.width), theme);
-        self.page.draw(canvas, below, &lines);
+        let mut page = std::mem::take(&mut self.page);
+        page.draw(canvas, below, paint, |columns| self.detail(columns, theme));
+        self.page = page;
     }
 }

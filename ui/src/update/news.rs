@@ -13,9 +13,9 @@ use pixir_core::store::Summary;
 use super::read;
 use super::settings::open_session;
 use super::travel;
-use crate::overlay::Told;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::FormView;
+use crate::overlay::{Laid, Told};
 use crate::reading::find::Hit;
 use crate::state::{Effect, Question, Queue, State};
 use crate::transcript::{Cell, Transcript};
@@ -170,7 +170,13 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             }
         }
         Live::ApprovalRequested(approval) => {
-            state.questions.push(Question { approval, painted: None, read: false, feedback: None });
+            state.questions.push(Question {
+                approval,
+                painted: None,
+                read: false,
+                feedback: None,
+                laid: Laid::default(),
+            });
         }
         Live::QuestionAsked(form) => {
             let is_free = state.composer.is_empty();

@@ -11,21 +11,17 @@ use crate::render::text::{fit, visible, wrap_lines};
 use crate::render::{cell, diff};
 use crate::state::{Focus, Question, State};
 use crate::theme::Theme;
-use crate::transcript::{Cell, Tool};
+use crate::transcript::{Cell, LayoutKey, Tool};
 
 /// After so long a running call is shown beside the line, wherever the transcript stands; and at most so many.
 const SLOW: Duration = Duration::from_secs(2);
 const MOST_RUNNING: usize = 4;
 
 /// Above the composer: what waits, the question, how work goes.
-pub(super) fn lines(state: &State, width: u16, most: usize) -> (Vec<Line<'static>>, bool) {
-    let theme = &state.theme;
+pub(super) fn lines(state: &mut State, width: u16, most: usize) -> (Vec<Line<'static>>, bool) {
     let columns = usize::from(width.saturating_sub(2));
-    let mut lines = Vec::new();
-    let mut all_in_sight = false;
-    if let Some(question) = state.questions.first() {
-        (lines, all_in_sight) = question_lines(question, state, columns, most);
-    }
+    let (mut lines, all_in_sight) = question_lines(state, columns, most).unwrap_or_default();
+    let theme = &state.theme;
     let waits =
         state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("▸ next ", t)));
     for (mark, text) in waits.take(4) {
@@ -66,9 +62,11 @@ fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// The card of a question, and whether all of what would be done is in sight.
-fn question_lines(question: &Question, state: &State, columns: usize, most: usize) -> (Vec<Line<'static>>, bool) {
+fn question_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec<Line<'static>>, bool)> {
     let (theme, of) = (&state.theme, state.questions.len());
     let focused = state.focus == Focus::Question;
+    let question = state.questions.first_mut()?;
+    let answers = answer_lines(question, focused, columns, theme);
     let it = &question.approval;
     let bar = || Span::styled(" ┃ ", theme.fg(theme.warning));
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
@@ -77,21 +75,21 @@ fn question_lines(question: &Question, state: &State, columns: usize, most: usiz
         Span::styled(asks(&it.tool), theme.bold()),
         Span::styled(count, theme.dim()),
     ]);
-    let answers = answer_lines(question, focused, columns, theme);
-    let mut body = plan_lines(&it.plan, columns.saturating_sub(3), theme);
+    let key = LayoutKey { columns: columns.saturating_sub(3), generation: state.generation };
+    let body = question.laid.lines(key, |columns| plan_lines(&it.plan, columns, theme));
     let room = most.saturating_sub(1 + answers.len()).max(1);
     // Where there is little room, what would be done is worth more than why it is asked.
     let tight = body.len() + 2 > room;
     let all = body.len() <= room;
+    let mut shown = body[..if all { body.len() } else { room - 1 }].to_vec();
     if !all {
-        let more = body.len() - (room - 1);
-        body.truncate(room - 1);
+        let more = body.len() - shown.len();
         let what = if question.read { "read to its end" } else { "Tab, then Enter, to read and allow" };
         let text = format!("… {more} more lines · {what}");
-        body.push(Line::styled(fit(&text, columns.saturating_sub(3)), theme.fg(theme.warning)));
+        shown.push(Line::styled(fit(&text, columns.saturating_sub(3)), theme.fg(theme.warning)));
     }
     let mut lines = if tight { vec![head] } else { vec![Line::default(), head] };
-    lines.extend(body.into_iter().map(|mut line| {
+    lines.extend(shown.into_iter().map(|mut line| {
         line.spans.insert(0, bar());
         line
     }));
@@ -100,7 +98,7 @@ fn question_lines(question: &Question, state: &State, columns: usize, most: usiz
         lines.push(Line::from(vec![bar(), Span::styled(why, theme.dim())]));
     }
     lines.extend(answers);
-    (lines, all)
+    Some((lines, all))
 }
 
 /// Everything that a plan would do: its target, whole, then its diff.
