@@ -12,6 +12,7 @@ use crate::render::cell;
 use crate::render::markdown::Look;
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
+use crate::render::thinking::Growing;
 
 mod heights; // how high everything is, as far as is known
 mod places; // what is worth finding, and what a cell is called
@@ -45,6 +46,7 @@ pub(crate) enum Cell {
 pub(crate) struct Thinking {
     pub(crate) text: String,
     pub(crate) is_live: bool,
+    in_full: Growing,
 }
 
 /// A tool call and what came of it.
@@ -439,7 +441,7 @@ impl Transcript {
         let at = self.draft.thinking.filter(is_open).unwrap_or(self.cells.len());
         self.draft.thinking = Some(at);
         if at == self.cells.len() {
-            self.push(Cell::Thinking(Box::new(Thinking { text: String::new(), is_live: true })));
+            self.push(Cell::Thinking(Box::new(Thinking { is_live: true, ..Thinking::default() })));
         }
         if let Some(Cell::Thinking(it)) = self.cells.get_mut(at) {
             it.text.push_str(text);
@@ -571,7 +573,12 @@ impl Transcript {
             diffs: self.diffs.get(&at).map(Vec::as_slice),
             fold: self.folds.get(&at).copied(),
         };
-        let mut rows = cell::rows(cell, &context, look);
+        let is_in_full = context.fold.unwrap_or(look.thinking) == Fold::Full;
+        let mut rows = match self.cells.get_mut(at) {
+            Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, look, key),
+            Some(cell) => cell::rows(cell, &context, look),
+            None => Vec::new(),
+        };
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }

@@ -14,7 +14,8 @@ use super::markdown::{self, Look};
 use super::sgr;
 use super::split::Part;
 use super::text::{Row, fit, plain, span_width, visible, width, wrap};
-use crate::transcript::{Cell, Fold, Guess, Thinking, Tool};
+use super::thinking;
+use crate::transcript::{Cell, Fold, Guess, Tool};
 
 /// Lines of a result that a card shows before it is opened.
 const PREVIEW: usize = 6;
@@ -22,11 +23,6 @@ const PREVIEW: usize = 6;
 const PERSONS_PREVIEW: usize = 30;
 /// Lines of a diff that a card shows before it is opened.
 const DIFF_PREVIEW: usize = 24;
-/// Lines of thinking that are shown before it is opened, while it goes on and after.
-const THINKING_LIVE: usize = 3;
-const THINKING_PREVIEW: usize = 10;
-/// Thinking that goes on is laid out from here on, counted from its end, bytes.
-const THINKING_TAIL: usize = 8 << 10;
 /// Columns that text stands in, behind the marks.
 const INDENT: usize = 2;
 
@@ -112,10 +108,13 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
                 Fact::Reasoning(it) => Some(it.text.trim()),
                 _ => None,
             });
-            let it = Thinking { text: texts.collect::<Vec<_>>().join("\n\n"), is_live: false };
-            thinking(&it, context.fold.unwrap_or(look.thinking), look)
+            let text = texts.collect::<Vec<_>>().join("\n\n");
+            thinking::whole(&text, context.fold.unwrap_or(look.thinking), look)
         }
-        Cell::Thinking(it) => thinking(it, context.fold.unwrap_or(look.thinking), look),
+        Cell::Thinking(it) => {
+            let show = if it.is_live { thinking::live } else { thinking::whole };
+            show(&it.text, context.fold.unwrap_or(look.thinking), look)
+        }
         Cell::Tool(cell) => tool(cell, context, look),
         Cell::Error(it) => {
             let style = theme.fg(theme.error);
@@ -181,10 +180,7 @@ fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
             }
             rows
         }
-        Fact::Reasoning(it) => {
-            let it = Thinking { text: it.text.clone(), is_live: false };
-            thinking(&it, context.fold.unwrap_or(look.thinking), look)
-        }
+        Fact::Reasoning(it) => thinking::whole(&it.text, context.fold.unwrap_or(look.thinking), look),
         Fact::PlanUpdated(it) => plan(&it.items, look),
         Fact::SkillActivation(it) => {
             vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), look)]
@@ -298,55 +294,6 @@ fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Row> {
         &[Span::styled("  fix: ", look.theme.dim())],
         &[Span::raw("       ")],
     )
-}
-
-fn thinking(it: &Thinking, fold: Fold, look: &Look<'_>) -> Vec<Row> {
-    let style = look.theme.fg(look.theme.thinking).add_modifier(Modifier::ITALIC);
-    let note =
-        |text: String| Row::mark(Line::from(vec![Span::styled("✻ ", style), Span::styled(text, look.theme.dim())]));
-    let laid = |text: &str, first: &'static str| {
-        wrap(
-            &[Span::styled(plain(text.trim()), style)],
-            look.columns,
-            &[Span::styled(first, style)],
-            &[Span::raw("  ")],
-        )
-    };
-    if it.is_live {
-        // While it grows, its newest lines are what is of interest; the rest is not laid out again and again.
-        let mut from = it.text.len().saturating_sub(THINKING_TAIL);
-        while !it.text.is_char_boundary(from) {
-            from += 1;
-        }
-        let rows = laid(&it.text[from..], "✻ ");
-        let most = match fold {
-            Fold::Line => 1,
-            Fold::Some => THINKING_LIVE,
-            Fold::Full => usize::MAX,
-        };
-        return rows[rows.len().saturating_sub(most)..].to_vec();
-    }
-    let rows = laid(&it.text, "✻ ");
-    match fold {
-        Fold::Full => rows,
-        Fold::Line | Fold::Some if rows.len() <= 1 => rows,
-        Fold::Some if rows.len() <= THINKING_PREVIEW + 1 => rows,
-        Fold::Some => {
-            let hidden = rows.len() - THINKING_PREVIEW;
-            let mut shown = vec![note(format!("{hidden} lines before · {}Alt+T", look.more))];
-            shown.extend_from_slice(&rows[hidden..]);
-            shown
-        }
-        Fold::Line => {
-            let first = markdown::first_line(&it.text, look.columns.saturating_sub(22));
-            let line = Line::from(vec![
-                Span::styled("✻ ", style),
-                Span::styled(first, style),
-                Span::styled(format!("  +{} lines · {}Alt+T", rows.len() - 1, look.more), look.theme.dim()),
-            ]);
-            vec![Row { gutter: 2, ..Row::text(line) }]
-        }
-    }
 }
 
 fn plan(items: &[PlanItem], look: &Look<'_>) -> Vec<Row> {

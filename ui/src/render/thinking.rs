@@ -1,0 +1,145 @@
+//! What a model thinks.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::markdown::{self, Look};
+use super::text::{Row, plain, wrap};
+use crate::transcript::{Fold, LayoutKey};
+
+/// Lines that are shown before it is opened, while it goes on and after.
+const LIVE: usize = 3;
+const PREVIEW: usize = 10;
+/// While it goes on, its end is laid out from here on, counted from the end; and no more than twice of a line that has no
+/// end is laid out again and again. Bytes.
+const TAIL: usize = 8 << 10;
+
+/// Thinking that goes on, as it is shown in full: what has ended of it is laid out once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Growing {
+    key: Option<LayoutKey>,
+    /// So much of the text is laid out for good, as these rows.
+    settled: usize,
+    rows: Vec<Row>,
+}
+
+impl Growing {
+    pub(crate) fn rows(&mut self, text: &str, look: &Look<'_>, key: LayoutKey) -> Vec<Row> {
+        if self.key != Some(key) {
+            *self = Growing { key: Some(key), settled: text.len() - text.trim_start().len(), rows: Vec::new() };
+        }
+        let open = |from: usize| text[from..].trim_end();
+        if let Some(end) = open(self.settled).rfind('\n') {
+            let more = laid(&text[self.settled..self.settled + end], self.rows.is_empty(), look);
+            self.rows.extend(more);
+            self.settled += end + 1;
+        }
+        while open(self.settled).len() > 2 * TAIL {
+            let end = end_of_word(text, self.settled + TAIL);
+            let more = laid(&text[self.settled..end], self.rows.is_empty(), look);
+            self.rows.extend(more);
+            self.settled = end;
+        }
+        let rest = open(self.settled);
+        let rest = if rest.is_empty() { Vec::new() } else { laid(rest, self.rows.is_empty(), look) };
+        self.rows.iter().cloned().chain(rest).collect()
+    }
+}
+
+/// Behind the last blank before here, else somewhere here.
+fn end_of_word(text: &str, at: usize) -> usize {
+    let at = text.floor_char_boundary(at);
+    let near = text.floor_char_boundary(at - TAIL / 8);
+    text[near..at].rfind(' ').map_or(at, |blank| near + blank + 1)
+}
+
+fn style(look: &Look<'_>) -> Style {
+    look.theme.fg(look.theme.thinking).add_modifier(Modifier::ITALIC)
+}
+
+fn laid(text: &str, is_first: bool, look: &Look<'_>) -> Vec<Row> {
+    let style = style(look);
+    let first = if is_first { Span::styled("✻ ", style) } else { Span::raw("  ") };
+    wrap(&[Span::styled(plain(text), style)], look.columns, &[first], &[Span::raw("  ")])
+}
+
+/// The end of what still goes on.
+pub(crate) fn live(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
+    let rows = laid(text[from..].trim(), true, look);
+    let most = if fold == Fold::Line { 1 } else { LIVE };
+    rows[rows.len().saturating_sub(most)..].to_vec()
+}
+
+/// What was thought.
+pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
+    let style = style(look);
+    let rows = laid(text.trim(), true, look);
+    match fold {
+        Fold::Full => rows,
+        Fold::Line | Fold::Some if rows.len() <= 1 => rows,
+        Fold::Some if rows.len() <= PREVIEW + 1 => rows,
+        Fold::Some => {
+            let hidden = rows.len() - PREVIEW;
+            let text = format!("{hidden} lines before · {}Alt+T", look.more);
+            let note = Line::from(vec![Span::styled("✻ ", style), Span::styled(text, look.theme.dim())]);
+            let mut shown = vec![Row::mark(note)];
+            shown.extend_from_slice(&rows[hidden..]);
+            shown
+        }
+        Fold::Line => {
+            let first = markdown::first_line(text, look.columns.saturating_sub(22));
+            let line = Line::from(vec![
+                Span::styled("✻ ", style),
+                Span::styled(first, style),
+                Span::styled(format!("  +{} lines · {}Alt+T", rows.len() - 1, look.more), look.theme.dim()),
+            ]);
+            vec![Row { gutter: 2, ..Row::text(line) }]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::highlight::Highlighter;
+    use crate::theme::{Depth, Theme};
+
+    #[test]
+    fn what_grows_is_laid_out_as_it_is_in_the_end_and_none_of_it_moves() {
+        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let highlighter = Highlighter::new(|| ());
+        let text =
+            "\nFirst I look at it.\n\n  Then, with care, at 漢字 of all kinds\nand at what follows.\n\n\n- one\n";
+        for columns in [8, 20, 70] {
+            let key = LayoutKey { columns, generation: 0 };
+            let look = Look {
+                theme: &theme,
+                highlighter: &highlighter,
+                columns,
+                colours: true,
+                details: Fold::Some,
+                thinking: Fold::Full,
+                more: "",
+            };
+            let mut growing = Growing::default();
+            let mut before: Vec<Row> = Vec::new();
+            for (end, c) in text.char_indices() {
+                let so_far = &text[..end + c.len_utf8()];
+                let rows = growing.rows(so_far, &look, key);
+                if !so_far.trim().is_empty() {
+                    assert_eq!(rows, whole(so_far, Fold::Full, &look), "{so_far:?}");
+                }
+                // The last row is the one that grows, and a word of it may go to the next.
+                let fixed = before.len().saturating_sub(1);
+                assert_eq!(rows[..fixed], before[..fixed], "{so_far:?}");
+                before = rows;
+            }
+            let endless = "word ".repeat(20_000);
+            let rows = growing.rows(&endless, &look, LayoutKey { generation: 1, ..key });
+            let shown: String = rows.iter().map(|row| row.line.to_string().trim()[..].to_owned() + " ").collect();
+            assert_eq!(shown.matches("word ").count(), 20_000);
+            assert!(growing.settled > 80_000);
+        }
+    }
+}
