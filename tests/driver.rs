@@ -207,3 +207,21 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         open: Box::new(Harness::start),
     }
 }
+
+/// Without times, which differ from run to run; blanks of their width stand in for them.
+pub(crate) fn timeless(screen: &str) -> String {
+    let mut shown = String::new();
+    for line in screen.lines() {
+        let mut kept = Vec::new();
+        for word in line.split(' ') {
+            let digits = word.trim_end_matches("ms").trim_end_matches('s');
+            let is_time =
+                word.ends_with(['s']) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            // What took no time at all says none.
+            kept.push(if is_time { " ".repeat(word.len()) } else { word.to_owned() });
+        }
+        shown.push_str(kept.join(" ").trim_end());
+        shown.push('\n');
+    }
+    shown
+}

@@ -196,9 +196,10 @@ impl Terminal {
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
         let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+        // What is drawn for the new size is not read before the screen has it.
         let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
         let ((before, _), (row, column)) = (seen.parser.screen().size(), seen.parser.screen().cursor_position());
         // A terminal that becomes lower keeps the row of its cursor in sight.
         let over = (row + 1).saturating_sub(rows);
@@ -257,7 +258,14 @@ impl Terminal {
 
     /// Waits for the end; returns the exit code and what the terminal was left as.
     pub(crate) fn end(mut self) -> Left {
-        let status = self.child.wait().expect("it ends");
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+                break status;
+            }
+            assert!(Instant::now() < until, "it does not end; the screen:\n{}", self.screen());
+            thread::park_timeout(Duration::from_millis(5));
+        };
         let is_as_before = self.modes == format!("{:?}", self.master.get_termios());
         drop(self.keys);
         drop(self.master);

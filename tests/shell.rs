@@ -189,6 +189,15 @@ pub(crate) fn is_running(text: &str) -> bool {
     })
 }
 
+/// Waits for a state of the machine, without holding a core.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !holds() {
+        assert!(std::time::Instant::now() < until, "waited in vain until {what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+}
+
 /// The most memory that a run took, KB, and what it printed.
 pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
     let mut child = shell.command(args).spawn().expect("it starts");

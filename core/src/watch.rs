@@ -28,11 +28,13 @@ impl Watch {
         loop {
             let outbox = Arc::clone(&self.outbox);
             let notified = outbox.notify.notified();
-            if let Some(event) = self.try_next() {
-                return Some(event);
-            }
-            if self.outbox.lock().closed {
-                return None;
+            {
+                // Looked at together: the last event may come just before the end.
+                let mut state = outbox.lock();
+                let event = state.queue.pop_front();
+                if event.is_some() || state.closed {
+                    return event;
+                }
             }
             notified.await;
         }

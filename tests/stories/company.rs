@@ -1,6 +1,6 @@
 //! What goes on beside a turn: jobs in the background, questions to the person, what earlier sessions said.
 
-use crate::driver::{Pixir, also_calls, calls, says};
+use crate::driver::{Pixir, also_calls, calls, says, timeless};
 use crate::shell::{Shell, entries, is_running};
 use pixir_core::provider::script::Step;
 use serde_json::{Value, json};
@@ -48,12 +48,7 @@ async fn a_job_runs_in_the_background_is_heard_is_listed_and_ends_with_its_sessi
     assert!(is_running(&marker), "a call that has ended does not end it");
     let screen = pixir.does("/jobs<Enter>").await;
     assert!(screen.contains("Background jobs") && screen.contains("running"), "{screen}");
-    // What a call took is another number each time.
-    let untimed = |line: &str| {
-        let bare = line.rsplit_once("  ").filter(|(_, took)| took.ends_with("ms")).map_or(line, |(bare, _)| bare);
-        bare.replace(&marker, "76543.0000000")
-    };
-    insta::assert_snapshot!("background_jobs", screen.lines().map(untimed).collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("background_jobs", timeless(&screen).replace(&marker, "76543.0000000"));
     pixir.does("<Esc>").await;
     pixir.does("stop it and start another<Enter>").await;
     pixir.does("<A-y>").await;

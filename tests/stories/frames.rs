@@ -2,28 +2,10 @@
 
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, says};
+use crate::driver::{Pixir, also_calls, calls, says, timeless};
 use crate::shell::Shell;
 
 const ANSWER: &str = "## What was wrong\n\n`average` divided by **one less** than the count; see [the docs](https://example.com/a).\n\n| numbers | before | now |\n|---|---:|:---:|\n| 2 4 6 | 6 | 4 |\n| 漢字 | 👨‍👩‍👧 | ✓ |\n\n1. first\n   - nested\n     > quoted, with a line that is long enough to be wrapped on most of the screens that people have\n2. second\n- [x] done\n- [ ] open\n\n````md\n```sh\nls\n```\n````\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n";
-
-/// Without what is different each time.
-fn timeless(screen: &str) -> String {
-    let mut shown = String::new();
-    for line in screen.lines() {
-        let mut kept = Vec::new();
-        for word in line.split(' ') {
-            let digits = word.trim_end_matches("ms").trim_end_matches('s');
-            let is_time =
-                word.ends_with(['s']) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-            // What took no time at all says none.
-            kept.push(if is_time { " ".repeat(word.len()) } else { word.to_owned() });
-        }
-        shown.push_str(kept.join(" ").trim_end());
-        shown.push('\n');
-    }
-    shown
-}
 
 #[tokio::test]
 async fn a_conversation_at_four_sizes() {

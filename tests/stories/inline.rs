@@ -149,7 +149,10 @@ fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
 #[test]
 fn whoever_wants_less_motion_sees_no_spinner() {
     let shell = Shell::new(&[]);
-    let server = Server::start(vec![call("c1", "bash", json!({"command": "sleep 1"})), text("Rested.")]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "until [ -e go ]; do sleep 0.02; done"})),
+        text("Rested."),
+    ]);
     let mut args = server.flags(Dialect::Responses);
     args.extend(["--mode", "auto"].map(str::to_owned));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -160,6 +163,7 @@ fn whoever_wants_less_motion_sees_no_spinner() {
     terminal.wait_for("Ask pixir");
     terminal.send("rest\r");
     terminal.wait_for("● working");
+    shell.write("go", "");
     terminal.wait_for("Rested.");
     terminal.send("\x04");
     let left = terminal.end();

@@ -322,7 +322,10 @@ fn the_click_and_the_key_that_bring_the_window_back_answer_nothing() {
 
 #[tokio::test]
 async fn a_message_that_waits_is_sent_although_the_turn_before_it_fails() {
-    let broken = Step { calls: calls("bash", json!({"command": "sleep 1"})).calls, ..Step::default() };
+    let broken = Step {
+        calls: calls("bash", json!({"command": "until [ -e go ]; do sleep 0.02; done"})).calls,
+        ..Step::default()
+    };
     let refused = Step {
         error: Some(ScriptedError { code: "INVALID_RESPONSE".into(), message: "it is broken".into() }),
         ..Step::default()
@@ -333,6 +336,7 @@ async fn a_message_that_waits_is_sent_although_the_turn_before_it_fails() {
     pixir.screen.until("● bash").await;
     pixir.screen.keys("two<A-Enter>").await;
     pixir.screen.until("▸ next").await;
+    std::fs::write(pixir.path("go"), "").expect("it is written");
     pixir.screen.until("The second one.").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
@@ -501,6 +505,7 @@ fn whoever_reads_slowly_gets_all_of_it() {
     let mut read = Vec::new();
     let mut piece = [0; 4_096];
     // Nothing is taken before all of it was said; then a little at a time.
+    server.wait_for(1);
     server.wait_until_alone();
     loop {
         let n = out.read(&mut piece).expect("read");

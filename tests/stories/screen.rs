@@ -2,7 +2,7 @@ use pixir_core::event::Usage;
 use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, says};
+use crate::driver::{Pixir, also_calls, calls, says, timeless};
 
 #[tokio::test]
 async fn a_prompt_becomes_an_answer() {
@@ -342,19 +342,6 @@ async fn hidden_characters_in_a_command_are_shown_before_it_is_allowed() {
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("\\u{202e}fdp.exe\\u{200b} \\u{1b}[2K"), "{screen}");
     pixir.does("<A-n>").await;
-}
-
-/// Durations differ from run to run; blanks of their width stand in for them.
-fn timeless(screen: &str) -> String {
-    let line = |line: &str| {
-        let words = line.split(' ').map(|word| {
-            let is_duration =
-                word.strip_suffix("ms").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-            if is_duration { " ".repeat(word.len()) } else { word.to_owned() }
-        });
-        words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
-    };
-    screen.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

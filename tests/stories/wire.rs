@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::server::{Dialect, Reply, Server, call, text};
-use crate::shell::{Ran, Shell, entries, is_running, ran};
+use crate::shell::{Ran, Shell, entries, is_running, ran, wait_until};
 
 fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Ran {
     let mut all = server.flags(dialect);
@@ -268,7 +268,7 @@ fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
             let server = Server::start(vec![Reply::Stall { text: "So far".into() }]);
             let child = started(&shell, &server, dialect, &["--headless", "--format", "jsonl", "x"]);
             server.wait_for(1);
-            wait_until("the text is recorded or streamed", || !shell.logs().is_empty());
+            wait_until("the turn is on record", || !shell.logs().is_empty());
             let ran = signalled(child, signal);
             let lines = ran.lines();
             assert_eq!((ran.code, lines.iter().filter(|l| l["type"] == "result").count()), (exit, 1), "{}", ran.stderr);
@@ -318,15 +318,6 @@ fn an_interrupt_while_a_command_is_being_started_leaves_no_process_either() {
         let ran = signalled(child, Signal::INT);
         assert_eq!(ran.code, 130, "{}", ran.stderr);
         wait_until("no process of the command is left", || !is_running(&mark));
-    }
-}
-
-/// Waits for a state of the machine, without holding a core.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !holds() {
-        assert!(std::time::Instant::now() < until, "waited in vain until {what}");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
 }
 

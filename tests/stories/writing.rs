@@ -102,8 +102,10 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
     terminal.send("\x04");
     terminal.end().assert_sane();
     // A command that ends meanwhile takes nothing of the person's along.
-    let server =
-        Server::start(vec![call("c1", "bash", json!({"command": "sleep 0.5; touch ended"})), text("It ended.")]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "until [ -e go ]; do sleep 0.02; done; touch ended"})),
+        text("It ended."),
+    ]);
     let flags = server.flags(Dialect::Chat);
     let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
     args.extend(["--mode", "auto"]);
@@ -113,6 +115,7 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
     terminal.wait_for("● bash");
     terminal.send("still\x07");
     terminal.wait_for("your words:");
+    shell.write("go", "");
     server.wait_for(2);
     assert!(shell.workspace().join("ended").exists());
     terminal.send("here\r");

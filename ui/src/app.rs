@@ -1,6 +1,6 @@
 //! The interface without a terminal: State, Session, and the work beside them that reports back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ mod beside; // work beside the screen
 mod run; // the loop on the real terminal
 mod themes; // the person's themes, as they are written
 
-use beside::News;
+use beside::{Lost, News};
 pub use run::run;
 
 /// How long a server may take to list its models.
@@ -124,10 +124,14 @@ pub(crate) struct App {
     read_only: bool,
     /// What was asked for before it was known where the Sessions are.
     later: Vec<Effect>,
+    /// What was sent before the Session was open.
+    waiting: VecDeque<Effect>,
     /// Sessions that were left, and may not have closed yet.
     leaving: Vec<Handle>,
     /// The files of the workspace, as they were when a mention was begun.
     files: Option<(Instant, Index)>,
+    /// They are being looked at; and the letters that somebody looks for by now.
+    walking: Option<Option<String>>,
     /// The draft is to be written in the person's own editor.
     pub(crate) wants_editor: bool,
     editor: String,
@@ -159,12 +163,10 @@ impl App {
         (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
         state.inline = launch.inline || launch.is_read_aloud;
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
-        state.waiting.extend(launch.skill.map(|name| Input::ActivateSkill {
-            name,
-            args: String::new(),
-            attachments: Vec::new(),
-        }));
-        state.waiting.extend(launch.prompt.map(|text| Input::Prompt(text.into())));
+        let skill = launch
+            .skill
+            .map(|name| Effect::Send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }));
+        let prompt = launch.prompt.map(|text| Effect::message(Input::Prompt(text.into())));
         let mut app = App {
             state,
             harness: None,
@@ -184,8 +186,10 @@ impl App {
             keep_soon: false,
             read_only: false,
             later: Vec::new(),
+            waiting: skill.into_iter().chain(prompt).collect(),
             leaving: Vec::new(),
             files: None,
+            walking: None,
             wants_editor: false,
             editor: launch.editor,
             signals: Vec::new(),
@@ -230,6 +234,8 @@ impl App {
             }
             match effect {
                 Effect::Send(input) => self.send(input).await,
+                // The Session is still being opened.
+                Effect::Deliver { .. } if self.handle.is_none() && self.will_open() => self.waiting.push_back(effect),
                 Effect::Deliver { input, mentions } => self.deliver(input, mentions),
                 Effect::AttachFile { path, pasted } => self.attach_file(path, pasted),
                 Effect::AttachClipboard => self.attach_clipboard(),
@@ -238,7 +244,7 @@ impl App {
                 Effect::LoadDiffs => self.load_diffs(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
-                        self.spawn_blocking(move || News::Sessions(harness.sessions(), forks_of));
+                        self.spawn_on_session(move || News::Sessions(harness.sessions(), forks_of));
                     }
                 }
                 Effect::LoadModels => {
@@ -285,8 +291,25 @@ impl App {
         self.sent += 1;
         match &self.handle {
             Some(handle) => handle.send(input).await,
-            // The Session is still being opened; nothing that was typed is lost.
-            None => self.state.waiting.push(input),
+            // Nothing that was typed is lost.
+            None if self.will_open() => self.waiting.push_back(Effect::Send(input)),
+            None => self.state.say("the session has closed; /new starts another"),
+        }
+    }
+
+    /// No Session is open yet, but one will be.
+    fn will_open(&self) -> bool {
+        self.opening == 0 || self.opened < self.opening
+    }
+
+    /// What was sent before the Session was open, in its order: what comes behind images waits until they are read.
+    async fn send_waiting(&mut self) {
+        while self.handle.is_some() && self.state.reading_images == 0 {
+            match self.waiting.pop_front() {
+                Some(Effect::Deliver { input, mentions }) => self.deliver(input, mentions),
+                Some(effect) => Box::pin(self.perform(vec![effect])).await,
+                None => return,
+            }
         }
     }
 
@@ -305,7 +328,7 @@ impl App {
         self.state.can_send = true;
         self.opening += 1;
         let number = self.opening;
-        self.spawn(async move {
+        self.spawn_for(Lost::Opening, async move {
             if let Some(before) = before {
                 before.close().await;
             }
@@ -375,7 +398,7 @@ impl App {
                 self.handle = None;
                 self.state.can_send = false;
                 self.state.status = Status::Idle;
-                news::drop_questions(&mut self.state);
+                self.state.drop_questions(|_| true);
                 let text = "the session has closed; /new starts another".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
@@ -399,6 +422,8 @@ impl App {
             },
             Heard::Focus(has_focus) => {
                 self.state.has_focus = has_focus;
+                // The button may be let go of where nobody says so.
+                self.state.press.edge = 0;
                 if !has_focus {
                     return;
                 }

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How long a program may take to give what is in the clipboard.
+/// How long a program may take to put something into the clipboard, or to give what is in it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// The most that terminals take, bytes of text.
 const MAX_OSC: usize = 74_994;
@@ -87,12 +87,15 @@ pub(crate) async fn copy(text: &str, ways: &Ways, sent: bool) -> String {
 async fn give(program: &[&str], text: &str) -> Option<bool> {
     let (name, args) = program.split_first()?;
     let mut command = Command::new(name);
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let (mut child, _guard) = OfThePerson::start(&mut command).ok()?;
     let mut input = child.stdin.take()?;
-    let written = input.write_all(text.as_bytes()).await.is_ok();
-    drop(input);
-    Some(written && child.wait().await.is_ok_and(|status| status.success()))
+    let taken = async {
+        let written = input.write_all(text.as_bytes()).await.is_ok();
+        drop(input);
+        written && child.wait().await.is_ok_and(|status| status.success())
+    };
+    Some(tokio::time::timeout(PATIENCE, taken).await.unwrap_or(false))
 }
 
 /// The image that is in the clipboard of this machine, as PNG.

@@ -39,7 +39,12 @@ impl Default for Kept {
 impl Kept {
     pub(crate) fn of(state: &State) -> Kept {
         let waiting: Vec<String> = state.queue.steer.iter().chain(&state.queue.follow_up).cloned().collect();
-        let draft = state.composer.text();
+        // What should be done instead stands where the draft was.
+        let instead = state.questions.first().and_then(|question| question.feedback.as_deref()).unwrap_or_default();
+        let draft = match (instead, state.composer.text()) {
+            ("", text) => text,
+            (instead, text) => format!("{instead}\n{text}"),
+        };
         Kept {
             images: state.composer.images.within(&format!("{draft}{}", waiting.concat())),
             draft,
@@ -71,10 +76,15 @@ impl Kept {
         }
         let was_waiting = !kept.waiting.is_empty();
         let texts: Vec<String> = kept.waiting.into_iter().chain([kept.draft]).filter(|text| !text.is_empty()).collect();
-        if texts.is_empty() || !state.composer.is_empty() {
+        if texts.is_empty() {
             return;
         }
         state.composer.images.join(kept.images);
+        if !state.composer.is_empty() {
+            // Two drafts would be one that nobody wrote.
+            texts.iter().for_each(|text| state.composer.remember(text));
+            return state.say("the draft that was kept here is behind Up; the line is yours");
+        }
         bring_back(state, texts);
         state.say(if was_waiting { "what waited to be sent is back in the line" } else { "your draft is back" });
     }

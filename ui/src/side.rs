@@ -1,9 +1,11 @@
 //! What stands beside the transcript on a wide screen: the plan, what changed, the turns, what fills the context.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use pixir_core::changes;
-use pixir_core::event::{Fact, PlanItem};
+use pixir_core::event::{Entry, Fact, PlanItem};
 use pixir_core::history::History;
 use pixir_core::tree::{self, Node};
 use ratatui::layout::Rect;
@@ -86,29 +88,60 @@ impl Digest {
         } else {
             history.entries()[self.upto..].iter().for_each(|entry| self.take(&entry.fact));
         }
-        self.upto = history.entries().len();
+        let new = self.upto..history.entries().len();
+        self.upto = new.end;
+        // What came before a compaction is not sent any more, but for its end.
+        let is_compaction = |entry: &Arc<Entry>| matches!(entry.fact, Fact::HistoryCompaction(_));
+        if !history.entries()[new].iter().any(is_compaction) {
+            return;
+        }
+        let last = history.path().rev().find_map(|entry| match &entry.fact {
+            Fact::HistoryCompaction(it) => Some((entry, it.kept_from_seq)),
+            _ => None,
+        });
+        if let Some((summary, from)) = last {
+            self.context = [0; 5];
+            let kept = history.path().filter(|entry| entry.seq >= from && !is_compaction(entry));
+            for entry in std::iter::once(summary).chain(kept) {
+                let (at, length) = self.weigh(&entry.fact);
+                self.context[at] += length;
+            }
+        }
     }
 
-    fn take(&mut self, fact: &Fact) {
-        let (at, length) = match fact {
+    fn read_tree(&mut self, history: &History) {
+        let head = history.head();
+        if self.nodes.as_ref().is_none_or(|(of, _)| *of != head) {
+            self.nodes = Some((head, tree::nodes(history)));
+        }
+    }
+
+    fn nodes(&self) -> &[Node] {
+        self.nodes.as_ref().map_or(&[], |(_, nodes)| nodes)
+    }
+
+    /// From which of the sources it is, and bytes of it that a model reads.
+    fn weigh(&self, fact: &Fact) -> (usize, usize) {
+        match fact {
             Fact::UserMessage(it) => (0, it.text.len()),
             Fact::UserCommand(it) if it.send_to_model => (0, it.command.len()),
             Fact::AssistantMessage(it) => (1, it.text.len()),
             Fact::Reasoning(it) => (2, it.text.len()),
             Fact::ToolCall(it) => (3, it.args.to_string().len()),
-            Fact::UserCommand(it) => {
-                self.untold.insert(it.call_id.clone());
-                (0, 0)
-            }
-            Fact::ToolResult(it) if self.untold.remove(&it.call_id) => (4, 0),
+            Fact::ToolResult(it) if self.untold.contains(&it.call_id) => (4, 0),
             Fact::ToolResult(it) => (4, it.output.len()),
-            // What came before it is not sent any more.
-            Fact::HistoryCompaction(it) => {
-                self.context = [0; 5];
-                (1, it.summary.len())
-            }
+            Fact::HistoryCompaction(it) => (1, it.summary.len()),
             _ => (0, 0),
-        };
+        }
+    }
+
+    fn take(&mut self, fact: &Fact) {
+        if let Fact::UserCommand(it) = fact
+            && !it.send_to_model
+        {
+            self.untold.insert(it.call_id.clone());
+        }
+        let (at, length) = self.weigh(fact);
         self.context[at] += length;
         for change in changes::of_entry(fact) {
             let (mut added, mut removed) = (change.added, change.removed);
@@ -132,10 +165,23 @@ impl Side {
         self.digest = Digest::default();
     }
 
-    pub(crate) fn turn(&mut self, by: isize) {
-        let at = TABS.iter().position(|(tab, _)| Some(*tab) == self.tab).unwrap_or(0);
+    /// The one that is shown, as long as nobody has chosen one.
+    fn tab(&self, history: &History) -> Tab {
+        let usual = if history.plan.is_empty() && !self.digest.files.is_empty() { Tab::Changes } else { Tab::Plan };
+        self.tab.unwrap_or(usual)
+    }
+
+    pub(crate) fn turn(&mut self, by: isize, history: &History) {
+        let now = self.tab(history);
+        let at = TABS.iter().position(|(tab, _)| *tab == now).unwrap_or(0);
         self.tab = Some(TABS[(at + TABS.len()).saturating_add_signed(by) % TABS.len()].0);
         self.top = 0;
+    }
+
+    /// The rows in sight of so many.
+    fn rows(&mut self, of: usize, height: usize) -> Range<usize> {
+        self.top = self.top.min(of.saturating_sub(height));
+        self.top..(self.top + height).min(of)
     }
 
     pub(crate) fn widen(&mut self, by: i16) {
@@ -163,9 +209,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         canvas.line(Line::styled("│", edge), Rect { y, width: 1, height: 1, ..area });
     }
     let inner = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-    let usual =
-        if state.history.plan.is_empty() && !state.side.digest.files.is_empty() { Tab::Changes } else { Tab::Plan };
-    let shown = state.side.tab.unwrap_or(usual);
+    let shown = state.side.tab(&state.history);
     let mut tabs: Vec<Span<'_>> = Vec::new();
     for (tab, name) in TABS {
         let style = if tab == shown { theme.bold().fg(theme.accent) } else { theme.dim() };
@@ -176,16 +220,26 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     canvas.state(focused, false);
     canvas.line(Line::from(tabs), Rect { height: 1, ..inner });
     let columns = usize::from(inner.width);
-    let lines = match shown {
+    let body = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let height = usize::from(body.height);
+    let mut lines = match shown {
         Tab::Plan => plan_lines(state, columns),
-        Tab::Changes => change_lines(state, columns),
-        Tab::Tree => tree_lines(state, columns),
+        Tab::Changes => {
+            let rows = state.side.rows(state.side.digest.files.len(), height);
+            change_lines(state, columns, rows)
+        }
+        Tab::Tree => {
+            state.side.digest.read_tree(&state.history);
+            let rows = state.side.rows(state.side.digest.nodes().len(), height);
+            tree_lines(state, columns, rows)
+        }
         Tab::Context => context_lines(state, columns),
     };
-    let body = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
-    let most = lines.len().saturating_sub(usize::from(body.height));
-    state.side.top = state.side.top.min(most);
-    for (y, line) in (body.y..body.bottom()).zip(lines.iter().skip(state.side.top)) {
+    // Of the long ones only what is in sight was made.
+    if matches!(shown, Tab::Plan | Tab::Context) {
+        lines = lines.drain(state.side.rows(lines.len(), height)).collect();
+    }
+    for (y, line) in (body.y..body.bottom()).zip(lines) {
         canvas.line(line, Rect { y, height: 1, ..body });
     }
 }
@@ -211,12 +265,12 @@ fn plan_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     items.iter().flat_map(|item| lines_of(plan_item(item, &look))).collect()
 }
 
-fn change_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
+fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
     let theme = &state.theme;
     if state.side.digest.files.is_empty() {
         return nothing("no file was changed", state, columns);
     }
-    let lines = state.side.digest.files.iter().rev().map(|(path, added, removed)| {
+    let lines = state.side.digest.files.iter().rev().skip(rows.start).take(rows.len()).map(|(path, added, removed)| {
         let numbers = format!(" +{added} −{removed}");
         // The end of a path says more than its beginning.
         let room = columns.saturating_sub(width(&numbers));
@@ -236,17 +290,13 @@ fn change_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     lines.collect()
 }
 
-fn tree_lines(state: &mut State, columns: usize) -> Vec<Line<'static>> {
-    let head = state.history.head();
-    if state.side.digest.nodes.as_ref().is_none_or(|(of, _)| *of != head) {
-        state.side.digest.nodes = Some((head, tree::nodes(&state.history)));
-    }
+fn tree_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
     let theme = &state.theme;
-    let nodes = state.side.digest.nodes.as_ref().map_or(&[][..], |(_, nodes)| nodes);
+    let nodes = state.side.digest.nodes();
     if nodes.is_empty() {
         return nothing("no turns yet", state, columns);
     }
-    let lines = nodes.iter().map(|node| {
+    let lines = nodes[rows].iter().map(|node| {
         let indent = "  ".repeat(node.depth.min(columns / 6));
         let (mark, style) = match (node.is_head, node.on_path) {
             (true, _) => ("◉ ", theme.fg(theme.success)),

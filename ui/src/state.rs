@@ -11,7 +11,7 @@ use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
 
 use crate::action::Scope;
-use crate::composer::{Composer, PastSearch};
+use crate::composer::{Composer, PastSearch, mention};
 use crate::keymap::Keymap;
 use crate::keys::Key;
 use crate::overlay::{Laid, Overlay};
@@ -26,7 +26,7 @@ use crate::terminal::Counts;
 use crate::theme::{Depth, Theme};
 use crate::transcript::{Fold, Transcript};
 use crate::update::travel::Going;
-use crate::viewport::Viewport;
+use crate::viewport::{self, Place, Viewport};
 
 /// How often what is going on is drawn anew; and where nothing is to move but a clock.
 const TICK: Duration = Duration::from_millis(120);
@@ -73,6 +73,17 @@ pub(crate) enum Effect {
     /// Let the person write the draft in their own editor.
     Edit,
     Quit,
+}
+
+impl Effect {
+    /// Sends a message, with the images that it mentions.
+    pub(crate) fn message(input: Input) -> Effect {
+        let mentions = match &input {
+            Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it) => mention::images(&it.text),
+            _ => Vec::new(),
+        };
+        if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }
+    }
 }
 
 /// Who has the keys, when no layer lies over everything.
@@ -197,8 +208,6 @@ pub(crate) struct State {
     pub(crate) arming: Duration,
     pub(crate) frame: u64,
     pub(crate) transcript_area: Rect,
-    /// Prompts that were sent before the Session was open.
-    pub(crate) waiting: Vec<Input>,
     /// Tokens of the model's window.
     pub(crate) window: Option<u64>,
     pub(crate) repaint: bool,
@@ -335,7 +344,6 @@ impl State {
             arming: ARMING,
             frame: 0,
             transcript_area: Rect::default(),
-            waiting: Vec::new(),
             window: None,
             repaint: false,
             suspend: false,
@@ -384,8 +392,20 @@ impl State {
             || self.hud
     }
 
+    /// What is read or selected at the end of a growing answer stays so, when its first part has become a cell of its own.
+    pub(crate) fn follow_cut(&mut self) {
+        let Some(cut) = self.transcript.was_cut.take() else { return };
+        let (look, key) = look_of!(self);
+        let selected = self.selection.iter_mut().flat_map(Selection::places_mut);
+        for place in self.viewport.anchor_mut().into_iter().chain(selected).filter(|place| place.cell == cut) {
+            let row = isize::try_from(place.row).unwrap_or(0);
+            *place = viewport::moved(Place { row: 0, ..*place }, row, &mut self.transcript, &look, key);
+        }
+    }
+
     /// Moves the window over the transcript.
     pub(crate) fn scroll(&mut self, by: isize) {
+        self.follow_cut();
         let (look, key) = look_of!(self);
         self.viewport.scroll(by, &mut self.transcript, &look, key);
     }
@@ -400,7 +420,21 @@ impl State {
     pub(crate) fn open(&mut self, overlay: impl Overlay + 'static) -> Vec<Effect> {
         let effects = overlay.wants(self);
         self.overlays.push(Box::new(overlay));
+        // It is not in sight yet, also where another has just gone.
+        self.layer_since = None;
         effects
+    }
+
+    /// Nobody asks these any more. A draft that had made room for what should be done instead comes back.
+    pub(crate) fn drop_questions(&mut self, is_over: impl Fn(&Question) -> bool) {
+        let (over, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.questions).into_iter().partition(is_over);
+        self.questions = left;
+        if let Some(draft) = over.into_iter().find_map(|question| question.feedback) {
+            let feedback = self.composer.text();
+            self.composer.remember(&feedback);
+            self.composer.set(&draft);
+        }
+        self.leave_question();
     }
 
     /// Nobody asks any more, or another question comes up: it has to be turned to anew.
@@ -444,7 +478,7 @@ impl State {
         (self.cell, self.search, self.selection, self.labels) = (None, None, None, None);
         self.side.reset();
         self.going = None;
-        self.questions.clear();
+        self.drop_questions(|_| true);
         self.queue = Queue::default();
         self.jobs.clear();
         self.status = Status::Idle;

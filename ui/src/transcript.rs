@@ -192,7 +192,7 @@ pub(crate) struct Transcript {
     marks: [Vec<usize>; 4],
     laid: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
     heights: Heights,
-    /// The tail was cut here since this was looked at: what was read in it may be in the cells behind it.
+    /// The first place where the tail was cut since this was looked at: what was read in it may be in the cells behind it.
     pub(crate) was_cut: Option<usize>,
     /// Cells in sight whose diff is not here yet, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
@@ -421,7 +421,7 @@ impl Transcript {
                 Some(at) => {
                     self.draft.parts.push(at);
                     self.replace(at, cell);
-                    self.was_cut = Some(at);
+                    self.was_cut.get_or_insert(at);
                 }
                 None => {
                     self.draft.parts.push(self.cells.len());
@@ -556,6 +556,8 @@ impl Transcript {
         if let Some((known, rows)) = self.laid.get(&at)
             && *known == key
         {
+            // At another width in between it was only guessed.
+            self.heights.set(at, rows.len());
             return Rc::clone(rows);
         }
         let cell = &self.cells[at];
@@ -587,6 +589,7 @@ impl Transcript {
         if self.laid.len() >= MAX_LAID {
             // What is far from here is laid out again when it comes near.
             self.laid.retain(|known, _| known.abs_diff(at) < MAX_LAID / 4);
+            self.diffs.retain(|known, _| known.abs_diff(at) < MAX_LAID / 4);
         }
         self.laid.insert(at, (key, Rc::clone(&rows)));
         rows
@@ -608,6 +611,7 @@ impl Transcript {
         if let Some((known, of, rows)) = &self.draft.rows
             && (*known, *of) == (key, length)
         {
+            self.heights.set(at, rows.len());
             return Rc::clone(rows);
         }
         let part = self.draft.splitter.rest(&self.draft.text);

@@ -43,7 +43,8 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if let Some(effects) = write::on_past_key(state, key).or_else(|| write::on_completion_key(state, key)) {
         return effects;
     }
-    if key.code == KeyCode::Char('?') && state.composer.is_empty() && state.focus != Focus::Question {
+    let is_alone = state.pending.is_empty() && state.composer.is_empty();
+    if key.code == KeyCode::Char('?') && is_alone && state.focus != Focus::Question {
         return VERBS.iter().find(|verb| verb.id == "help").map_or_else(Vec::new, |verb| (verb.run)(state, ""));
     }
     if let Some(effects) = write::on_vim_key(state, key) {
@@ -196,6 +197,10 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
         search.text.push_str(text.lines().next().unwrap_or_default());
         return read::look_for(state);
     }
+    // What was found is in the line, to be gone on with.
+    if let Some(search) = state.past_search.take() {
+        state.composer.past.remember(&search.draft);
+    }
     match state.overlays.last_mut().filter(|layer| !layer.is_aside()) {
         Some(layer) => layer.paste(text),
         // There is no line.
@@ -217,7 +222,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Clicks, drags and the wheel; false when nothing on the screen has changed.
+/// Clicks, drags and the wheel; none when nothing on the screen has changed.
 pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effect>> {
     let by = match mouse.kind {
         MouseEventKind::ScrollUp => -NOTCH,
@@ -245,7 +250,7 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && when.elapsed() < DOUBLE);
     state.press.clicks = if again { state.press.clicks % 3 + 1 } else { 1 };
     state.press.last = Some((std::time::Instant::now(), column, row));
-    state.press.on_bar = false;
+    (state.press.on_bar, state.press.edge) = (false, 0);
     state.selection = None;
     if !state.overlays.is_empty() {
         return Vec::new();
@@ -283,13 +288,8 @@ fn on_drag(state: &mut State, column: u16, row: u16) {
         state.viewport.show_fraction(fraction, &state.transcript);
         return;
     }
-    state.press.edge = if row < area.y {
-        -1
-    } else if row >= area.bottom() {
-        1
-    } else {
-        0
-    };
+    let is_selecting = state.selection.is_some();
+    state.press.edge = isize::from(is_selecting && row >= area.bottom()) - isize::from(is_selecting && row < area.y);
     state.press.last = Some((std::time::Instant::now(), column, row));
     extend_selection(state, column, row);
 }
@@ -324,6 +324,7 @@ fn on_release(state: &mut State) -> Vec<Effect> {
     if std::mem::take(&mut state.press.on_bar) {
         return Vec::new();
     }
+    state.follow_cut();
     let Some(selection) = &state.selection else { return Vec::new() };
     if !selection.is_click() {
         return read::copy_selection(state);

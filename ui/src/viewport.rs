@@ -49,6 +49,10 @@ impl Viewport {
         self.anchor
     }
 
+    pub(crate) fn anchor_mut(&mut self) -> Option<&mut Place> {
+        self.anchor.as_mut()
+    }
+
     /// The first row that was shown last.
     pub(crate) fn top(&self) -> Option<Place> {
         self.top
@@ -132,12 +136,6 @@ impl Viewport {
     ) -> &[Shown] {
         self.height = height;
         let last = last_top(height, transcript, look, key);
-        // What was read at the end of a growing answer stays, when its first part has become a cell of its own.
-        if let Some(anchor) = self.anchor.filter(|anchor| Some(anchor.cell) == transcript.was_cut) {
-            let row = isize::try_from(anchor.row).unwrap_or(0);
-            self.anchor = Some(moved(Place { row: 0, ..anchor }, row, transcript, look, key));
-        }
-        transcript.was_cut = None;
         // A cell that was folded has fewer rows than it had when the window was put there.
         if let Some(anchor) = &mut self.anchor {
             anchor.cell = anchor.cell.min(transcript.len().saturating_sub(1));
@@ -194,6 +192,9 @@ impl Viewport {
     /// Shows the part that lies so far down, from 0 to 1.
     pub(crate) fn show_fraction(&mut self, fraction: f64, transcript: &Transcript) {
         let all = transcript.rows_above(transcript.len());
+        if all <= self.height {
+            return;
+        }
         let row = (all.saturating_sub(self.height) as f64 * fraction.clamp(0.0, 1.0)).round() as usize;
         let (cell, row) = transcript.at_row(row);
         self.stand_at(Place { cell, row }, transcript);
@@ -212,7 +213,13 @@ impl Viewport {
 }
 
 /// The place so many rows from another.
-fn moved(mut place: Place, by: isize, transcript: &mut Transcript, look: &Look<'_>, key: LayoutKey) -> Place {
+pub(crate) fn moved(
+    mut place: Place,
+    by: isize,
+    transcript: &mut Transcript,
+    look: &Look<'_>,
+    key: LayoutKey,
+) -> Place {
     let mut left = by.unsigned_abs();
     if by < 0 {
         while left > place.row {

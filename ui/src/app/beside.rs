@@ -13,9 +13,9 @@ use pixir_core::{Error, Input, Result};
 
 use super::App;
 use crate::clipboard;
-use crate::composer::mention::{self, Index};
+use crate::composer::mention::Index;
 use crate::kept::Kept;
-use crate::reading::find::Hit;
+use crate::reading::find::Found;
 use crate::replay::Replay;
 use crate::state::Connection;
 use crate::transcript::Cell;
@@ -45,7 +45,7 @@ pub(super) enum News {
     Diffs(Vec<FileDiff>, Vec<FileDiff>),
     Sessions(Vec<Summary>, Option<String>),
     Models(Vec<String>),
-    Found(u64, Vec<Hit>),
+    Found(u64, Found),
     Files {
         letters: String,
         found: Vec<String>,
@@ -63,32 +63,57 @@ pub(super) enum News {
         opening: u64,
         outcome: std::result::Result<Input, (String, Error)>,
     },
+    /// Something about the Session that was open then; of no use to another.
+    Of(u64, Box<News>),
     /// An image for the draft, or what stands there instead, and what is said.
     Attached(std::result::Result<Attachment, (Option<String>, String)>),
     Coloured,
-    Broke,
+    /// Work broke off, and nothing else will be heard of it.
+    Broke(Lost),
+}
+
+/// What is lost when work breaks off.
+pub(super) enum Lost {
+    Nothing,
+    Opening,
+    /// An image; with the message that it was for.
+    Image(Option<String>),
 }
 
 impl App {
     pub(super) fn spawn(&mut self, work: impl Future<Output = News> + Send + 'static) {
+        self.spawn_for(Lost::Nothing, work);
+    }
+
+    pub(super) fn spawn_for(&mut self, lost: Lost, work: impl Future<Output = News> + Send + 'static) {
         self.pending += 1;
         let tell = self.tell.clone();
         let task = tokio::spawn(work);
         // A panic in it ends it, and is said; the interface goes on.
-        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
+        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke(lost)))) });
     }
 
     pub(super) fn spawn_blocking(&mut self, work: impl FnOnce() -> News + Send + 'static) {
+        self.spawn_blocking_for(Lost::Nothing, work);
+    }
+
+    fn spawn_blocking_for(&mut self, lost: Lost, work: impl FnOnce() -> News + Send + 'static) {
         self.pending += 1;
         let tell = self.tell.clone();
         let task = tokio::task::spawn_blocking(work);
-        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke))) });
+        tokio::spawn(async move { drop(tell.send(task.await.unwrap_or(News::Broke(lost)))) });
+    }
+
+    /// Work on the Session that is open now.
+    pub(super) fn spawn_on_session(&mut self, work: impl FnOnce() -> News + Send + 'static) {
+        let opening = self.opening;
+        self.spawn_blocking(move || News::Of(opening, Box::new(work())));
     }
 
     pub(super) fn load_call_diff(&mut self, cell: usize, result: u64) {
         let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
         let blobs = harness.blobs().clone();
-        self.spawn_blocking(move || News::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs)));
+        self.spawn_on_session(move || News::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs)));
     }
 
     /// The terminal is asked to take it, and a program that can; what became of it is said.
@@ -104,6 +129,14 @@ impl App {
     pub(super) fn find_files(&mut self, letters: String) {
         let known =
             self.files.as_ref().filter(|(since, _)| since.elapsed() < FILES_AGE).map(|(_, index)| index.clone());
+        if known.is_none() {
+            // One walk at a time; the newest letters wait for it.
+            if let Some(wanted) = &mut self.walking {
+                *wanted = Some(letters);
+                return;
+            }
+            self.walking = Some(None);
+        }
         let workspace = self.state.workspace.clone();
         self.spawn_blocking(move || {
             let fresh = known.is_none();
@@ -118,7 +151,11 @@ impl App {
         let Some(harness) = self.harness.clone() else { return };
         let opening = self.opening;
         self.state.reading_images += 1;
-        self.spawn_blocking(move || {
+        let text = match &input {
+            Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it) => Some(it.text.clone()),
+            _ => None,
+        };
+        self.spawn_blocking_for(Lost::Image(text), move || {
             if let Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) = &mut input {
                 for path in mentions.iter().filter(|path| harness.workspace().join(path).is_file()) {
                     match harness.attach(path) {
@@ -144,7 +181,7 @@ impl App {
     pub(super) fn attach_file(&mut self, path: String, pasted: String) {
         let Some(harness) = self.harness.clone() else { return };
         self.state.reading_images += 1;
-        self.spawn_blocking(move || {
+        self.spawn_blocking_for(Lost::Image(None), move || {
             News::Attached(harness.attach(&path).map_err(|error| (Some(pasted), told(&error))))
         });
     }
@@ -153,7 +190,7 @@ impl App {
         let Some(harness) = self.harness.clone() else { return };
         let ways = self.clipboard.clone();
         self.state.reading_images += 1;
-        self.spawn(async move {
+        self.spawn_for(Lost::Image(None), async move {
             let image = clipboard::image(&ways).await.map_err(str::to_owned);
             let kept = image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| told(&e)));
             News::Attached(kept.map_err(|why| (None, why)))
@@ -165,7 +202,7 @@ impl App {
         let blobs = harness.blobs().clone();
         let entries = self.state.history.entries().to_vec();
         let last = self.state.history.turns;
-        self.spawn_blocking(move || {
+        self.spawn_on_session(move || {
             let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
             News::Diffs(turn, changes::between(entries.iter(), &blobs))
         });
@@ -180,7 +217,13 @@ impl App {
         if let News::Opened { .. } | News::NotOpened { .. } = news {
             self.opened += 1;
         }
+        let news = match news {
+            News::Of(opening, _) if opening != self.opening => return,
+            News::Of(_, news) => *news,
+            news => news,
+        };
         match news {
+            News::Of(..) => {}
             News::Connected(found) => match *found {
                 Err(error) => {
                     self.state.connection = Connection::Failed(error);
@@ -232,16 +275,7 @@ impl App {
                 }
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
-                for input in std::mem::take(&mut self.state.waiting) {
-                    let mentions = match &input {
-                        Input::Prompt(message) => mention::images(&message.text),
-                        _ => Vec::new(),
-                    };
-                    match mentions.is_empty() {
-                        true => self.send(input).await,
-                        false => self.deliver(input, mentions),
-                    }
-                }
+                self.send_waiting().await;
             }
             News::NotOpened { number, .. } if number != self.opening => {}
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
@@ -249,10 +283,16 @@ impl App {
             News::Branch(branch) => self.state.branch = branch,
             News::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
             News::Diffs(turn, session) => news::on_diffs(&mut self.state, &turn, &session),
-            News::Found(number, found) => news::on_found(&mut self.state, number, found),
+            News::Found(number, found) => {
+                let effects = news::on_found(&mut self.state, number, found);
+                Box::pin(self.perform(effects)).await;
+            }
             News::Files { letters, found, index } => {
                 if let Some(index) = index {
                     self.files = Some((Instant::now(), index));
+                    if let Some(letters) = self.walking.take().flatten() {
+                        self.find_files(letters);
+                    }
                 }
                 let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
                 if is_wanted {
@@ -260,7 +300,7 @@ impl App {
                 }
             }
             News::Delivered { opening, outcome } => {
-                self.state.reading_images = self.state.reading_images.saturating_sub(1);
+                self.state.reading_images -= 1;
                 match outcome {
                     Ok(input) if opening == self.opening => self.send(input).await,
                     // It was meant for a Session that was left meanwhile.
@@ -270,13 +310,14 @@ impl App {
                     Ok(_) => {}
                     Err((text, error)) => self.put_back(&text, &told(&error)),
                 }
+                self.send_waiting().await;
             }
             News::Attached(Ok(image)) => {
-                self.state.reading_images = self.state.reading_images.saturating_sub(1);
+                self.state.reading_images -= 1;
                 self.state.composer.insert_image(image);
             }
             News::Attached(Err((pasted, why))) => {
-                self.state.reading_images = self.state.reading_images.saturating_sub(1);
+                self.state.reading_images -= 1;
                 if let Some(text) = pasted {
                     self.state.composer.insert(&text);
                 }
@@ -288,11 +329,19 @@ impl App {
             News::Models(models) => news::on_models(&mut self.state, &models),
             News::Skills(skills) => news::on_skills(&mut self.state, &skills),
             News::Coloured => self.state.generation += 1,
-            News::Broke => {
-                // If it was an opening, or an image, nothing will come of it.
-                if self.pending == 0 {
-                    self.opened = self.opening;
-                    self.state.reading_images = 0;
+            News::Broke(lost) => {
+                match lost {
+                    Lost::Nothing => {}
+                    Lost::Opening => {
+                        self.opened += 1;
+                        self.state.can_send = false;
+                    }
+                    Lost::Image(text) => {
+                        self.state.reading_images -= 1;
+                        if let Some(text) = text {
+                            self.put_back(&text, "it was not sent");
+                        }
+                    }
                 }
                 let text = "a part of pixir broke off; pixir.log has the details, and the rest goes on".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));

@@ -133,6 +133,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
         if std::mem::take(&mut app.state.suspend) {
             if can_suspend() {
                 stopped = true;
+                app.state.press.edge = 0;
                 screen.suspend()?;
                 presence.forget();
             } else {

@@ -1,6 +1,6 @@
 //! What was sent before: in this Session, and in earlier ones of the same home.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// Texts that are kept, and their size together, bytes.
 const KEPT: usize = 2_000;
@@ -92,16 +92,9 @@ impl Past {
     /// The newest text that holds these letters, before the `n`-th such.
     fn find(&self, letters: &str, n: usize) -> Option<&str> {
         let letters = letters.to_lowercase();
-        let mut seen: Vec<&str> = Vec::new();
-        for text in self.texts.iter().rev() {
-            if text.to_lowercase().contains(&letters) && !seen.contains(&text.as_str()) {
-                if seen.len() == n {
-                    return Some(text);
-                }
-                seen.push(text);
-            }
-        }
-        None
+        let mut seen: HashSet<&str> = HashSet::new();
+        let texts = self.texts.iter().rev().map(String::as_str);
+        texts.filter(|text| text.to_lowercase().contains(&letters)).filter(|text| seen.insert(text)).nth(n)
     }
 }
 
@@ -109,8 +102,9 @@ impl Past {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PastSearch {
     pub(crate) letters: String,
-    /// How many that fit are passed over.
+    /// How many that fit are passed over, and what was found behind them.
     skipped: usize,
+    found: Option<String>,
     /// The draft that was left for it.
     pub(crate) draft: String,
 }
@@ -120,25 +114,30 @@ impl PastSearch {
         PastSearch { draft, ..PastSearch::default() }
     }
 
-    pub(crate) fn found<'p>(&self, past: &'p Past) -> Option<&'p str> {
-        if self.letters.is_empty() { None } else { past.find(&self.letters, self.skipped) }
+    pub(crate) fn found(&self) -> Option<&str> {
+        self.found.as_deref()
     }
 
-    pub(crate) fn push(&mut self, c: char) {
+    pub(crate) fn push(&mut self, c: char, past: &Past) {
         self.letters.push(c);
-        self.skipped = 0;
+        self.look(past);
     }
 
-    pub(crate) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self, past: &Past) {
         self.letters.pop();
-        self.skipped = 0;
+        self.look(past);
+    }
+
+    fn look(&mut self, past: &Past) {
+        let found = if self.letters.is_empty() { None } else { past.find(&self.letters, 0) };
+        (self.skipped, self.found) = (0, found.map(str::to_owned));
     }
 
     /// The one before, or the one after.
     pub(crate) fn step(&mut self, past: &Past, older: bool) {
         let next = if older { self.skipped + 1 } else { self.skipped.saturating_sub(1) };
-        if past.find(&self.letters, next).is_some() {
-            self.skipped = next;
+        if let Some(found) = past.find(&self.letters, next).filter(|_| !self.letters.is_empty()) {
+            (self.skipped, self.found) = (next, Some(found.to_owned()));
         }
     }
 }
@@ -155,14 +154,14 @@ mod tests {
         }
         past.load(vec!["an older bug".into(), "deploy".into()]);
         let mut search = PastSearch::new("draft".into());
-        "bug".chars().for_each(|c| search.push(c));
-        assert_eq!(search.found(&past), Some("fix the bug"));
+        "bug".chars().for_each(|c| search.push(c, &past));
+        assert_eq!(search.found(), Some("fix the bug"));
         search.step(&past, true);
-        assert_eq!(search.found(&past), Some("an older bug"));
+        assert_eq!(search.found(), Some("an older bug"));
         search.step(&past, true);
-        assert_eq!(search.found(&past), Some("an older bug"), "there is none before");
+        assert_eq!(search.found(), Some("an older bug"), "there is none before");
         search.step(&past, false);
-        assert_eq!(search.found(&past), Some("fix the bug"));
+        assert_eq!(search.found(), Some("fix the bug"));
         assert_eq!(past.take_unsaved().len(), 4);
     }
 }

@@ -11,14 +11,46 @@ use crate::state::{Focus, State};
 use crate::transcript::{Cell, Fold};
 use crate::viewport::Place;
 
-/// The most that is found; who gets so many looks for something else.
-const MAX_HITS: usize = 10_000;
-
 /// A place where it was found: the n-th in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub(crate) cell: usize,
     pub(crate) nth: usize,
+}
+
+/// Every place where it was found, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Cells in which it stands, and how many places come before the first of each.
+    cells: Vec<(usize, usize)>,
+    len: usize,
+}
+
+impl Found {
+    fn push(&mut self, cell: usize, count: usize) {
+        if count > 0 && self.cells.last().is_none_or(|(last, _)| *last != cell) {
+            self.cells.push((cell, self.len));
+        }
+        self.len += count;
+    }
+
+    fn get(&self, at: usize) -> Option<Hit> {
+        let next = self.cells.partition_point(|(_, before)| *before <= at);
+        let (cell, before) = self.cells.get(next.checked_sub(1)?).filter(|_| at < self.len)?;
+        Some(Hit { cell: *cell, nth: at - before })
+    }
+
+    /// Where this place stands among them.
+    pub(crate) fn position(&self, hit: Hit) -> Option<usize> {
+        let (from, to) = (self.before(hit.cell), self.before(hit.cell + 1));
+        (from..to).nth(hit.nth)
+    }
+
+    /// How many stand before this cell.
+    fn before(&self, cell: usize) -> usize {
+        let next = self.cells.partition_point(|(known, _)| *known < cell);
+        self.cells.get(next).map_or(self.len, |(_, before)| *before)
+    }
 }
 
 /// A search over the whole conversation.
@@ -29,11 +61,13 @@ pub(crate) struct Search {
     pub(crate) is_typed: bool,
     /// Grows with every change of the text; an answer to another one is thrown away.
     pub(crate) number: u64,
-    pub(crate) found: Option<Vec<Hit>>,
+    pub(crate) found: Option<Found>,
     /// Which of them was shown last.
     pub(crate) at: Option<usize>,
     /// It is looked for again because more was said: nobody is taken anywhere.
     pub(crate) is_again: bool,
+    /// More was said while it was looked for.
+    pub(crate) is_stale: bool,
     /// Where the reader was before, and what had the keys.
     pub(crate) before: Option<Place>,
     pub(crate) focus: Focus,
@@ -58,8 +92,8 @@ impl Search {
 
     /// The next place, or the one before; around at the ends.
     pub(crate) fn step(&mut self, cell: usize, forward: bool) -> Option<Hit> {
-        let found = self.found.as_ref().filter(|found| !found.is_empty())?;
-        let last = found.len() - 1;
+        let found = self.found.as_ref()?;
+        let last = found.len.checked_sub(1)?;
         let next = match (self.at, forward) {
             (Some(at), true) => {
                 if at >= last {
@@ -69,8 +103,8 @@ impl Search {
                 }
             }
             (Some(at), false) => at.checked_sub(1).unwrap_or(last),
-            (None, true) => found.iter().position(|hit| hit.cell >= cell).unwrap_or(0),
-            (None, false) => found.iter().rposition(|hit| hit.cell <= cell).unwrap_or(last),
+            (None, true) => Some(found.before(cell)).filter(|at| *at <= last).unwrap_or(0),
+            (None, false) => found.before(cell.saturating_add(1)).checked_sub(1).unwrap_or(last),
         };
         (self.at, self.shown) = (Some(next), None);
         self.hit()
@@ -78,7 +112,7 @@ impl Search {
 
     /// The place that was shown last.
     pub(crate) fn hit(&self) -> Option<Hit> {
-        self.found.as_ref()?.get(self.at?).copied()
+        self.found.as_ref()?.get(self.at?)
     }
 
     /// Where it stands in the rows of a cell.
@@ -95,9 +129,9 @@ impl Search {
     pub(crate) fn told(&self) -> String {
         match (&self.found, self.at) {
             (None, _) => String::new(),
-            (Some(found), _) if found.is_empty() => "not found".into(),
-            (Some(found), Some(at)) => format!("{} of {}", at + 1, found.len()),
-            (Some(found), None) => format!("{} found", found.len()),
+            (Some(Found { len: 0, .. }), _) => "not found".into(),
+            (Some(found), Some(at)) => format!("{} of {}", at + 1, found.len),
+            (Some(found), None) => format!("{} found", found.len),
         }
     }
 }
@@ -138,9 +172,9 @@ pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
 }
 
 /// Every place where it stands, oldest first; upper and lower case differ only where the text has upper case.
-pub(crate) fn find(hay: &[Hay], text: &str) -> Vec<Hit> {
+pub(crate) fn find(hay: &[Hay], text: &str) -> Found {
     let needle = Needle::new(text);
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut found = Found::default();
     for it in hay {
         let mut count = 0;
         match &it.source {
@@ -150,13 +184,9 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Vec<Hit> {
             }),
             Source::Text(text) => count = needle.count(text, Kind::Plain),
         }
-        let from = hits.iter().rev().take_while(|hit| hit.cell == it.cell).count();
-        hits.extend((from..from + count).map(|nth| Hit { cell: it.cell, nth }));
-        if hits.len() >= MAX_HITS {
-            break;
-        }
+        found.push(it.cell, count);
     }
-    hits
+    found
 }
 
 /// How a text is shown.
@@ -181,7 +211,22 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         Fact::BranchSummary(it) => see(&it.summary, Kind::Markdown),
         Fact::PlanUpdated(it) => it.items.iter().for_each(|item| see(&item.step, Kind::Plain)),
         Fact::TurnEnded(it) => it.error.iter().for_each(|error| see(&error.message, Kind::Plain)),
-        _ => {}
+        Fact::SkillActivation(it) => see(&it.name, Kind::Plain),
+        Fact::FilesRestored(it) => {
+            let paths = it.changes.iter().map(|change| &change.path).chain(it.left.iter().map(|left| &left.path));
+            paths.for_each(|path| see(path, Kind::Plain));
+        }
+        Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
+        // They have no entry in the transcript.
+        Fact::PermissionDecision(_)
+        | Fact::SessionStarted(_)
+        | Fact::SettingsChanged(_)
+        | Fact::ProviderUsage(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::Label(_)
+        | Fact::MemoryFact(_)
+        | Fact::Unknown { .. } => {}
     }
 }
 
@@ -356,6 +401,27 @@ mod tests {
         assert_eq!(count("straße", "Straße, STRASSE"), 1);
         assert_eq!(count("aa", "aaaa aAa"), 3);
         assert_eq!(count("", "x"), 0);
+    }
+
+    #[test]
+    fn however_often_it_stands_there_every_place_is_gone_to_and_the_nearest_first() {
+        let mut found = Found::default();
+        for (cell, count) in [(2, 3), (2, 1), (4, 0), (5, 100_000), (9, 2)] {
+            found.push(cell, count);
+        }
+        for at in [0, 3, 4, 100_003, 100_005] {
+            assert_eq!(found.position(found.get(at).expect("a place")), Some(at));
+        }
+        assert_eq!((found.get(4), found.get(100_006)), (Some(Hit { cell: 5, nth: 0 }), None));
+        assert_eq!(found.position(Hit { cell: 9, nth: 2 }), None);
+        let first = |cell: Option<usize>| {
+            let before = cell.map(|cell| Place { cell, row: 0 });
+            let mut search = Search { found: Some(found.clone()), before, ..Search::default() };
+            (search.first().expect("a place"), search.told())
+        };
+        assert_eq!(first(None), (Hit { cell: 9, nth: 1 }, "100006 of 100006".into()), "at the end, the last");
+        assert_eq!(first(Some(3)), (Hit { cell: 5, nth: 0 }, "5 of 100006".into()));
+        assert_eq!(first(Some(10)), (Hit { cell: 2, nth: 0 }, "1 of 100006".into()), "around");
     }
 
     #[test]

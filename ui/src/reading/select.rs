@@ -49,6 +49,11 @@ impl Selection {
         if self.from <= self.to { (self.from, self.to) } else { (self.to, self.from) }
     }
 
+    /// Where it begins and ends.
+    pub(crate) fn places_mut(&mut self) -> [&mut Place; 2] {
+        [&mut self.from.0, &mut self.to.0]
+    }
+
     /// The columns of a row that are selected.
     pub(crate) fn columns(&self, place: Place, row: &Row) -> Option<Range<usize>> {
         let ((first, left), (last, right)) = self.ends();

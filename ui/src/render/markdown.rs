@@ -55,8 +55,9 @@ pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
         Parser::new_ext(&source, options()).for_each(|event| page.take(event));
     } else {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
-        let code = plain(&before[fence.len()..]);
-        page.continued = Some(code.into_owned());
+        // Only its colours depend on what the code began with.
+        let code = if look.colours { plain(&before[fence.len()..]).into_owned() } else { String::new() };
+        page.continued = Some(code);
         Parser::new_ext(&format!("{}\n{source}", fence.trim_end()), options()).for_each(|event| page.take(event));
     }
     page.finish()

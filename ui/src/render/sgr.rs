@@ -28,12 +28,17 @@ pub(crate) fn spans(line: &str, start: usize, colours: &[Colouring], base: Style
 
 /// The style behind a sequence.
 fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
-    let mut numbers = sgr.split([';', ':']).map(|n| n.parse::<u16>().unwrap_or(0));
-    while let Some(n) = numbers.next() {
+    let mut fields = sgr.split(';');
+    while let Some(field) = fields.next() {
+        // What is parted by colons belongs to the number before it.
+        let mut numbers = field.split(':').map(number);
+        let n = numbers.next().unwrap_or(0);
+        let own: Vec<u16> = numbers.collect();
         style = match n {
             0 => base,
             1 => style.add_modifier(Modifier::BOLD),
             3 => style.add_modifier(Modifier::ITALIC),
+            4 if own.first() == Some(&0) => style.remove_modifier(Modifier::UNDERLINED),
             4 => style.add_modifier(Modifier::UNDERLINED),
             22 => style.remove_modifier(Modifier::BOLD),
             23 => style.remove_modifier(Modifier::ITALIC),
@@ -41,12 +46,16 @@ fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
             30..=37 => style.fg(named(n - 30, theme)),
             90..=97 => style.fg(named(n - 90, theme)),
             38 | 48 => {
-                let colour = match numbers.next() {
-                    Some(5) => numbers.next().map(|index| indexed(index, theme)),
-                    Some(2) => {
-                        let mut channel = || numbers.next().unwrap_or(0);
-                        Some(like(channel(), channel(), channel(), theme))
-                    }
+                let mut next = || fields.next().map_or(0, number);
+                let colour = match own[..] {
+                    [5, index, ..] => Some(indexed(index, theme)),
+                    // A space of colours may stand before the channels.
+                    [2, r, g, b] | [2, _, r, g, b, ..] => Some(like(r, g, b, theme)),
+                    [] => match next() {
+                        5 => Some(indexed(next(), theme)),
+                        2 => Some(like(next(), next(), next(), theme)),
+                        _ => None,
+                    },
                     _ => None,
                 };
                 // What stands behind a text is the theme's.
@@ -57,6 +66,11 @@ fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
         };
     }
     style
+}
+
+/// A parameter; there is none greater.
+fn number(text: &str) -> u16 {
+    text.parse().unwrap_or(0).min(255)
 }
 
 /// One of the eight, as the theme means it.
@@ -92,4 +106,27 @@ fn like(r: u16, g: u16, b: u16, theme: &Theme) -> Color {
     }
     let is_high = |channel: u16| u16::from(channel * 3 > most * 2);
     named(is_high(r) | is_high(g) << 1 | is_high(b) << 2, theme)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Depth;
+
+    #[test]
+    fn a_colour_is_understood_however_it_is_written_and_nonsense_is_none() {
+        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let base = theme.fg(theme.text);
+        let turned = |sgr: &str| turned(base, sgr, base, &theme);
+        let red = base.fg(theme.error);
+        for sgr in ["31", "91", "38;5;1", "38:5:1", "38;2;250;0;0", "38:2:250:0:0", "38:2::250:0:0", "38;2;30000;0;0"] {
+            assert_eq!(turned(sgr), red, "{sgr}");
+        }
+        assert_eq!(turned("4:3"), base.add_modifier(Modifier::UNDERLINED), "a curly line is a line, and not italic");
+        assert_eq!(turned("4;4:0"), base.remove_modifier(Modifier::UNDERLINED));
+        assert_eq!(turned("48;2;1;2;3;31"), red, "what stands behind is passed over");
+        for sgr in ["", "38", "38;2", "38;5;99999", "38:2", "999999", ";;;", "38;2;1"] {
+            let _ = turned(sgr);
+        }
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Splitter {
     before: usize,
     /// Where the first line begins that has not ended.
     line: usize,
+    /// So far there is no line end behind it.
+    looked: usize,
     fence: Option<Fence>,
     after_blank: bool,
 }
@@ -57,10 +59,11 @@ impl Splitter {
 
     /// Parts that are whole now; `text` is everything so far.
     pub(crate) fn feed(&mut self, text: &str, parts: &mut Vec<Part>) {
-        while let Some(length) = memchr::memchr(b'\n', &text.as_bytes()[self.line..]) {
-            let end = self.line + length + 1;
-            self.take_line(text, end, parts);
+        while let Some(length) = memchr::memchr(b'\n', &text.as_bytes()[self.looked..]) {
+            self.looked += length + 1;
+            self.take_line(text, self.looked, parts);
         }
+        self.looked = text.len();
         self.force(text, text.len(), parts);
     }
 

@@ -67,6 +67,9 @@ impl Heights {
         let Some(there) = self.rows.get_mut(cell) else { return };
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let before = std::mem::replace(there, rows);
+        if before == rows {
+            return;
+        }
         let mut at = cell;
         while at < self.tree.len() {
             self.tree[at] = self.tree[at].saturating_add(rows).saturating_sub(before);

@@ -16,7 +16,7 @@ use super::travel;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::FormView;
 use crate::overlay::{Laid, Told};
-use crate::reading::find::Hit;
+use crate::reading::find::Found;
 use crate::state::{Effect, Question, Queue, State};
 use crate::transcript::{Cell, Transcript};
 
@@ -61,17 +61,6 @@ fn rebuild(state: &mut State) {
     state.viewport.reset();
 }
 
-/// Nobody asks any more. A draft that had made room for what should be done instead comes back.
-pub(crate) fn drop_questions(state: &mut State) {
-    let draft = state.questions.drain(..).find_map(|question| question.feedback);
-    if let Some(draft) = draft {
-        let feedback = state.composer.text();
-        state.composer.remember(&feedback);
-        state.composer.set(&draft);
-    }
-    state.leave_question();
-}
-
 /// Something was recorded, or is happening.
 pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
@@ -90,12 +79,11 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             return Vec::new();
         }
         Fact::PermissionDecision(it) => {
-            state.questions.retain(|q| q.approval.call_id != it.call_id);
-            state.leave_question();
+            state.drop_questions(|question| question.approval.call_id == it.call_id);
         }
         Fact::TurnEnded(it) => {
             state.ended += u64::from(state.replay.is_none());
-            drop_questions(state);
+            state.drop_questions(|_| true);
             // Nobody waits for an answer any more.
             state.overlays.retain(|layer| !layer.is_over(Told::TurnEnded));
             state.busy_since = None;
@@ -115,10 +103,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         state.overlays.retain(|layer| !layer.is_over(Told::CallEnded(&it.call_id)));
     }
     state.transcript.record(entry);
-    match &entry.fact {
-        Fact::AssistantMessage(_) | Fact::ToolResult(_) | Fact::UserMessage(_) => read::look_again(state),
-        _ => Vec::new(),
-    }
+    read::look_again(state)
 }
 
 fn settings_told(it: &SettingsChanged) -> String {
@@ -149,8 +134,14 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         }
         return Vec::new();
     }
-    state.heard = Instant::now();
-    state.tries_again = None;
+    let is_of_model = matches!(
+        live,
+        Live::TextDelta { .. } | Live::ReasoningDelta { .. } | Live::ToolCallDelta { .. } | Live::Status { .. }
+    );
+    if is_of_model {
+        state.heard = Instant::now();
+        state.tries_again = None;
+    }
     match live {
         Live::TextDelta { text } => state.transcript.stream_text(&text),
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
@@ -190,6 +181,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
             state.transcript.drop_draft();
             state.writing = None;
+            state.heard = Instant::now();
             state.tries_again = Some(Instant::now() + Duration::from_millis(wait_ms));
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
@@ -241,17 +233,19 @@ pub(crate) fn on_skills(state: &mut State, all: &[Skill]) {
 }
 
 /// A search has come to its end.
-pub(crate) fn on_found(state: &mut State, number: u64, found: Vec<Hit>) {
-    let Some(search) = state.search.as_mut().filter(|search| search.number == number) else { return };
-    let shown = search.at.and_then(|at| search.found.as_ref()?.get(at).copied());
+pub(crate) fn on_found(state: &mut State, number: u64, found: Found) -> Vec<Effect> {
+    let Some(search) = state.search.as_mut().filter(|search| search.number == number) else { return Vec::new() };
+    let is_stale = std::mem::take(&mut search.is_stale);
+    let shown = search.hit();
     search.at = None;
     if search.is_again {
-        search.at = shown.and_then(|shown| found.iter().position(|hit| *hit == shown));
+        search.at = shown.and_then(|shown| found.position(shown));
         search.found = Some(found);
-        return;
+    } else {
+        search.found = Some(found);
+        if let Some(hit) = search.first() {
+            read::show_hit(state, hit);
+        }
     }
-    search.found = Some(found);
-    if let Some(hit) = search.first() {
-        read::show_hit(state, hit);
-    }
+    if is_stale { read::look_again(state) } else { Vec::new() }
 }

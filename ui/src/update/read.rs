@@ -217,9 +217,11 @@ pub(crate) fn look_for(state: &mut State) -> Vec<Effect> {
 
 /// More was said: what is searched for may be in it.
 pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
-    let Some(search) = state.search.as_mut().filter(|search| search.found.is_some() && !search.text.is_empty()) else {
+    let Some(search) = state.search.as_mut().filter(|search| !search.text.is_empty()) else { return Vec::new() };
+    if search.found.is_none() {
+        search.is_stale = true;
         return Vec::new();
-    };
+    }
     state.searches += 1;
     (search.number, search.is_again) = (state.searches, true);
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
@@ -317,7 +319,7 @@ pub(crate) fn toggle_side(state: &mut State, _: &str) -> Vec<Effect> {
 }
 
 pub(crate) fn turn_side(state: &mut State, by: isize) -> Vec<Effect> {
-    state.side.turn(by);
+    state.side.turn(by, &state.history);
     Vec::new()
 }
 

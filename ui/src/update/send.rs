@@ -5,7 +5,6 @@ use pixir_core::{Decision, Input};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::run_slash;
-use crate::composer::mention;
 use crate::overlay::tree::TreeView;
 use crate::state::{Effect, Focus, Primed, State};
 
@@ -49,13 +48,11 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
         (true, false) => Input::Steer,
         (false, _) => Input::Prompt,
     };
-    let mentions = mention::images(&text);
     let attachments = state.composer.images.within(&text).attachments();
     if let Some(marker) = state.composer.images.missing(&text) {
         state.say(format!("{marker} is only a word here: its image is in another session; put it in again"));
     }
-    let input = how(Message { text, attachments });
-    vec![if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }]
+    vec![Effect::message(how(Message { text, attachments }))]
 }
 
 /// `!cmd`, and `!!cmd` for what the model is not told.

@@ -120,8 +120,7 @@ pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
         let names = Theme::names(state.themes_folder.as_deref());
         return state.open(Picker::themes(&names, &state.theme_name));
     }
-    load_theme(state, name);
-    if state.toast.is_none() {
+    if load_theme(state, name) {
         state.say(match state.depth {
             Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
             _ => format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it"),
@@ -130,14 +129,19 @@ pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-pub(crate) fn load_theme(state: &mut State, name: &str) {
+/// Whether there is such a theme; why not, is said.
+pub(crate) fn load_theme(state: &mut State, name: &str) -> bool {
     match Theme::load(name, state.themes_folder.as_deref(), state.depth, state.is_light) {
         Ok(theme) => {
             name.clone_into(&mut state.theme_name);
             state.theme = theme;
             state.generation += 1;
+            true
         }
-        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
+        Err(e) => {
+            state.transcript.push(Cell::Error(Box::new(e.body())));
+            false
+        }
     }
 }
 

@@ -93,11 +93,13 @@ pub(super) fn on_past_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect
         }
         (KeyCode::Char('r'), KeyModifiers::CONTROL) | (KeyCode::Up, _) => search.step(&state.composer.past, true),
         (KeyCode::Char('s'), KeyModifiers::CONTROL) | (KeyCode::Down, _) => search.step(&state.composer.past, false),
-        (KeyCode::Backspace, _) => search.pop(),
-        (KeyCode::Char(c), held) if held.difference(KeyModifiers::SHIFT).is_empty() => search.push(c),
+        (KeyCode::Backspace, _) => search.pop(&state.composer.past),
+        (KeyCode::Char(c), held) if held.difference(KeyModifiers::SHIFT).is_empty() => {
+            search.push(c, &state.composer.past)
+        }
         _ => {}
     }
-    let shown = search.found(&state.composer.past).unwrap_or(&search.draft).to_owned();
+    let shown = search.found().unwrap_or(&search.draft).to_owned();
     state.composer.set(&shown);
     state.past_search = Some(search);
     Some(Vec::new())

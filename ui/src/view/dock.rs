@@ -25,9 +25,10 @@ pub(super) fn lines(state: &mut State, width: u16, most: usize) -> (Vec<Line<'st
     let waits =
         state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("▸ next ", t)));
     for (mark, text) in waits.take(4) {
+        let start: String = text.chars().take(columns).map(|c| if c == '\n' { ' ' } else { c }).collect();
         lines.push(Line::from(vec![
             Span::styled(format!(" {mark}"), theme.fg(theme.accent)),
-            Span::styled(fit(&visible(&text.replace('\n', " ")), columns.saturating_sub(24)), theme.dim()),
+            Span::styled(fit(&visible(&start), columns.saturating_sub(24)), theme.dim()),
             Span::styled("  Alt+Up", theme.dim()),
         ]));
     }

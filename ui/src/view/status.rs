@@ -24,7 +24,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         return draw_search(search, state, canvas, area);
     }
     if let Some(search) = &state.past_search {
-        let is_found = search.letters.is_empty() || search.found(&state.composer.past).is_some();
+        let is_found = search.letters.is_empty() || search.found().is_some();
         let line = Line::from(vec![
             Span::styled(" sent before: ", theme.fg(theme.accent)),
             Span::styled(visible(&search.letters), theme.fg(if is_found { theme.text } else { theme.warning })),
@@ -162,7 +162,7 @@ pub(super) fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
-/// `1 job · 42% of 128k · 12.4k in · 1.2k out`
+/// `1 job · 42% of 128k · ↑12.4k ↓1.2k`
 pub(crate) fn usage_text(state: &State) -> String {
     let history = &state.history;
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());

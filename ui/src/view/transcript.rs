@@ -22,6 +22,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         }
         return;
     }
+    state.follow_cut();
     let (look, key) = look_of!(state);
     let before = state.viewport.shown().to_vec();
     state.viewport.window(usize::from(area.height), &mut state.transcript, &look, key);
