@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatus, ToolResult, Verdict};
+use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
 
 /// The most lines of a tool's output that are told.
 const MOST_LINES: usize = 12;
@@ -63,6 +63,13 @@ impl Narrator {
             | Fact::Unknown { .. } => None,
         }
     }
+}
+
+/// Why a Turn did not come to its end.
+pub(crate) fn broke(fact: &Fact) -> Option<String> {
+    let Fact::TurnEnded(it) = fact else { return None };
+    let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, error.remediation));
+    (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
 }
 
 fn plan(items: &[PlanItem]) -> String {

@@ -19,7 +19,7 @@ pub(crate) mod past; // what was sent before, also in other Sessions
 mod vim; // what keys of vim mean
 
 pub(crate) use atoms::{Images, dropped_image, is_image_name};
-use atoms::{Pastes, places};
+use atoms::{Pastes, composed, places};
 use kill::KillRing;
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
@@ -207,13 +207,18 @@ impl Composer {
         places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
     }
 
-    /// Markers are passed over and deleted as one thing.
+    /// Markers, and characters that are made of several, are passed over and deleted as one thing.
     fn atomise(&mut self) {
-        let ranges: Vec<AtomicRange> = self
-            .atoms()
-            .into_iter()
+        let markers = self.atoms();
+        let in_marker = |row: usize, at: usize| markers.iter().any(|(r, columns)| *r == row && columns.contains(&at));
+        let composed = composed(self.area.lines()).filter(|(row, columns)| !in_marker(*row, columns.start));
+        let mut ranges: Vec<AtomicRange> = markers
+            .iter()
+            .cloned()
+            .chain(composed)
             .map(|(row, columns)| AtomicRange { row, start_col: columns.start, end_col: columns.end })
             .collect();
+        ranges.sort_by_key(|range| (range.row, range.start_col));
         // Two that overlap cannot come of markers; the draft works without them as well.
         let _ = self.area.try_set_atomic_ranges(ranges);
     }

@@ -71,7 +71,8 @@ impl Editing {
         let name = &self.name;
         let status = ended.map_err(|e| format!("{name} was lost: {e}; the draft is as it was"))?;
         if !status.success() {
-            return Err(format!("{name} ended with {status}; the draft is as it was"));
+            let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
+            return Err(format!("{name} ended with {how}; the draft is as it was"));
         }
         // Many editors write a new file in the place of the old one.
         let mut text = String::new();

@@ -355,7 +355,7 @@ fn give_back(late: Option<Duration>) {
     // What was still open goes; the shell goes on behind what was printed.
     let place = match inline::BEHIND.load(Ordering::SeqCst) {
         inline::UNKNOWN => String::new(),
-        row => format!("\x1b[{};1H\x1b[J", row + 1),
+        row => inline::cleared_from(row),
     };
     let bytes = format!("\x18{keys}{GIVE_BACK}{own_lines}{place}{GIVE_BACK_LAST}");
     Out::new().write_all_within(bytes.as_bytes(), LAST_WRITE);

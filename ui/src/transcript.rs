@@ -500,6 +500,11 @@ impl Transcript {
         })
     }
 
+    /// An answer is being written.
+    pub(crate) fn is_answering(&self) -> bool {
+        !self.draft.text.is_empty()
+    }
+
     /// Calls that run now, oldest first.
     pub(crate) fn running(&self) -> Vec<&Tool> {
         let mut places: Vec<usize> = self.open_calls.values().copied().collect();

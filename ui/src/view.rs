@@ -59,6 +59,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         side::draw(state, canvas, area);
     }
     foot.draw(state, canvas);
+    transcript::draw_pill(state, canvas, body, foot.composer);
     if state.overlays.is_empty() {
         draw_completions(state, canvas, foot.composer);
     }

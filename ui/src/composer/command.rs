@@ -26,6 +26,13 @@ impl Composer {
 
     /// A key as a command of vim. False when it is one of the draft's own.
     pub(crate) fn command(&mut self, c: char) -> bool {
+        if c == '/' && self.is_empty() {
+            // There is nothing to look through, and a command to begin.
+            if let Some(vim) = &mut self.vim {
+                vim.insert();
+            }
+            return false;
+        }
         let (text, at) = self.letters();
         let Some(vim) = self.vim.as_mut().filter(|vim| vim.mode != Mode::Insert) else { return false };
         let act = vim.key(&text, at, c);

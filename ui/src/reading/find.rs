@@ -247,13 +247,13 @@ impl Needle {
     }
 
     fn count(&self, text: &str, kind: Kind) -> usize {
-        let count = self.places(text).count();
-        if count == 0 && kind == Kind::Markdown && self.text.contains(' ') {
+        let is_mark = |c: char| matches!(c, '*' | '`');
+        if kind == Kind::Markdown && self.text.contains(' ') && !self.text.contains(is_mark) {
             // What is read on the screen has neither marks nor line ends between its words.
-            let read = text.replace(['*', '`'], "").replace('\n', " ");
+            let read = text.replace(is_mark, "").replace('\n', " ");
             return self.places(&read).count();
         }
-        count
+        self.places(text).count()
     }
 
     /// Where it stands, in bytes; places do not overlap.

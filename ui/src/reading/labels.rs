@@ -3,18 +3,24 @@
 use pixir_core::event::Fact;
 
 use crate::render::markdown;
+use crate::render::text::{End, Row, width};
 use crate::state::State;
 use crate::transcript::Cell;
 use crate::viewport::Place;
 
 /// Letters in the order in which they are easy to reach; none that does something else while they are shown.
-const LETTERS: &str = "asdfghjklqwertuiopzxcvbnm";
+const LETTERS: &str = "asdfghjklqwertuiopzxcvbnmASDFGHJKLQWERTUIOPZXCVBNM";
+
+/// The longest address that is put together from several rows, bytes.
+const MAX_ADDRESS: usize = 2_000;
 
 /// Something that can be copied, and its letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) letter: char,
     pub(crate) place: Place,
+    /// Where it stands in its row.
+    pub(crate) column: usize,
     pub(crate) what: &'static str,
     pub(crate) text: String,
 }
@@ -29,7 +35,8 @@ impl Labels {
     }
 
     pub(crate) fn of(state: &State) -> Labels {
-        let mut found: Vec<(Place, &'static str, String)> = Vec::new();
+        let mut found: Vec<(Place, usize, &'static str, String)> = Vec::new();
+        let mut last_message = None;
         for it in state.viewport.shown() {
             let Some(cell) = state.transcript.cell(it.cell) else { continue };
             let at = |row| Place { cell: it.cell, row };
@@ -45,18 +52,27 @@ impl Labels {
                     _ => continue,
                 };
                 let first = it.rows[it.from..it.to].iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
-                if part.is_none_or(|part| part.range.start == 0) && it.from == 0 {
-                    found.push((at(it.from + first), what, text.to_owned()));
+                // One letter for all parts of it that are in sight.
+                if last_message.replace(entry.seq) != Some(entry.seq) {
+                    found.push((at(it.from + first), 0, what, text.to_owned()));
                 }
                 let from = part.map_or(0, |part| part.fence.unwrap_or(part.range.start));
                 for (row, it) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
                     if let Some(code) = it.block.and_then(|n| markdown::code_block(&text[from..], usize::from(n))) {
-                        found.push((at(row), "code", code));
+                        found.push((at(row), 0, "code", code));
                     }
-                    for (_, url) in &it.links {
-                        if found.last().is_none_or(|(_, _, last)| **last != **url) {
-                            found.push((at(row), "link", url.to_string()));
-                        }
+                }
+            }
+            for row in it.from..it.to {
+                let mut links: Vec<(usize, String)> =
+                    it.rows[row].links.iter().map(|(columns, url)| (columns.start, url.to_string())).collect();
+                let written = addresses(&it.rows, row)
+                    .filter(|(column, _)| !it.rows[row].links.iter().any(|(columns, _)| columns.contains(column)));
+                links.extend(written);
+                for (column, url) in links {
+                    // One that goes on in the next row is one.
+                    if found.last().is_none_or(|(.., last)| *last != url) {
+                        found.push((at(row), column, "link", url));
                     }
                 }
             }
@@ -65,7 +81,7 @@ impl Labels {
                 if (it.from..it.to).contains(&card) {
                     let argument = |key: &'static str| Some((key, tool.call().args[key].as_str()?.to_owned()));
                     if let Some((what, text)) = argument("command").or_else(|| argument("path")) {
-                        found.push((at(card), what, text));
+                        found.push((at(card), 0, what, text));
                     }
                 }
                 let diff = state
@@ -78,12 +94,61 @@ impl Labels {
                 if let Some(text) = text.filter(|text| !text.trim().is_empty())
                     && (it.from..it.to).contains(&(card + 1))
                 {
-                    found.push((at(card + 1), what, text));
+                    found.push((at(card + 1), 0, what, text));
                 }
             }
         }
-        found.sort_by_key(|(place, ..)| *place);
+        found.sort_by_key(|(place, column, ..)| (*place, *column));
         let labelled = found.into_iter().zip(LETTERS.chars());
-        Labels(labelled.map(|((place, what, text), letter)| Label { letter, place, what, text }).collect())
+        let label = |((place, column, what, text), letter)| Label { letter, place, column, what, text };
+        Labels(labelled.map(label).collect())
+    }
+}
+
+/// Addresses that are written out in a row, to their end in the rows below, and the columns at which they begin.
+fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> {
+    let shown = |row: &Row| row.between(row.gutter, row.text_end());
+    let text = shown(&rows[row]);
+    let own = text.len();
+    let mut whole = text;
+    for at in row..rows.len() - 1 {
+        if rows[at].end != End::Nothing || whole.len() > own + MAX_ADDRESS {
+            break;
+        }
+        whole.push_str(&shown(&rows[at + 1]));
+    }
+    let begins: Vec<usize> = ["https://", "http://"]
+        .iter()
+        .flat_map(|scheme| whole[..].match_indices(scheme).map(|(at, _)| at))
+        .filter(|at| *at < own && !whole[..*at].ends_with(char::is_alphanumeric))
+        .collect();
+    let gutter = rows[row].gutter;
+    begins.into_iter().filter_map(move |begin| {
+        let rest = &whole[begin..];
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|');
+        let url = rest[..rest.find(is_end).unwrap_or(rest.len())].trim_end_matches([',', '.', ';', ':', '!', '?']);
+        // A bracket that was opened before it is no part of it.
+        let url = if url.contains('(') { url } else { url.split(')').next().unwrap_or(url) };
+        (url.len() > "https://".len()).then(|| (gutter + width(&whole[..begin]), url.to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::text::wrap;
+    use ratatui::text::Span;
+
+    #[test]
+    fn an_address_is_whole_wherever_its_row_ends() {
+        let text = "see (https://example.com/a), http://b.example/x_(y). or xhttp://no";
+        for columns in [12, 20, 80] {
+            let rows = wrap(&[Span::raw(text)], columns, &[Span::raw("• ")], &[Span::raw("  ")]);
+            let found: Vec<String> =
+                (0..rows.len()).flat_map(|row| addresses(&rows, row).map(|(_, url)| url).collect::<Vec<_>>()).collect();
+            assert_eq!(found, ["https://example.com/a", "http://b.example/x_(y)"], "{columns}");
+        }
+        let rows = wrap(&[Span::raw(text)], 80, &[], &[]);
+        assert_eq!(addresses(&rows, 0).map(|(column, _)| column).collect::<Vec<_>>(), [5, 29]);
     }
 }

@@ -491,18 +491,15 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
     };
     let bar = || Span::styled("  │ ", theme.fg(theme.border));
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
-    let note = || {
-        Row::mark(Line::from(vec![
-            bar(),
-            Span::styled(format!("… {more} more lines · {}Ctrl+O", look.more), theme.dim()),
-        ]))
-    };
-    let mut rows = Vec::new();
-    if more > 0 && side == Side::Last {
-        rows.push(note());
-    }
+    // A line that is broken into many rows is no more worth than many lines.
+    let room = most.saturating_mul(2);
+    let longest = room.saturating_mul(look.columns).saturating_mul(4);
     let begin = text.as_ptr().addr();
-    for line in text.lines().skip(skipped).take(shown) {
+    let rows_of = |line: &str| {
+        let line = match side {
+            Side::First => &line[..line.floor_char_boundary(longest)],
+            Side::Last => &line[line.ceil_char_boundary(line.len().saturating_sub(longest))..],
+        };
         if !colours.is_empty() && plain(line) == line {
             let start = line.as_ptr().addr() - begin;
             let mut spans = sgr::spans(line, start, colours, style, theme);
@@ -514,16 +511,48 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
                 span.content = format!("{}{}", "\u{a0}".repeat(here), &span.content[here..]).into();
                 left -= here;
             }
-            rows.extend(wrap(&spans, look.columns, &[bar()], &[bar()]));
-            continue;
+            return wrap(&spans, look.columns, &[bar()], &[bar()]);
         }
         let line = plain(line);
         let body = line.trim_start_matches(' ');
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
-        rows.extend(wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()]));
+        wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()])
+    };
+    let lines: Vec<&str> = text.lines().skip(skipped).take(shown).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut whole = 0;
+    match side {
+        Side::First => {
+            for line in &lines {
+                rows.extend(rows_of(line));
+                if rows.len() > room {
+                    rows.truncate(room);
+                    break;
+                }
+                whole += 1;
+            }
+        }
+        Side::Last => {
+            let mut laid = Vec::new();
+            let mut count = 0;
+            for line in lines.iter().rev() {
+                laid.push(rows_of(line));
+                count += laid.last().map_or(0, Vec::len);
+                if count > room {
+                    break;
+                }
+                whole += 1;
+            }
+            rows.extend(laid.into_iter().rev().flatten().skip(count.saturating_sub(room)));
+        }
     }
-    if more > 0 && side == Side::First {
-        rows.push(note());
+    let more = count - whole;
+    if more > 0 {
+        let lines = if more == 1 { "line" } else { "lines" };
+        let text = format!("… {more} more {lines} · {}Ctrl+O", look.more);
+        let note = Row::mark(Line::from(vec![bar(), Span::styled(text, theme.dim())]));
+        let at = if side == Side::First { rows.len() } else { 0 };
+        rows.insert(at, note);
     }
     rows
 }

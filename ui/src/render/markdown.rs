@@ -1,5 +1,6 @@
 //! What models write, as lines: headings, lists, quotes, tables, links, tasks, code.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -39,7 +40,7 @@ impl Look<'_> {
 
 /// How the parts of pulldown-cmark that models use are switched on.
 fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_FOOTNOTES
 }
 
 /// The rows of a text; blocks are parted by an empty one.
@@ -52,13 +53,13 @@ pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
     let mut page = Page::new(look);
     let source = plain(source);
     if before.is_empty() {
-        Parser::new_ext(&source, options()).for_each(|event| page.take(event));
+        page.read(&source);
     } else {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
         // Only its colours depend on what the code began with.
         let code = if look.colours { plain(&before[fence.len()..]).into_owned() } else { String::new() };
         page.continued = Some(code);
-        Parser::new_ext(&format!("{}\n{source}", fence.trim_end()), options()).for_each(|event| page.take(event));
+        page.read(&format!("{}\n{source}", fence.trim_end()));
     }
     page.finish()
 }
@@ -107,6 +108,8 @@ type Piece = (String, Ink);
 struct OpenLink {
     /// In `urls`, from 1 on.
     number: usize,
+    /// Where its text begins in the pieces.
+    begin: usize,
     leads_somewhere: bool,
 }
 
@@ -147,6 +150,33 @@ impl<'a> Page<'a> {
         }
     }
 
+    fn read(&mut self, source: &str) {
+        let parser = Parser::new_ext(source, options());
+        // Where a link leads may be said at its end, for links in any part: it is shown where it stands.
+        let mut said: Vec<Range<usize>> =
+            parser.reference_definitions().iter().map(|(_, it)| it.span.clone()).collect();
+        said.sort_by_key(|span| span.start);
+        let mut said = said.into_iter().peekable();
+        for (event, place) in parser.into_offset_iter() {
+            while let Some(span) = said.next_if(|span| span.end <= place.start) {
+                self.define(&source[span]);
+            }
+            self.take(event);
+        }
+        said.for_each(|span| self.define(&source[span]));
+    }
+
+    /// `[name]: https://…`
+    fn define(&mut self, text: &str) {
+        let is_next = self.rows.last().is_some_and(|row| row.line.to_string().trim_start().starts_with('['));
+        if self.pieces.is_empty() && !is_next {
+            self.gap();
+        }
+        self.flush();
+        let style = self.look.theme.dim();
+        self.put(&[(text.trim().to_owned(), (style, 0))]);
+    }
+
     fn style(&self) -> Style {
         self.styles.last().copied().unwrap_or_default()
     }
@@ -165,9 +195,12 @@ impl<'a> Page<'a> {
                 Some((_, code)) => code.push_str(&text),
                 None => self.say(text.into_string(), self.style()),
             },
+            // Without colours the marks of the source tell it from the rest.
+            Event::Code(text) if theme.code == theme.text => self.say(format!("`{text}`"), self.style()),
             Event::Code(text) => self.say(text.into_string(), self.style().fg(theme.code)),
             Event::SoftBreak => self.say(" ", self.style()),
             Event::HardBreak => self.say("\n", self.style()),
+            Event::InlineHtml(text) if matches!(&*text, "<br>" | "<br/>" | "<br />") => self.say("\n", self.style()),
             Event::Html(text) | Event::InlineHtml(text) => self.say(text.into_string(), theme.dim()),
             Event::Rule => {
                 self.gap();
@@ -180,9 +213,8 @@ impl<'a> Page<'a> {
                 let (mark, style) = if done { ("☑ ", theme.fg(theme.success)) } else { ("☐ ", theme.dim()) };
                 self.say(mark, style);
             }
-            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.say(text.into_string(), self.style());
-            }
+            Event::FootnoteReference(name) => self.say(format!("[^{name}]"), self.style()),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.say(text.into_string(), self.style()),
         }
     }
 
@@ -230,12 +262,21 @@ impl<'a> Page<'a> {
                 self.gap();
                 self.table = Some(Table { alignments, rows: Vec::new(), row: Vec::new(), more: 0 });
             }
+            Tag::HtmlBlock => self.gap(),
+            Tag::FootnoteDefinition(name) => {
+                self.gap();
+                self.containers.push(Container::Item { mark: format!("[^{name}]: "), used: false });
+            }
             Tag::Emphasis => self.styles.push(self.style().add_modifier(Modifier::ITALIC)),
             Tag::Strong => self.styles.push(self.style().fg(theme.strong).add_modifier(Modifier::BOLD)),
             Tag::Strikethrough => self.styles.push(self.style().add_modifier(Modifier::CROSSED_OUT)),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.urls.push(plain(&dest_url).into());
-                self.open_links.push(OpenLink { number: self.urls.len(), leads_somewhere: leads_somewhere(&dest_url) });
+                self.open_links.push(OpenLink {
+                    number: self.urls.len(),
+                    begin: self.pieces.len(),
+                    leads_somewhere: leads_somewhere(&dest_url),
+                });
                 self.styles.push(self.style().fg(theme.link).add_modifier(Modifier::UNDERLINED));
             }
             _ => {}
@@ -257,7 +298,13 @@ impl<'a> Page<'a> {
             }
             TagEnd::CodeBlock => self.end_code(),
             TagEnd::List(_) => drop(self.containers.pop()),
-            TagEnd::Item => {
+            TagEnd::HtmlBlock => {
+                if let Some((text, _)) = self.pieces.last_mut() {
+                    text.truncate(text.trim_end().len());
+                }
+                self.flush();
+            }
+            TagEnd::Item | TagEnd::FootnoteDefinition => {
                 self.flush();
                 // An item without text still shows its mark.
                 if let Some(Container::Item { used: false, .. }) = self.containers.last() {
@@ -285,12 +332,10 @@ impl<'a> Page<'a> {
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                let target =
-                    self.open_links.pop().and_then(|it| self.urls.get(it.number - 1)).cloned().unwrap_or_default();
-                let shown = self
-                    .pieces
-                    .last()
-                    .is_some_and(|(text, _)| target.ends_with(text.as_str()) || target.starts_with('#'));
+                let Some(link) = self.open_links.pop() else { return };
+                let target = self.urls.get(link.number - 1).cloned().unwrap_or_default();
+                let label: String = self.pieces.iter().skip(link.begin).map(|(text, _)| text.as_str()).collect();
+                let shown = is_same_place(&label, &target) || target.starts_with('#');
                 // What the terminal can follow is not said twice; the rest is shown, so that nobody is led astray.
                 if !shown && !target.is_empty() {
                     self.say(format!(" ({target})"), self.look.theme.dim());
@@ -422,6 +467,15 @@ impl<'a> Page<'a> {
         }
         self.rows
     }
+}
+
+/// The text of a link says all of where it leads.
+fn is_same_place(label: &str, target: &str) -> bool {
+    let bare = |text: &str| {
+        let text = ["https://", "http://", "mailto:"].iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text);
+        text.trim_end_matches('/').to_owned()
+    };
+    bare(label) == bare(target)
 }
 
 /// A link that a terminal may follow.

@@ -77,7 +77,7 @@ impl Inline {
             return false;
         }
         let rows = self.size.1;
-        let _ = write!(out, "\x1b[?25l\x1b[m\x1b[{};1H\x1b[J", above + 1);
+        let _ = write!(out, "\x1b[?25l\x1b[m{}", cleared_from(above));
         // What does not fit moves up into the terminal's history, line by line.
         if printed > 0 {
             out.push_str(&to_printed(settled));
@@ -95,4 +95,11 @@ impl Inline {
     pub(super) fn above(&self) -> u16 {
         self.above.unwrap_or(0)
     }
+}
+
+/// Everything from this row on is blank, and the cursor at its begin. Some terminals, such as tmux, put the whole screen into
+/// their history when it is cleared from its first cell on, so the first row is cleared by itself.
+pub(super) fn cleared_from(row: u16) -> String {
+    let begin = row + 1;
+    format!("\x1b[{begin};1H\x1b[K\x1b[{begin};2H\x1b[J\x1b[{begin};1H")
 }

@@ -106,6 +106,7 @@ pub(crate) fn bring_back(state: &mut State, mut texts: Vec<String>) {
         let (commands, words): (Vec<String>, Vec<String>) = texts.into_iter().partition(is_command);
         commands.iter().for_each(|text| state.composer.remember(text));
         texts = words;
+        state.say("the others are behind Up: together they would be another command");
         if is_command(&last) && !texts.is_empty() {
             state.composer.remember(&last);
         } else {
@@ -136,6 +137,11 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if state.composer.leave_insertion() {
+        return Vec::new();
+    }
+    if state.inline && state.viewport.anchor().is_some() {
+        // Back from reading, to the lines of the terminal.
+        state.viewport.follow();
         return Vec::new();
     }
     if state.is_busy() {

@@ -50,6 +50,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             // A long call takes a while to write, and nothing else is seen of it.
             let doing = match &state.writing {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
+                Some(_) | None if state.transcript.is_answering() => "answering".to_owned(),
                 Some(_) | None => "thinking".to_owned(),
             };
             // A server that says nothing looks like a model that thinks; the difference is worth a word.

@@ -61,20 +61,20 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         canvas.shift = Some(Shift { rows: area.y..area.bottom(), by });
     }
     draw_scrollbar(state, canvas, area);
+}
+
+/// What leads back to the end: on the border of the line, where it hides nothing.
+pub(super) fn draw_pill(state: &mut State, canvas: &mut Canvas, area: Rect, line: Rect) {
     state.pill = None;
-    if let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) {
-        let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
-        let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
-        let at = Rect {
-            x: area.right() - columns - 3.min(area.width - columns),
-            y: area.bottom() - 1,
-            width: columns,
-            height: 1,
-        };
-        canvas.fill(at, state.theme.base());
-        canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
-        state.pill = Some(at);
-    }
+    let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) else { return };
+    let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
+    let has_border = !state.is_read_aloud && state.replay.is_none();
+    let y = if has_border { line.y } else { area.bottom() - 1 };
+    let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
+    let at = Rect { x: area.x + 2.min(area.width - columns), y, width: columns, height: 1 };
+    canvas.fill(at, state.theme.base());
+    canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
+    state.pill = Some(at);
 }
 
 /// Some columns of a row.
@@ -94,6 +94,9 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
             let mut x = area.x;
             for label in here {
                 let text = format!("{} {} ", label.letter, label.what);
+                // A link has its letter where it stands.
+                let column = if label.column > 0 { area.x.saturating_add(1 + label.column as u16) } else { area.x };
+                x = x.max(column);
                 let at = Rect { x, y, width: u16::try_from(text.len()).unwrap_or(1), height: 1 };
                 canvas.line(Line::styled(text, state.theme.badge(state.theme.accent)), at);
                 x = at.right() + 1;
