@@ -237,3 +237,17 @@ async fn colours_of_a_program_are_the_themes_and_no_model_reads_them() {
     assert!(colour("red") != colour("plain") && colour("green") != colour("red"), "{screen}");
     assert_eq!(colour("and"), colour("plain"), "a reset is one");
 }
+
+#[tokio::test]
+async fn what_is_sent_before_the_session_is_open_arrives_in_its_order_and_each_image_once() {
+    let mut pixir = Pixir::new(vec![says("A picture."), says("Yes.")], &[]);
+    fs::write(pixir.path("shot.png"), png(100)).expect("write");
+    pixir.screen.keys("what is @shot.png<Enter>").await;
+    pixir.screen.keys("and this<A-Enter>").await;
+    pixir.screen.until_idle().await;
+    let log = pixir.log();
+    let said: Vec<_> = log.iter().filter(|e| e["type"] == "user_message").map(|e| &e["data"]).collect();
+    let texts: Vec<_> = said.iter().map(|it| it["text"].as_str().expect("text")).collect();
+    assert_eq!(texts, ["what is @shot.png", "and this"]);
+    assert_eq!(said[0]["attachments"].as_array().map(Vec::len), Some(1), "{}", said[0]);
+}

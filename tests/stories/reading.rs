@@ -391,3 +391,50 @@ async fn blanks_are_copied_where_a_row_ends_in_the_middle_of_them() {
         assert_eq!(pixir.screen.signals(), [osc52(&prompt)], "{screen}");
     }
 }
+
+#[tokio::test]
+async fn no_link_leads_elsewhere_than_it_says_and_none_of_the_text_is_lost() {
+    let filler: String = (0..40).map(|n| format!("Paragraph {n} goes on about something else.\n\n")).collect();
+    let answer = format!(
+        "See [github.com](https://evil.example/github.com), [see **m**](https://evil.example/com), \
+         [good.example](https://good.example/), [the guide][g] and a note[^1].\n\n{filler}\
+         [g]: https://guide.example/start\n\n[^1]: Yes\n\n<details>\nhidden\n</details>\n\nA<br>B"
+    );
+    let mut pixir = Pixir::sized(vec![says(&answer)], &[], 100, 40);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("[g]: https://guide.example/start") && screen.contains("[^1]: Yes"), "{screen}");
+    let rows: Vec<&str> = screen.lines().map(|line| line.trim_matches([' ', '┃'])).collect();
+    let end = ["<details>", "hidden", "</details>", "", "A", "B"];
+    assert!(rows.windows(end.len()).any(|rows| rows == end), "{screen}");
+    let screen = pixir.does("<C-Home>").await;
+    for shown in ["github.com (https://evil.example/github.com)", "see m (https://evil.example/com)", "good.example,"] {
+        assert!(screen.contains(shown), "{shown}:\n{screen}");
+    }
+    assert!(screen.contains("note[^1]"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_line_that_is_very_long_makes_no_card_high() {
+    for command in ["cat long.txt", "cat long.txt; false", "for n in 1 2 3 4 5 6; do cat long.txt; echo; done"] {
+        let steps = vec![calls("bash", json!({ "command": command })), says("Read.")];
+        let mut pixir = Pixir::sized(steps, &[("long.txt", &"word ".repeat(2_000))], 80, 40);
+        let screen = pixir.does("/mode auto<Enter>read it<Enter>").await;
+        assert!(screen.contains("❯ read it") && screen.contains("more line"), "{screen}");
+        assert!((8..=14).contains(&screen.matches("   │ ").count()), "{screen}");
+        let screen = pixir.does("<C-o><C-Home>").await;
+        assert!(!screen.contains("more line"), "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
+    let answer = "It is at https://example.com/a/b, and [here](https://example.org/c).";
+    let mut pixir = Pixir::new(vec![says(answer)], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<Tab>y").await;
+    let row = screen.lines().find(|line| line.contains("link")).expect("letters");
+    assert_eq!(row.matches("link").count(), 2, "{screen}");
+    let letter = row.chars().take_while(|c| *c != 'l').filter(|c| c.is_alphabetic()).last().expect("a letter");
+    pixir.does(&letter.to_string()).await;
+    assert_eq!(pixir.screen.signals(), [osc52("https://example.com/a/b")], "{screen}");
+}

@@ -549,3 +549,36 @@ fn a_reader_that_goes_away_is_no_reason_to_complain() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panic") && !said.contains("error"), "{said}");
 }
+
+#[tokio::test]
+async fn a_draft_that_made_room_for_a_reason_comes_back_wherever_one_goes() {
+    let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("Hello.")], &[]);
+    pixir.does("clean<Enter>").await;
+    pixir.does("a draft<A-f>use make").await;
+    pixir.does("<C-p>new<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "a draft", "{}", pixir.screen.screen());
+    pixir.does("<C-c><Up><Up>").await;
+    assert_eq!(pixir.screen.draft(), "use make", "and so does what was begun of the reason");
+}
+
+#[tokio::test]
+async fn a_theme_that_is_not_there_is_not_said_to_be() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    let screen = pixir.does("/theme nope<Enter>").await;
+    assert!(screen.contains("nope") && !screen.contains("until you quit"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_draft_that_was_kept_elsewhere_is_not_written_over() {
+    let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[]);
+    pixir.does("first<Enter>").await;
+    pixir.does("half a thought").await;
+    // Kept beside the first session, which is left for another.
+    pixir.does("<C-p>new<Enter>").await;
+    pixir.does("<C-c>second<Enter>").await;
+    pixir.does("another thought<C-p>resume<Enter>").await;
+    let screen = pixir.does("first<Enter>").await;
+    assert!(screen.contains("❯ first") && pixir.screen.draft() == "another thought", "{screen}");
+    pixir.does("<C-c><Up><Up>").await;
+    assert_eq!(pixir.screen.draft(), "half a thought");
+}

@@ -125,3 +125,14 @@ fn a_cast_of_a_session_shows_it_from_its_first_prompt_to_its_last_word() {
     assert!(blind.code == 2 && blind.stderr.contains("no terminal"), "{}", blind.stderr);
     assert!(shell.run(["replay"]).stdout.contains("> what is in it?"), "without a terminal it is text");
 }
+
+#[test]
+fn a_turn_that_failed_is_told_with_why() {
+    let shell = Shell::new(&[]);
+    let steps = json!({ "steps": [{ "error": { "code": "INVALID_RESPONSE", "message": "it is broken" } }] });
+    let script = shell.aside("broken.json", &steps.to_string());
+    let provider = format!("script:{}", script.display());
+    assert_ne!(shell.run(["--provider", &provider, "--headless", "go"]).code, 0);
+    let told = shell.run(["replay", "last"]);
+    assert!(told.stdout.contains("> go") && told.stdout.contains("• failed: it is broken"), "{}", told.stdout);
+}

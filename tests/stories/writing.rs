@@ -160,3 +160,17 @@ async fn whoever_wants_vims_keys_has_them_and_esc_still_leads_out() {
     pixir.does("<Esc>k").await;
     assert_eq!(pixir.screen.draft(), "hi", "k beyond the first line is what was sent before");
 }
+
+#[tokio::test]
+async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    pixir.screen.until_idle().await;
+    for whole in ["👩‍👩‍👧", "🇩🇪", "e\u{301}", "क्षि"] {
+        pixir.screen.paste(&format!("a{whole}b")).await;
+        pixir.does("<Left><Left>x").await;
+        assert_eq!(pixir.screen.draft(), format!("ax{whole}b"));
+        pixir.does("<Right><Backspace>").await;
+        assert_eq!(pixir.screen.draft(), "axb", "{whole}");
+        pixir.does("<C-c>").await;
+    }
+}

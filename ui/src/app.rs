@@ -212,6 +212,7 @@ impl App {
             let waits = !matches!(
                 effect,
                 Effect::Send(_)
+                    | Effect::Deliver { .. }
                     | Effect::Find { .. }
                     | Effect::FindFiles(_)
                     | Effect::Edit

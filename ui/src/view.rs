@@ -286,10 +286,12 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     if !state.wants_whole_screen() {
         // There is no header.
         let settings = &state.history.settings;
-        let told = fit(
-            &format!(" {}/{} · {} ", settings.provider, settings.model, settings.mode.name()),
-            usize::from(area.width / 2),
-        );
+        let model = if settings.model.is_empty() {
+            "…".to_owned()
+        } else {
+            format!("{}/{}", settings.provider, settings.model)
+        };
+        let told = fit(&format!(" {model} · {} ", settings.mode.name()), usize::from(area.width / 2));
         block = block.title_top(Line::styled(told, state.theme.dim()));
     }
     let inner = block.inner(area);

@@ -70,8 +70,8 @@ impl Labels {
                     .filter(|(column, _)| !it.rows[row].links.iter().any(|(columns, _)| columns.contains(column)));
                 links.extend(written);
                 for (column, url) in links {
-                    // One that goes on in the next row is one.
-                    if found.last().is_none_or(|(.., last)| *last != url) {
+                    // One that goes on in the next row, or is said twice, is one.
+                    if !found.iter().any(|(place, _, _, known)| place.cell == it.cell && *known == url) {
                         found.push((at(row), column, "link", url));
                     }
                 }
