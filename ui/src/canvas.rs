@@ -66,6 +66,8 @@ pub(crate) struct Canvas {
     pub(crate) shift: Option<Shift>,
     /// What lies where, from the bottom layer up; kept only when somebody wants to know.
     pub(crate) regions: Option<Vec<Region>>,
+    /// Lines are read out: no frames.
+    pub(crate) is_bare: bool,
     urls: Vec<Arc<str>>,
     known: HashMap<Arc<str>, u16>,
 }

@@ -216,6 +216,13 @@ impl Page {
 /// A framed area with a title above and keys below, cleared.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
     let keys = whole_items(keys, usize::from(area.width).saturating_sub(4));
+    if canvas.is_bare {
+        canvas.fill(area, theme.base());
+        canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
+        let last = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+        canvas.line(Line::styled(keys, theme.dim()), last);
+        return Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(2), ..area };
+    }
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
         .border_style(theme.fg(theme.accent))

@@ -35,6 +35,7 @@ pub(crate) fn has_room(columns: u16, rows: u16) -> bool {
 /// Draws everything, and puts the caret where text is being written.
 pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     let area = canvas.area();
+    canvas.is_bare = state.is_read_aloud;
     canvas.tint(area, state.theme.base());
     if !has_room(area.width, area.height) {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));

@@ -70,6 +70,16 @@ impl HelpView {
         ];
         parts.sort_by_key(|(scope, _)| Some(*scope) != self.first);
         for (scope, title) in parts {
+            // A replay has no line, and nothing asks in it.
+            let is_replay = self.first == Some(Scope::Replay);
+            let is_elsewhere = match scope {
+                Scope::Composer | Scope::Approval | Scope::Question => is_replay,
+                Scope::Replay => !is_replay,
+                Scope::Anywhere | Scope::Transcript | Scope::Side => false,
+            };
+            if is_elsewhere && !self.names {
+                continue;
+            }
             let here = VERBS.iter().filter(|verb| verb.scope == scope);
             let here: Vec<_> = here
                 .map(|verb| (verb, self.keys_of(verb.id)))

@@ -8,6 +8,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::highlight::Highlighter;
+use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 use crate::theme::Theme;
 use crate::transcript::Fold;
@@ -57,9 +58,10 @@ pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
     } else {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
         // Only its colours depend on what the code began with.
-        let code = if look.colours { plain(&before[fence.len()..]).into_owned() } else { String::new() };
+        let code =
+            if look.colours { plain(&outdented(before)[outdented(fence).len()..]).into_owned() } else { String::new() };
         page.continued = Some(code);
-        page.read(&format!("{}\n{source}", fence.trim_end()));
+        page.read(&outdented(&format!("{}\n{source}", fence.trim_end())));
     }
     page.finish()
 }
@@ -68,7 +70,7 @@ pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
 pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
     let mut seen = 0;
     let mut code: Option<String> = None;
-    for event in Parser::new_ext(source, options()) {
+    for event in Parser::new_ext(&outdented(source), options()) {
         match event {
             Event::Start(Tag::CodeBlock(_)) if seen == n => code = Some(String::new()),
             Event::Text(text) => {

@@ -2,6 +2,7 @@
 //!
 //! The parts are a function of the text alone, so a text that has streamed in has the same ones as when it is read again.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A part ends at the next good place after so many bytes.
@@ -95,10 +96,13 @@ impl Splitter {
         }
         let bare = line.trim_start();
         match self.fence {
-            Some(fence) if fence.is_ended_by(bare) => self.fence = None,
+            Some(fence) if fence.is_ended_by(behind_quotes(line)) => self.fence = None,
             Some(fence) if fence.is_free && end - self.at >= CODE => self.cut(text, end, true, parts),
             Some(_) => {}
-            None => self.fence = Fence::begun_by(bare, begin, line.len() - bare.len() < 4),
+            None => {
+                let fence = behind_marks(line);
+                self.fence = Fence::begun_by(fence, begin, fence == bare && line.len() - bare.len() < 4);
+            }
         }
         self.after_blank = line.is_empty() && self.fence.is_none();
         if self.fence.is_some() || !line.contains('|') {
@@ -151,6 +155,42 @@ impl Fence {
     fn is_ended_by(self, line: &str) -> bool {
         line.len() >= self.length && line.bytes().all(|b| b == self.mark)
     }
+}
+
+/// What stands behind the blanks and the marks of quotes in front of a line.
+fn behind_quotes(line: &str) -> &str {
+    line.trim_start_matches(['>', ' ', '\t'])
+}
+
+/// What stands behind the marks of quotes and lists.
+fn behind_marks(line: &str) -> &str {
+    let mut rest = behind_quotes(line);
+    loop {
+        let item = rest.strip_prefix(['-', '*', '+']).or_else(|| {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            rest[digits..].strip_prefix(['.', ')']).filter(|_| (1..10).contains(&digits))
+        });
+        match item.filter(|item| item.starts_with([' ', '\t'])) {
+            Some(item) => rest = behind_quotes(item),
+            None => return rest,
+        }
+    }
+}
+
+/// A text that begins with the fence of an item of a list, as if it stood at the left; one in a quote is as it was.
+pub(crate) fn outdented(text: &str) -> Cow<'_, str> {
+    let first = text.lines().next().unwrap_or_default();
+    let fence = behind_marks(first);
+    let indent = first.len() - fence.len();
+    if indent == 0 || !fence.starts_with(['`', '~']) || first.trim_start().starts_with('>') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        let blanks = line.len() - line.trim_start_matches(' ').len();
+        out.push_str(&line[if at == 0 { indent } else { blanks.min(indent) }..]);
+    }
+    Cow::Owned(out)
 }
 
 /// The row below the head of a table.
@@ -244,6 +284,30 @@ mod tests {
             parts.push(splitter.rest(&so_far));
             parts.retain(|part| !text[part.range.clone()].trim().is_empty());
             assert_eq!(parts, Splitter::parts(&text), "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn code_in_an_item_or_a_quote_ends_where_it_ends_however_long_it_is() {
+        let code: String = (0..1_500).map(|n| format!("    let number_{n} = {n};\n")).collect();
+        let item = |mark: &str| {
+            let indent = " ".repeat(mark.len());
+            let code: String = code.lines().map(|line| format!("{indent}{line}\n")).collect();
+            format!(
+                "{mark}```rust\n{code}{indent}```\n\nThe end, in words that are *no* code.\n\n{}",
+                "More. ".repeat(900)
+            )
+        };
+        let quoted: String = format!("```rust\n{code}```\n").lines().map(|line| format!("> {line}\n")).collect();
+        let quoted = format!("{quoted}\nThe end, in words that are *no* code.\n");
+        for text in [item("- "), item("10. "), item("1. - "), quoted] {
+            let parts = Splitter::parts(&text);
+            assert!(parts.len() > 2, "{}", parts.len());
+            let rows = shown(&text, &parts);
+            assert!(rows.iter().any(|row| row.starts_with("The end, in words that are no code.")), "{rows:#?}");
+            let numbers = rows.iter().filter(|row| row.contains("    let number_")).count();
+            assert_eq!(numbers, 1_500, "{rows:#?}");
+            assert!(!rows.iter().any(|row| row.contains("```")), "{rows:#?}");
         }
     }
 

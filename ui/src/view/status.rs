@@ -104,6 +104,10 @@ fn idle_hints(state: &State) -> String {
     if state.labels.is_some() {
         return " press a letter to copy · Esc leaves".to_owned();
     }
+    // A layer says itself what its keys are.
+    if state.overlays.iter().any(|layer| !layer.is_aside()) {
+        return String::new();
+    }
     match state.focus {
         Focus::Composer if state.replay.is_some() => hint(&[
             ("replay-play", "play"),
