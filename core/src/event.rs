@@ -12,8 +12,10 @@ use uuid::Uuid;
 use crate::error::{Code, Error, ErrorBody, Result};
 
 mod fact; // what happened: one struct per kind
+mod printed; // what a program has printed so far
 
 pub use fact::*;
+pub use printed::Printed;
 
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
@@ -119,8 +121,9 @@ pub enum Live {
     ToolOutputDelta {
         /// The call that prints it.
         call_id: String,
-        /// What is new, made safe to show.
-        text: String,
+        /// What is new.
+        #[serde(flatten)]
+        printed: Printed,
     },
     /// What the Session is doing.
     Status {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use unicode_segmentation::GraphemeCursor;
 
 use crate::error::{Code, Error};
-use crate::event::{Colouring, Truncated};
+use crate::event::{Colouring, Printed, Truncated};
 
 mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
@@ -169,10 +169,11 @@ impl Capture {
     }
 
     /// Takes in what came, and returns it stripped, for a live view.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
+    pub fn push(&mut self, bytes: &[u8]) -> Printed {
         self.guard.see(bytes);
         self.keep_raw(bytes);
         let stripped = self.stripper.strip(bytes);
+        let colours = if self.is_of_files { Vec::new() } else { self.stripper.colours_from(self.shown) };
         self.shown += stripped.len() as u64;
         self.newlines += memchr::memchr_iter(b'\n', &stripped).count() as u64;
         if let Some(last) = stripped.last() {
@@ -184,7 +185,11 @@ impl Capture {
         if self.tail.len() > 2 * self.budget.bytes {
             self.tail.drain(..self.tail.len() - self.budget.bytes);
         }
-        String::from_utf8_lossy(&stripped).into_owned()
+        match String::from_utf8(stripped) {
+            Ok(text) => Printed { text, colours },
+            // Places in bytes that are no text are none in the text.
+            Err(e) => Printed { text: String::from_utf8_lossy(e.as_bytes()).into_owned(), colours: Vec::new() },
+        }
     }
 
     fn lines(&self) -> u64 {

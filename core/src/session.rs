@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::compaction;
 use crate::error::{Code, Error, Result};
 use crate::event::{
-    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, SessionId, SettingsChanged,
-    Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
+    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
+    SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
 };
 use crate::history::{History, Settings};
 use crate::input::{Decision, Input, Message};
@@ -24,7 +24,7 @@ use crate::skills;
 use crate::store::Indexed;
 use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
-use crate::watch::{Outbox, Watch, keep_end};
+use crate::watch::{Outbox, Watch};
 
 mod handle; // a running Session, from outside
 mod queue; // what waits for the running Turn
@@ -63,7 +63,7 @@ pub(crate) struct Session {
     /// What the model has said of an answer that is not recorded yet.
     draft: String,
     /// What calls that run have printed: all there is of one that is cut off.
-    printed: HashMap<String, String>,
+    printed: HashMap<String, Printed>,
     /// What a list says of this Session.
     indexed: Indexed,
     /// Entries when it was opened.
@@ -535,10 +535,10 @@ impl Session {
     fn relay(&mut self, live: Live) {
         match &live {
             Live::TextDelta { text } => self.draft.push_str(text),
-            Live::ToolOutputDelta { call_id, text } => {
-                let printed = self.printed.entry(call_id.clone()).or_default();
-                printed.push_str(text);
-                keep_end(printed, MOST_PRINTED);
+            Live::ToolOutputDelta { call_id, printed } => {
+                let all = self.printed.entry(call_id.clone()).or_default();
+                all.push(printed);
+                all.keep_end(MOST_PRINTED);
             }
             // A try that failed is asked again from its start.
             Live::RetryScheduled { .. } => self.draft.clear(),
@@ -624,7 +624,7 @@ impl Session {
         let mut result = |id: String| {
             let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();
             let cut_off = History::orphan_result(&id);
-            let before = printed.remove(&id).map_or(String::new(), |text| format!("{}\n", text.trim_end()));
+            let before = printed.remove(&id).map_or(String::new(), |it| format!("{}\n", it.text.trim_end()));
             Fact::from(ToolResult { changes, output: format!("{before}{}", cut_off.output), ..cut_off })
         };
         orphans.into_iter().map(&mut result).collect()

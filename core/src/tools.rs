@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::blobs::Blobs;
 use crate::error::{Code, Error, Result, nearest};
-use crate::event::{Attachment, Fact, FileChange, Plan, Toolset};
+use crate::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
 use crate::jobs::Jobs;
 use crate::library::Library;
 use crate::permissions::Action;
@@ -133,7 +133,7 @@ pub struct Context {
     /// Where a long output goes.
     pub overflow: Option<Overflow>,
     /// Hears the output of a running command.
-    pub progress: Option<mpsc::Sender<String>>,
+    pub progress: Option<mpsc::Sender<Printed>>,
     /// Nobody waits for it any more.
     pub cancel: Cancel,
     /// The workspace as it was last seen.

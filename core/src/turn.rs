@@ -474,7 +474,9 @@ impl Turn {
         let outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
-                Some(text) = news.recv() => self.live(Live::ToolOutputDelta { call_id: call.id.clone(), text })?,
+                Some(printed) = news.recv() => {
+                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed })?;
+                }
                 Some(Ask { questions, reply }) = questions.recv() => {
                     let form = Form { call_id: call.id.clone(), questions };
                     self.reports.send(Report::Question { form, reply }).map_err(|_| Gone)?;

@@ -73,11 +73,11 @@ impl Outbox {
                 text.push_str(more)
             }
             (
-                Some(Event::Live(Live::ToolOutputDelta { call_id, text })),
-                Event::Live(Live::ToolOutputDelta { call_id: same, text: more }),
+                Some(Event::Live(Live::ToolOutputDelta { call_id, printed })),
+                Event::Live(Live::ToolOutputDelta { call_id: same, printed: more }),
             ) if call_id == same => {
-                text.push_str(more);
-                keep_end(text, MOST);
+                printed.push(more);
+                printed.keep_end(MOST);
             }
             _ => state.queue.push_back(event),
         }
@@ -93,14 +93,3 @@ impl Outbox {
 
 /// Only the end of a flood is worth showing live; the recorded result is whole.
 const MOST: usize = 64 << 10;
-
-/// Keeps at least so many bytes of its end, and at most twice as many.
-pub(crate) fn keep_end(text: &mut String, most: usize) {
-    if text.len() > 2 * most {
-        let mut from = text.len() - most;
-        while !text.is_char_boundary(from) {
-            from += 1;
-        }
-        text.drain(..from);
-    }
-}

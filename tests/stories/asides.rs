@@ -239,6 +239,24 @@ async fn colours_of_a_program_are_the_themes_and_no_model_reads_them() {
 }
 
 #[tokio::test]
+async fn a_command_that_still_runs_is_shown_in_its_colours_too() {
+    let mut pixir = Pixir::new(vec![], &[]);
+    pixir.screen.until_idle().await;
+    let command = r"!printf 'plain \033[3'; until [ -e go ]; do sleep 0.02; done; printf '1mred\n'; sleep 60";
+    pixir.screen.keys(&format!("{command}<Enter>")).await;
+    pixir.screen.until("│ plain").await;
+    std::fs::write(pixir.path("go"), "").expect("write");
+    pixir.screen.until("│ plain red").await;
+    let screen = pixir.screen.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("│ plain red")).expect("the output");
+    let column = line[..line.find("plain").expect("it is there")].chars().count() as u16;
+    let colour = |column: u16| pixir.screen.buffer()[(column, row as u16)].fg;
+    assert_ne!(colour(column), colour(column + 6), "{screen}");
+    pixir.screen.keys("<Esc>").await;
+    pixir.screen.until("interrupted").await;
+}
+
+#[tokio::test]
 async fn what_is_sent_before_the_session_is_open_arrives_in_its_order_and_each_image_once() {
     let mut pixir = Pixir::new(vec![says("A picture."), says("Yes.")], &[]);
     fs::write(pixir.path("shot.png"), png(100)).expect("write");
@@ -250,4 +268,10 @@ async fn what_is_sent_before_the_session_is_open_arrives_in_its_order_and_each_i
     let texts: Vec<_> = said.iter().map(|it| it["text"].as_str().expect("text")).collect();
     assert_eq!(texts, ["what is @shot.png", "and this"]);
     assert_eq!(said[0]["attachments"].as_array().map(Vec::len), Some(1), "{}", said[0]);
+    // An image that is pasted meanwhile holds nothing up for good.
+    let mut pixir = pixir.anew(vec![says("Explained.")]).await;
+    pixir.screen.keys("explain it<Enter>").await;
+    pixir.screen.paste(&pixir.path("shot.png").display().to_string()).await;
+    pixir.screen.until("Explained.").await;
+    pixir.screen.until("[image 1: shot.png]").await;
 }

@@ -184,6 +184,10 @@ fn slept() -> String {
     format!("sleep 4322.{}", std::process::id())
 }
 
+fn slept_long() -> String {
+    format!("sleep 4321.{}", std::process::id())
+}
+
 #[test]
 #[expect(clippy::print_stdout, reason = "the figure is wanted")]
 fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
@@ -249,6 +253,7 @@ fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
         cells += 2;
     }
     assert!(!is_running(&slept()), "a command survived");
+    assert!(longest < crate::pty::PATIENCE, "a window that was closed was not noticed");
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
 
@@ -393,7 +398,7 @@ fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() 
     let server = Server::start(vec![call(
         "c1",
         "bash",
-        json!({"command": format!("echo made > made.txt; trap '' TERM; {}1", slept())}),
+        json!({"command": format!("echo made > made.txt; trap '' TERM; {}", slept_long())}),
     )]);
     let flags = server.flags(Dialect::Chat);
     let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -410,7 +415,7 @@ fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() 
     terminal.send("/new\r");
     terminal.send("\x04");
     terminal.end().assert_sane();
-    assert!(!is_running(&format!("{}1", slept())));
+    assert!(!is_running(&slept_long()));
     let entries = crate::shell::entries(&log);
     assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
     let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");

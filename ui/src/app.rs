@@ -329,7 +329,7 @@ impl App {
         self.state.can_send = true;
         self.opening += 1;
         let number = self.opening;
-        self.spawn_for(Lost::Opening, async move {
+        self.spawn_for(Lost::Opening(number), async move {
             if let Some(before) = before {
                 before.close().await;
             }

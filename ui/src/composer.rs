@@ -6,6 +6,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode};
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use crate::action::{Slash, Verb};
 use crate::canvas::Canvas;
 use crate::slash;
@@ -19,7 +21,7 @@ pub(crate) mod past; // what was sent before, also in other Sessions
 mod vim; // what keys of vim mean
 
 pub(crate) use atoms::{Images, dropped_image, is_image_name};
-use atoms::{Pastes, composed, places};
+use atoms::{Pastes, places};
 use kill::KillRing;
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
@@ -166,13 +168,13 @@ impl Composer {
             KeyCode::Char(c) if plain => area.insert_char(c),
             KeyCode::Tab if plain => drop(area.insert_str("    ")),
             KeyCode::Backspace if alt || ctrl => return self.kill_word_back(),
-            KeyCode::Backspace => drop(area.delete_char()),
+            KeyCode::Backspace => self.delete(false),
             KeyCode::Delete if alt || ctrl => return self.kill_word(),
-            KeyCode::Delete => drop(area.delete_next_char()),
+            KeyCode::Delete => self.delete(true),
             KeyCode::Left if alt || ctrl => return self.go(CursorMove::WordBack, shift),
             KeyCode::Right if alt || ctrl => return self.go(CursorMove::WordForward, shift),
-            KeyCode::Left => return self.go(CursorMove::Back, shift),
-            KeyCode::Right => return self.go(CursorMove::Forward, shift),
+            KeyCode::Left => return self.step(CursorMove::Back, self.composed(false), shift),
+            KeyCode::Right => return self.step(CursorMove::Forward, self.composed(true), shift),
             KeyCode::Up => return self.go(CursorMove::Up, shift),
             KeyCode::Down => return self.go(CursorMove::Down, shift),
             KeyCode::Home => return self.go(CursorMove::Head, shift),
@@ -207,20 +209,43 @@ impl Composer {
         places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
     }
 
-    /// Markers, and characters that are made of several, are passed over and deleted as one thing.
+    /// Markers are passed over and deleted as one thing.
     fn atomise(&mut self) {
-        let markers = self.atoms();
-        let in_marker = |row: usize, at: usize| markers.iter().any(|(r, columns)| *r == row && columns.contains(&at));
-        let composed = composed(self.area.lines()).filter(|(row, columns)| !in_marker(*row, columns.start));
-        let mut ranges: Vec<AtomicRange> = markers
-            .iter()
-            .cloned()
-            .chain(composed)
+        let ranges: Vec<AtomicRange> = self
+            .atoms()
+            .into_iter()
             .map(|(row, columns)| AtomicRange { row, start_col: columns.start, end_col: columns.end })
             .collect();
-        ranges.sort_by_key(|range| (range.row, range.start_col));
         // Two that overlap cannot come of markers; the draft works without them as well.
         let _ = self.area.try_set_atomic_ranges(ranges);
+    }
+
+    /// Characters that look like one, before the caret or behind it: families, flags, letters with marks.
+    fn composed(&self, behind: bool) -> usize {
+        let (row, column) = self.area.cursor();
+        let line = &self.area.lines()[row];
+        // A marker goes as one already.
+        let in_marker = |at: &std::ops::Range<usize>| {
+            if behind { at.contains(&column) } else { at.start < column && column <= at.end }
+        };
+        if line.is_ascii() || self.atoms().iter().any(|(of, columns)| *of == row && in_marker(columns)) {
+            return 1;
+        }
+        let caret = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+        let one = if behind { line[caret..].graphemes(true).next() } else { line[..caret].graphemes(true).next_back() };
+        one.map_or(1, |one| one.chars().count())
+    }
+
+    fn step(&mut self, to: CursorMove, count: usize, selecting: bool) {
+        (0..count).for_each(|_| self.go(to, selecting));
+    }
+
+    fn delete(&mut self, behind: bool) {
+        let count = self.composed(behind);
+        if count > 1 && !self.area.is_selecting() {
+            self.step(if behind { CursorMove::Forward } else { CursorMove::Back }, count, true);
+        }
+        let _ = if behind { self.area.delete_next_char() } else { self.area.delete_char() };
     }
 
     // ─── Cutting, putting back, undoing ───

@@ -39,12 +39,11 @@ impl Default for Kept {
 impl Kept {
     pub(crate) fn of(state: &State) -> Kept {
         let waiting: Vec<String> = state.queue.steer.iter().chain(&state.queue.follow_up).cloned().collect();
-        // What should be done instead stands where the draft was.
-        let instead = state.questions.first().and_then(|question| question.feedback.as_deref()).unwrap_or_default();
-        let draft = match (instead, state.composer.text()) {
-            ("", text) => text,
-            (instead, text) => format!("{instead}\n{text}"),
-        };
+        // What should be done instead stands in the line; the draft that made room for it counts as well.
+        let before = state.questions.first().and_then(|question| question.feedback.clone()).unwrap_or_default();
+        let line = state.composer.text();
+        let gap = if before.is_empty() || line.is_empty() { "" } else { "\n" };
+        let draft = format!("{before}{gap}{line}");
         Kept {
             images: state.composer.images.within(&format!("{draft}{}", waiting.concat())),
             draft,
@@ -75,7 +74,9 @@ impl Kept {
             state.viewport.stand_at(Place { cell, row }, &state.transcript);
         }
         let was_waiting = !kept.waiting.is_empty();
-        let texts: Vec<String> = kept.waiting.into_iter().chain([kept.draft]).filter(|text| !text.is_empty()).collect();
+        let now = state.composer.text();
+        let texts: Vec<String> =
+            kept.waiting.into_iter().chain([kept.draft]).filter(|text| !text.is_empty() && *text != now).collect();
         if texts.is_empty() {
             return;
         }

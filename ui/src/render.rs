@@ -6,5 +6,5 @@ pub(crate) mod highlight; // syntax colours, worked out beside the screen
 pub(crate) mod markdown; // what models write
 mod sgr; // colours of programs, in those of the theme
 pub(crate) mod split; // a long text in parts
-pub(crate) mod text;
-pub(crate) mod thinking; // what a model thinks // widths, wrapping, making the invisible visible
+pub(crate) mod text; // widths, wrapping, making the invisible visible
+pub(crate) mod thinking; // what a model thinks

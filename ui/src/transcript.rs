@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult, TurnStatus, Verdict};
+use pixir_core::event::{Entry, Fact, Printed, Severity, ToolCall, ToolResult, TurnStatus, Verdict};
 
 use crate::render::cell;
 use crate::render::markdown::Look;
@@ -184,7 +184,7 @@ pub(crate) struct Transcript {
     /// Calls that have no result yet.
     open_calls: HashMap<String, usize>,
     /// Output that has come so far, of calls that run.
-    live: HashMap<usize, String>,
+    live: HashMap<usize, Printed>,
     /// What calls changed, once that was loaded.
     diffs: HashMap<usize, Vec<FileDiff>>,
     /// Cells that are shown otherwise than the rest.
@@ -449,17 +449,11 @@ impl Transcript {
         self.changed(at);
     }
 
-    pub(crate) fn stream_output(&mut self, call_id: &str, text: &str) {
+    pub(crate) fn stream_output(&mut self, call_id: &str, printed: &Printed) {
         let Some(at) = self.open_calls.get(call_id).copied() else { return };
         let live = self.live.entry(at).or_default();
-        live.push_str(text);
-        if live.len() > 2 * MAX_LIVE {
-            let mut from = live.len() - MAX_LIVE;
-            while !live.is_char_boundary(from) {
-                from += 1;
-            }
-            live.drain(..from);
-        }
+        live.push(printed);
+        live.keep_end(MAX_LIVE);
         self.changed(at);
     }
 
@@ -574,9 +568,10 @@ impl Transcript {
         {
             self.wanted_diffs.push((at, seq));
         }
+        let nothing = Printed::default();
         let context = cell::Context {
             draft: &self.draft.text,
-            live: self.live.get(&at).map_or("", String::as_str),
+            live: self.live.get(&at).unwrap_or(&nothing),
             diffs: self.diffs.get(&at).map(Vec::as_slice),
             fold: self.folds.get(&at).copied(),
         };

@@ -139,6 +139,7 @@ fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
         KeyCode::Enter => {
             search.is_typed = false;
             if search.text.is_empty() {
+                read::fold_again(state, None);
                 state.search = None;
                 return Some(Vec::new());
             }
@@ -153,7 +154,10 @@ fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             search.text.pop();
             return Some(read::look_for(state));
         }
-        KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => state.search = None,
+        KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
+            read::fold_again(state, None);
+            state.search = None;
+        }
         KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
             search.text.push(c);
             return Some(read::look_for(state));

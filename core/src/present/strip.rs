@@ -43,6 +43,16 @@ impl Stripper {
         Stripper { colours: Some(Vec::new()), ..Stripper::default() }
     }
 
+    /// Colours that were noted from this place in the text on, counted from there; whoever has seen too many sees none.
+    pub(crate) fn colours_from(&self, place: u64) -> Vec<Colouring> {
+        let Some(all) = &self.colours else { return Vec::new() };
+        if all.len() > MOST_COLOURS {
+            return vec![Colouring { at: 0, sgr: "0".to_owned() }];
+        }
+        let new = all.partition_point(|it| it.at < place);
+        all[new..].iter().map(|it| Colouring { at: it.at - place, sgr: it.sgr.clone() }).collect()
+    }
+
     /// The colours that were noted: all of them, or none when they were too many.
     pub(crate) fn take_colours(&mut self) -> Vec<Colouring> {
         self.colours.take().filter(|all| all.len() <= MOST_COLOURS).unwrap_or_default()

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::job::{jobs_of, line};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
-use crate::event::{FileChange, Plan};
+use crate::event::{FileChange, Plan, Printed};
 use crate::permissions::{Action, shell};
 use crate::present::Budget;
 use crate::process::{self, Ended, Group, Stream};
@@ -203,10 +203,10 @@ pub(crate) fn timed_out(limit: Duration) -> String {
 }
 
 /// A full channel drops news for the live view; what is recorded is whole.
-pub(crate) fn tell(ctx: &Context, text: String) {
+pub(crate) fn tell(ctx: &Context, printed: Printed) {
     if let Some(progress) = &ctx.progress
-        && !text.is_empty()
+        && printed != Printed::default()
     {
-        let _ = progress.try_send(text);
+        let _ = progress.try_send(printed);
     }
 }

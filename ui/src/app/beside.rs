@@ -17,7 +17,7 @@ use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::reading::find::Found;
 use crate::replay::Replay;
-use crate::state::Connection;
+use crate::state::{Connection, Effect};
 use crate::transcript::Cell;
 use crate::update::{self, news};
 
@@ -75,7 +75,10 @@ pub(super) enum News {
 /// What is lost when work breaks off.
 pub(super) enum Lost {
     Nothing,
-    Opening,
+    /// The how many-th.
+    Opening(u64),
+    /// A look at the files of the workspace.
+    Walk,
     /// An image; with the message that it was for.
     Image(Option<String>),
 }
@@ -138,7 +141,8 @@ impl App {
             self.walking = Some(None);
         }
         let workspace = self.state.workspace.clone();
-        self.spawn_blocking(move || {
+        let lost = if known.is_none() { Lost::Walk } else { Lost::Nothing };
+        self.spawn_blocking_for(lost, move || {
             let fresh = known.is_none();
             let index = known.unwrap_or_else(|| Index::read(&workspace));
             let found = index.find(&letters);
@@ -228,6 +232,12 @@ impl App {
                 Err(error) => {
                     self.state.connection = Connection::Failed(error);
                     self.state.can_send = false;
+                    // What was pasted meanwhile is only a path.
+                    for effect in std::mem::take(&mut self.later) {
+                        if let Effect::AttachFile { pasted, .. } = effect {
+                            self.state.composer.insert(&pasted);
+                        }
+                    }
                 }
                 Ok(harness) => {
                     let providers = harness.providers();
@@ -275,7 +285,6 @@ impl App {
                 }
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
-                self.send_waiting().await;
             }
             News::NotOpened { number, .. } if number != self.opening => {}
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.
@@ -302,15 +311,14 @@ impl App {
             News::Delivered { opening, outcome } => {
                 self.state.reading_images -= 1;
                 match outcome {
-                    Ok(input) if opening == self.opening => self.send(input).await,
-                    // It was meant for a Session that was left meanwhile.
+                    Ok(input) if opening == self.opening && self.handle.is_some() => self.send(input).await,
+                    // It was meant for a Session that was left meanwhile, or has closed.
                     Ok(Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it)) => {
-                        self.put_back(&it.text, "it was not sent: its session was left");
+                        self.put_back(&it.text, "it was not sent: its session is not open any more");
                     }
                     Ok(_) => {}
                     Err((text, error)) => self.put_back(&text, &told(&error)),
                 }
-                self.send_waiting().await;
             }
             News::Attached(Ok(image)) => {
                 self.state.reading_images -= 1;
@@ -332,10 +340,11 @@ impl App {
             News::Broke(lost) => {
                 match lost {
                     Lost::Nothing => {}
-                    Lost::Opening => {
+                    Lost::Opening(number) => {
                         self.opened += 1;
-                        self.state.can_send = false;
+                        self.state.can_send &= number != self.opening;
                     }
+                    Lost::Walk => self.walking = None,
                     Lost::Image(text) => {
                         self.state.reading_images -= 1;
                         if let Some(text) = text {
@@ -347,6 +356,7 @@ impl App {
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
         }
+        self.send_waiting().await;
         self.refresh_window();
     }
 }

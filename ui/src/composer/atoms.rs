@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use pixir_core::event::Attachment;
 use serde::{Deserialize, Serialize};
-use unicode_segmentation::UnicodeSegmentation as _;
 
 /// A paste of more lines, or more characters, is folded.
 const LINES: usize = 8;
@@ -139,19 +138,6 @@ pub(super) fn places<'m>(markers: impl Iterator<Item = &'m str>, lines: &[String
     }
     found.sort_by_key(|(row, columns)| (*row, columns.start));
     found
-}
-
-/// Where characters stand that are made of several: families, flags, letters with marks.
-pub(super) fn composed(lines: &[String]) -> impl Iterator<Item = (usize, Range<usize>)> {
-    let wide = lines.iter().enumerate().filter(|(_, line)| !line.is_ascii());
-    wide.flat_map(|(row, line)| {
-        let mut at = 0;
-        line.graphemes(true).filter_map(move |grapheme| {
-            let from = at;
-            at += grapheme.chars().count();
-            (at > from + 1).then_some((row, from..at))
-        })
-    })
 }
 
 /// The path of an image file, when that is all that was pasted: a file that was dropped on the terminal comes so, quoted,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pixir_core::event::{Entry, Fact};
 
+use crate::render::markdown;
+use crate::render::split::Part;
 use crate::render::text::{End, Row, width};
 use crate::state::{Focus, State};
 use crate::transcript::{Cell, Fold};
@@ -74,7 +76,7 @@ pub(crate) struct Search {
     /// What was opened to show it, and how it was shown before.
     pub(crate) opened: Option<(usize, Option<Fold>)>,
     /// Where the place that was shown last stands, in rows that may have been laid out anew since.
-    shown: Option<(Rc<Vec<Row>>, Spots)>,
+    shown: Option<(Rc<Vec<Row>>, Stretches)>,
 }
 
 impl Search {
@@ -116,13 +118,13 @@ impl Search {
     }
 
     /// Where it stands in the rows of a cell.
-    pub(crate) fn spots_in(&mut self, cell: usize, rows: &Rc<Vec<Row>>) -> &[Spot] {
+    pub(crate) fn stretches_in(&mut self, cell: usize, rows: &Rc<Vec<Row>>) -> &[Stretch] {
         let Some(hit) = self.hit().filter(|hit| hit.cell == cell) else { return &[] };
         if self.shown.as_ref().is_none_or(|(known, _)| !Rc::ptr_eq(known, rows)) {
-            let spots = Needle::new(&self.text).in_rows(rows, 0..rows.len()).into_iter().nth(hit.nth);
-            self.shown = Some((Rc::clone(rows), spots.unwrap_or_default()));
+            let stretches = Needle::new(&self.text).in_rows(rows, 0..rows.len()).into_iter().nth(hit.nth);
+            self.shown = Some((Rc::clone(rows), stretches.unwrap_or_default()));
         }
-        self.shown.as_ref().map_or(&[], |(_, spots)| spots)
+        self.shown.as_ref().map_or(&[], |(_, stretches)| stretches)
     }
 
     /// `3 of 17`.
@@ -146,7 +148,7 @@ pub(crate) struct Hay {
 #[derive(Debug, Clone)]
 enum Source {
     /// What is recorded, by reference; of a long message a part.
-    Entry(Arc<Entry>, Option<Range<usize>>),
+    Entry(Arc<Entry>, Option<Part>),
     /// What is in no Log.
     Text(String),
 }
@@ -158,7 +160,7 @@ pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
         let mut put = |source| hay.push(Hay { cell: at, source });
         match cell {
             Cell::Recorded(entry) => put(Source::Entry(Arc::clone(entry), None)),
-            Cell::Part(entry, part) => put(Source::Entry(Arc::clone(entry), Some(part.range.clone()))),
+            Cell::Part(entry, part) => put(Source::Entry(Arc::clone(entry), Some(Part::clone(part)))),
             Cell::Tool(tool) => tool.entries().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
             Cell::Thoughts(all) => all.iter().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
             Cell::Thinking(it) => put(Source::Text(it.text.clone())),
@@ -178,11 +180,10 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Found {
     for it in hay {
         let mut count = 0;
         match &it.source {
-            Source::Entry(entry, part) => each_text(&entry.fact, |text, kind| {
-                let text = part.clone().map_or(text, |part| text.get(part).unwrap_or_default());
-                count += needle.count(text, kind);
-            }),
-            Source::Text(text) => count = needle.count(text, Kind::Plain),
+            Source::Entry(entry, part) => {
+                each_text(&entry.fact, |text, kind| count += needle.count(text, kind, part.as_ref()))
+            }
+            Source::Text(text) => count = needle.count(text, Kind::Plain, None),
         }
         found.push(it.cell, count);
     }
@@ -231,64 +232,49 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
 }
 
 /// Columns of a row.
-pub(crate) type Spot = (usize, Range<usize>);
+pub(crate) type Stretch = (usize, Range<usize>);
 /// Where one place stands: more than one row, where a line was broken in the middle of it.
-pub(crate) type Spots = Vec<Spot>;
+pub(crate) type Stretches = Vec<Stretch>;
 
 /// A text that is searched for.
 pub(crate) struct Needle {
     text: String,
+    /// The longest word of it.
+    word: String,
     folds_case: bool,
 }
 
 impl Needle {
     pub(crate) fn new(text: &str) -> Needle {
-        Needle { text: text.to_owned(), folds_case: !text.chars().any(char::is_uppercase) }
+        let words = text.split(|c: char| !c.is_alphanumeric());
+        let word = words.max_by_key(|word| word.len()).unwrap_or_default().to_owned();
+        Needle { text: text.to_owned(), word, folds_case: !text.chars().any(char::is_uppercase) }
     }
 
-    fn count(&self, text: &str, kind: Kind) -> usize {
-        let is_mark = |c: char| matches!(c, '*' | '`');
-        if kind == Kind::Markdown && self.text.contains(' ') && !self.text.contains(is_mark) {
-            // What is read on the screen has neither marks nor line ends between its words.
-            let read = text.replace(is_mark, "").replace('\n', " ");
-            return self.places(&read).count();
+    /// How often it stands in a text as it is read, or in a part of it.
+    fn count(&self, text: &str, kind: Kind, part: Option<&Part>) -> usize {
+        let of = part.map_or(text, |part| text.get(part.range.clone()).unwrap_or_default());
+        let head = part.and_then(|part| text.get(part.table.clone()?)).unwrap_or_default();
+        if kind == Kind::Plain {
+            return self.places(of).count();
         }
-        self.places(text).count()
+        // Most texts have nothing of it, and need not be read.
+        let may_be = |text: &str| places(&self.word, self.folds_case, text).next().is_some();
+        if !self.word.is_empty() && !may_be(of) && !may_be(head) {
+            return 0;
+        }
+        let before = part.and_then(|part| text.get(part.fence?..part.range.start)).unwrap_or_default();
+        let words =
+            if head.is_empty() { markdown::words(of, before) } else { markdown::words(&format!("{head}{of}"), "") };
+        self.places(&words).count()
     }
 
-    /// Where it stands, in bytes; places do not overlap.
     fn places<'t>(&'t self, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
-        let (needle, hay) = (self.text.as_bytes(), text.as_bytes());
-        if needle.is_empty() {
-            return Box::new(std::iter::empty());
-        }
-        let whole = |at: usize| at..at + needle.len();
-        if !self.folds_case {
-            return Box::new(memchr::memmem::find_iter(hay, needle).map(whole));
-        }
-        let mut free_from = 0;
-        if !self.text.is_ascii() {
-            let starts = text.char_indices();
-            return Box::new(starts.filter_map(move |(at, _)| {
-                let length = (at >= free_from).then(|| length_in(&text[at..], &self.text)).flatten()?;
-                free_from = at + length;
-                Some(at..free_from)
-            }));
-        }
-        let first = needle[0].to_ascii_lowercase();
-        let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), hay);
-        Box::new(starts.map(whole).filter(move |place| {
-            let fits = place.start >= free_from
-                && hay.get(place.clone()).is_some_and(|there| there.eq_ignore_ascii_case(needle));
-            if fits {
-                free_from = place.end;
-            }
-            fits
-        }))
+        places(&self.text, self.folds_case, text)
     }
 
     /// Where it stands in some of the rows, also where a line was broken in the middle of it.
-    pub(crate) fn in_rows(&self, rows: &[Row], in_sight: Range<usize>) -> Vec<Spots> {
+    pub(crate) fn in_rows(&self, rows: &[Row], in_sight: Range<usize>) -> Vec<Stretches> {
         let mut wanted = in_sight.clone();
         // What begins in the row above is in sight as well.
         let goes_on = |at: usize| matches!(rows[at].end, End::Blanks(_) | End::Nothing);
@@ -309,13 +295,44 @@ impl Needle {
                 next += 1;
             }
             if is_last || !goes_on(at) {
-                found.extend(self.places(&line.text).map(|place| line.spots(&place)));
+                found.extend(self.places(&line.text).map(|place| line.stretches(&place)));
                 line = Broken::default();
             }
         }
-        found.retain(|spots: &Spots| spots.iter().any(|(row, _)| in_sight.contains(row)));
+        found.retain(|stretches: &Stretches| stretches.iter().any(|(row, _)| in_sight.contains(row)));
         found
     }
+}
+
+/// Where it stands, in bytes; places do not overlap.
+fn places<'t>(wanted: &'t str, folds_case: bool, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
+    let (needle, hay) = (wanted.as_bytes(), text.as_bytes());
+    if needle.is_empty() {
+        return Box::new(std::iter::empty());
+    }
+    let whole = |at: usize| at..at + needle.len();
+    if !folds_case {
+        return Box::new(memchr::memmem::find_iter(hay, needle).map(whole));
+    }
+    let mut free_from = 0;
+    if !wanted.is_ascii() {
+        let starts = text.char_indices();
+        return Box::new(starts.filter_map(move |(at, _)| {
+            let length = (at >= free_from).then(|| length_in(&text[at..], wanted)).flatten()?;
+            free_from = at + length;
+            Some(at..free_from)
+        }));
+    }
+    let first = needle[0].to_ascii_lowercase();
+    let starts = memchr::memchr2_iter(first, first.to_ascii_uppercase(), hay);
+    Box::new(starts.map(whole).filter(move |place| {
+        let fits =
+            place.start >= free_from && hay.get(place.clone()).is_some_and(|there| there.eq_ignore_ascii_case(needle));
+        if fits {
+            free_from = place.end;
+        }
+        fits
+    }))
 }
 
 /// How many bytes it takes up where the other begins, whatever the case; it has none itself.
@@ -343,16 +360,16 @@ struct Broken {
 
 impl Broken {
     fn push(&mut self, at: usize, row: &Row) {
-        let gutter = if row.end == End::Skip { 0 } else { row.gutter };
+        let (gutter, text) = if row.end == End::Skip { (0, row.line.to_string()) } else { (row.gutter, row.said()) };
         let from = self.text.len();
-        self.text.push_str(&row.between(gutter, row.text_end()));
+        self.text.push_str(&text);
         self.rows.push((from..self.text.len(), at, gutter));
         if let End::Blanks(n) = row.end {
             self.text.extend(std::iter::repeat_n(' ', usize::from(n)));
         }
     }
 
-    fn spots(&self, place: &Range<usize>) -> Spots {
+    fn stretches(&self, place: &Range<usize>) -> Stretches {
         let in_row = |(part, at, gutter): &(Range<usize>, usize, usize)| {
             let (begin, end) = (place.start.max(part.start), place.end.min(part.end));
             let columns = |to: usize| gutter + width(&self.text[part.start..to]);
@@ -368,7 +385,7 @@ impl State {
         let needle = Needle::new(text);
         let find = |rows: &[Row]| {
             let all = needle.in_rows(rows, 0..rows.len());
-            let row = |spots: &Spots| spots.first().map(|(row, _)| *row);
+            let row = |stretches: &Stretches| stretches.first().map(|(row, _)| *row);
             (all.get(hit.nth).and_then(row), all.last().and_then(row))
         };
         if let (Some(row), _) = find(&self.rows_of(hit.cell)) {
@@ -394,7 +411,7 @@ mod tests {
 
     #[test]
     fn case_matters_only_where_it_was_typed() {
-        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Plain);
+        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Plain, None);
         assert_eq!(count("error", "Error: an ERROR, errors"), 3);
         assert_eq!(count("Error", "Error: an ERROR, errors"), 1);
         assert_eq!(count("ää", "Ää ääää"), 3, "in every language");
@@ -426,9 +443,12 @@ mod tests {
 
     #[test]
     fn what_is_read_is_found_whatever_marks_stand_in_between() {
-        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Markdown);
+        let count = |needle, hay| Needle::new(needle).count(hay, Kind::Markdown, None);
         assert_eq!(count("use the foo function", "please use the `foo`\nfunction"), 1);
-        assert_eq!(count("**", "a **b**"), 2, "marks can be looked for");
+        assert_eq!(count("**", "a **b**, `**c`"), 1, "marks are no text, but in code");
+        assert_eq!(count("let a; let", "```\nlet a;\nlet b;\n```"), 0, "a line end in code is one");
+        assert_eq!(count("foo bar", "- foo\n  bar\n- foo"), 1);
+        assert_eq!(count("evil", "[a](https://evil.example) [https://evil.example](https://evil.example)"), 2);
         assert_eq!(count("a b", "ab a\tb"), 0);
     }
 
@@ -442,7 +462,7 @@ mod tests {
         assert_eq!(find("two three", 0..5), [first.clone(), second.clone()]);
         assert_eq!(find("two three", 1..2), [first], "of a part that is in sight");
         assert_eq!(find("two three", 3..4), [second], "and on below it");
-        assert_eq!(find("two three", 2..3), Vec::<Spots>::new());
-        assert_eq!(find("•", 0..5), Vec::<Spots>::new(), "marks are no text");
+        assert_eq!(find("two three", 2..3), Vec::<Stretches>::new());
+        assert_eq!(find("•", 0..5), Vec::<Stretches>::new(), "marks are no text");
     }
 }

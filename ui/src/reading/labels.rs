@@ -2,7 +2,10 @@
 
 use pixir_core::event::Fact;
 
+use std::borrow::Cow;
+
 use crate::render::markdown;
+use crate::render::split::{Part, outdented};
 use crate::render::text::{End, Row, width};
 use crate::state::State;
 use crate::transcript::Cell;
@@ -56,9 +59,13 @@ impl Labels {
                 if last_message.replace(entry.seq) != Some(entry.seq) {
                     found.push((at(it.from + first), 0, what, text.to_owned()));
                 }
-                let from = part.map_or(0, |part| part.fence.unwrap_or(part.range.start));
+                let source = match part.map(|part| &**part) {
+                    None => Cow::Borrowed(text),
+                    Some(Part { fence: Some(fence), .. }) => outdented(&text[*fence..]),
+                    Some(part) => Cow::Borrowed(&text[part.range.start..]),
+                };
                 for (row, it) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
-                    if let Some(code) = it.block.and_then(|n| markdown::code_block(&text[from..], usize::from(n))) {
+                    if let Some(code) = it.block.and_then(|n| markdown::code_block(&source, usize::from(n))) {
                         found.push((at(row), 0, "code", code));
                     }
                 }
@@ -107,15 +114,19 @@ impl Labels {
 
 /// Addresses that are written out in a row, to their end in the rows below, and the columns at which they begin.
 fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> {
-    let shown = |row: &Row| row.between(row.gutter, row.text_end());
-    let text = shown(&rows[row]);
-    let own = text.len();
-    let mut whole = text;
-    for at in row..rows.len() - 1 {
-        if rows[at].end != End::Nothing || whole.len() > own + MAX_ADDRESS {
+    let mut whole = rows[row].said();
+    let own = whole.len();
+    let mut is_cut = false;
+    for (above, below) in rows[row..].iter().zip(&rows[row + 1..]) {
+        if above.end != End::Nothing || whole.len() > own + MAX_ADDRESS {
             break;
         }
-        whole.push_str(&shown(&rows[at + 1]));
+        // The rest of the line is not laid out.
+        is_cut = below.end == End::Skip;
+        if is_cut {
+            break;
+        }
+        whole.push_str(&below.said());
     }
     let begins: Vec<usize> = ["https://", "http://"]
         .iter()
@@ -125,11 +136,12 @@ fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> 
     let gutter = rows[row].gutter;
     begins.into_iter().filter_map(move |begin| {
         let rest = &whole[begin..];
+        let is_whole = !is_cut || rest.contains(char::is_whitespace);
         let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|');
         let url = rest[..rest.find(is_end).unwrap_or(rest.len())].trim_end_matches([',', '.', ';', ':', '!', '?']);
         // A bracket that was opened before it is no part of it.
         let url = if url.contains('(') { url } else { url.split(')').next().unwrap_or(url) };
-        (url.len() > "https://".len()).then(|| (gutter + width(&whole[..begin]), url.to_owned()))
+        (is_whole && url.len() > "https://".len()).then(|| (gutter + width(&whole[..begin]), url.to_owned()))
     })
 }
 

@@ -2,8 +2,8 @@
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
-    ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, RestoreReason, Severity, StepStatus,
-    ToolResult, TurnStatus, UserMessage,
+    ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
+    StepStatus, ToolResult, TurnStatus, UserMessage,
 };
 use pixir_core::present::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
     /// The answer that is being written.
     pub(crate) draft: &'a str,
     /// Output of a call that runs.
-    pub(crate) live: &'a str,
+    pub(crate) live: &'a Printed,
     /// What a call changed, once that was loaded.
     pub(crate) diffs: Option<&'a [FileDiff]>,
     /// How much of it is shown, where that is not as for all.
@@ -327,7 +327,9 @@ fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
         rows.extend(arguments(cell, look));
     }
     match (cell.result(), context.diffs) {
-        (None, _) => rows.extend(block(context.live, &[], look, most(fold, PREVIEW), Side::Last)),
+        (None, _) => {
+            rows.extend(block(&context.live.text, &context.live.colours, look, most(fold, PREVIEW), Side::Last))
+        }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // What a command printed is no part of what it changed.
             if cell.is_command() {
@@ -534,16 +536,16 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
         }
         Side::Last => {
             let mut laid = Vec::new();
-            let mut count = 0;
+            let mut high = 0;
             for line in lines.iter().rev() {
                 laid.push(rows_of(line));
-                count += laid.last().map_or(0, Vec::len);
-                if count > room {
+                high += laid.last().map_or(0, Vec::len);
+                if high > room {
                     break;
                 }
                 whole += 1;
             }
-            rows.extend(laid.into_iter().rev().flatten().skip(count.saturating_sub(room)));
+            rows.extend(laid.into_iter().rev().flatten().skip(high.saturating_sub(room)));
         }
     }
     let more = count - whole;

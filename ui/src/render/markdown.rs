@@ -1,5 +1,6 @@
 //! What models write, as lines: headings, lists, quotes, tables, links, tasks, code.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,25 +53,70 @@ pub(crate) fn rows(source: &str, look: &Look<'_>) -> Vec<Row> {
 /// The same, where code goes on that began in `before`, the text from its fence on.
 pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
     let mut page = Page::new(look);
-    let source = plain(source);
-    if before.is_empty() {
-        page.read(&source);
-    } else {
+    if !before.is_empty() {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
         // Only its colours depend on what the code began with.
-        let code =
-            if look.colours { plain(&outdented(before)[outdented(fence).len()..]).into_owned() } else { String::new() };
-        page.continued = Some(code);
-        page.read(&outdented(&format!("{}\n{source}", fence.trim_end())));
+        let begun = || plain(&outdented(before)[outdented(fence).len()..]).into_owned();
+        page.continued = Some(if look.colours { begun() } else { String::new() });
     }
+    page.take_all(&with_fence(source, before));
     page.finish()
+}
+
+/// What is safe to show of a text, behind the fence that is open at its start.
+fn with_fence<'t>(source: &'t str, before: &str) -> Cow<'t, str> {
+    let source = plain(source);
+    if before.is_empty() {
+        return source;
+    }
+    let fence = before.lines().next().unwrap_or_default();
+    outdented(&format!("{}\n{source}", fence.trim_end())).into_owned().into()
+}
+
+/// The words of a text as they are read: without marks, with a line end after each block.
+pub(crate) fn words(source: &str, before: &str) -> String {
+    let source = with_fence(source, before);
+    let mut words = String::with_capacity(source.len());
+    let mut links: Vec<(usize, String)> = Vec::new();
+    let parser = Parser::new_ext(&source, options());
+    let said: Vec<Range<usize>> = parser.reference_definitions().iter().map(|(_, it)| it.span.clone()).collect();
+    for event in parser {
+        match event {
+            Event::Text(text) | Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                words.push_str(&text);
+            }
+            Event::Html(text) | Event::InlineHtml(text) if !is_break(&text) => words.push_str(&text),
+            Event::FootnoteReference(name) => words.push_str(&format!("[^{name}]")),
+            Event::SoftBreak => words.push(' '),
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                links.push((words.len(), plain(&dest_url).into_owned()));
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => {
+                if let Some((_, target)) = links.pop().filter(|(begin, target)| !says(&words[*begin..], target)) {
+                    words.push_str(&format!(" ({target})"));
+                }
+            }
+            Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough) | Event::TaskListMarker(_) => {}
+            Event::Start(_) => {}
+            Event::End(_) | Event::HardBreak | Event::Rule | Event::Html(_) | Event::InlineHtml(_) => words.push('\n'),
+        }
+    }
+    for span in said {
+        words.push('\n');
+        words.push_str(source[span].trim());
+    }
+    words
+}
+
+fn is_break(html: &str) -> bool {
+    matches!(html, "<br>" | "<br/>" | "<br />")
 }
 
 /// The n-th piece of code in a text, as it was written.
 pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
     let mut seen = 0;
     let mut code: Option<String> = None;
-    for event in Parser::new_ext(&outdented(source), options()) {
+    for event in Parser::new_ext(source, options()) {
         match event {
             Event::Start(Tag::CodeBlock(_)) if seen == n => code = Some(String::new()),
             Event::Text(text) => {
@@ -152,7 +198,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn read(&mut self, source: &str) {
+    fn take_all(&mut self, source: &str) {
         let parser = Parser::new_ext(source, options());
         // Where a link leads may be said at its end, for links in any part: it is shown where it stands.
         let mut said: Vec<Range<usize>> =
@@ -202,7 +248,7 @@ impl<'a> Page<'a> {
             Event::Code(text) => self.say(text.into_string(), self.style().fg(theme.code)),
             Event::SoftBreak => self.say(" ", self.style()),
             Event::HardBreak => self.say("\n", self.style()),
-            Event::InlineHtml(text) if matches!(&*text, "<br>" | "<br/>" | "<br />") => self.say("\n", self.style()),
+            Event::InlineHtml(text) if is_break(&text) => self.say("\n", self.style()),
             Event::Html(text) | Event::InlineHtml(text) => self.say(text.into_string(), theme.dim()),
             Event::Rule => {
                 self.gap();
@@ -337,9 +383,9 @@ impl<'a> Page<'a> {
                 let Some(link) = self.open_links.pop() else { return };
                 let target = self.urls.get(link.number - 1).cloned().unwrap_or_default();
                 let label: String = self.pieces.iter().skip(link.begin).map(|(text, _)| text.as_str()).collect();
-                let shown = is_same_place(&label, &target) || target.starts_with('#');
+                let shown = says(&label, &target);
                 // What the terminal can follow is not said twice; the rest is shown, so that nobody is led astray.
-                if !shown && !target.is_empty() {
+                if !shown {
                     self.say(format!(" ({target})"), self.look.theme.dim());
                 }
             }
@@ -471,13 +517,13 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The text of a link says all of where it leads.
-fn is_same_place(label: &str, target: &str) -> bool {
+/// The text of a link says all of where it leads; in the same text there is nowhere to go.
+fn says(label: &str, target: &str) -> bool {
     let bare = |text: &str| {
         let text = ["https://", "http://", "mailto:"].iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text);
         text.trim_end_matches('/').to_owned()
     };
-    bare(label) == bare(target)
+    bare(label) == bare(target) || target.starts_with('#') || target.is_empty()
 }
 
 /// A link that a terminal may follow.

@@ -48,8 +48,15 @@ struct Fence {
     at: usize,
     mark: u8,
     length: usize,
-    /// It stands at the left, inside of nothing.
-    is_free: bool,
+    stands: Stands,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// At the left, inside of nothing.
+    Free,
+    InItem,
+    InQuote,
 }
 
 impl Splitter {
@@ -95,13 +102,25 @@ impl Splitter {
             self.cut(text, begin, false, parts);
         }
         let bare = line.trim_start();
+        // What it stands in ends, and it does so too.
+        let is_over = |fence: &mut Fence| match fence.stands {
+            Stands::Free => false,
+            Stands::InItem => !line.is_empty() && !line.starts_with([' ', '\t']),
+            Stands::InQuote => !bare.starts_with('>'),
+        };
+        self.fence.take_if(is_over);
         match self.fence {
-            Some(fence) if fence.is_ended_by(behind_quotes(line)) => self.fence = None,
-            Some(fence) if fence.is_free && end - self.at >= CODE => self.cut(text, end, true, parts),
+            Some(fence) if fence.is_ended_by(line) => self.fence = None,
+            Some(fence) if fence.stands == Stands::Free && end - self.at >= CODE => self.cut(text, end, true, parts),
             Some(_) => {}
             None => {
                 let fence = behind_marks(line);
-                self.fence = Fence::begun_by(fence, begin, fence == bare && line.len() - bare.len() < 4);
+                let stands = match bare.starts_with('>') {
+                    true => Stands::InQuote,
+                    false if fence == bare && line.len() - bare.len() < 4 => Stands::Free,
+                    false => Stands::InItem,
+                };
+                self.fence = Fence::begun_by(fence, begin, stands);
             }
         }
         self.after_blank = line.is_empty() && self.fence.is_none();
@@ -144,15 +163,16 @@ impl Splitter {
 }
 
 impl Fence {
-    fn begun_by(line: &str, at: usize, is_free: bool) -> Option<Fence> {
+    fn begun_by(line: &str, at: usize, stands: Stands) -> Option<Fence> {
         let mark = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
         let length = line.bytes().take_while(|b| *b == mark).count();
         // A line of ``code`` in backticks is none.
         let is_fence = length >= 3 && !(mark == b'`' && line[length..].contains('`'));
-        is_fence.then_some(Fence { at, mark, length, is_free })
+        is_fence.then_some(Fence { at, mark, length, stands })
     }
 
     fn is_ended_by(self, line: &str) -> bool {
+        let line = if self.stands == Stands::InQuote { behind_quotes(line) } else { line.trim_start() };
         line.len() >= self.length && line.bytes().all(|b| b == self.mark)
     }
 }
@@ -308,6 +328,20 @@ mod tests {
             let numbers = rows.iter().filter(|row| row.contains("    let number_")).count();
             assert_eq!(numbers, 1_500, "{rows:#?}");
             assert!(!rows.iter().any(|row| row.contains("```")), "{rows:#?}");
+        }
+    }
+
+    #[test]
+    fn a_fence_ends_with_what_it_stands_in_and_no_other_fence_ends_it() {
+        let diff = "```diff\n> ```\n> code\n> ```\n\n# still code\n```\n\nThe end of it.\n\n";
+        let open = "- ```rust\n  code\n\nThe end of it.\n\n";
+        let quoted = "> ```\n> code\n\nThe end of it.\n\n";
+        for text in [diff, open, quoted] {
+            let text = format!("{text}{}\n\n# Title\n", "More, and *more*.\n\n".repeat(2_000));
+            let parts = Splitter::parts(&text);
+            let rows = shown(&text, &parts);
+            assert!(rows.iter().any(|row| row == "The end of it."), "{rows:?}");
+            assert!(parts.len() > 10 && rows.iter().all(|row| !row.contains("*more*")), "{rows:?}");
         }
     }
 

@@ -154,6 +154,11 @@ impl Row {
         }
     }
 
+    /// All of its text.
+    pub(crate) fn said(&self) -> String {
+        self.between(self.gutter, self.text_end())
+    }
+
     /// The text between two columns, as it stands in the source; what stands in front of the text is not part of it.
     pub(crate) fn between(&self, from: usize, to: usize) -> String {
         let from = from.max(self.gutter);

@@ -26,7 +26,10 @@ pub(crate) struct Growing {
 impl Growing {
     pub(crate) fn rows(&mut self, text: &str, look: &Look<'_>, key: LayoutKey) -> Vec<Row> {
         if self.key != Some(key) {
-            *self = Growing { key: Some(key), settled: text.len() - text.trim_start().len(), rows: Vec::new() };
+            *self = Growing { key: Some(key), ..Growing::default() };
+        }
+        if self.rows.is_empty() {
+            self.settled = text.len() - text.trim_start().len();
         }
         let open = |from: usize| text[from..].trim_end();
         if let Some(end) = open(self.settled).rfind('\n') {
@@ -110,7 +113,7 @@ mod tests {
         let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
         let highlighter = Highlighter::new(|| ());
         let text =
-            "\nFirst I look at it.\n\n  Then, with care, at 漢字 of all kinds\nand at what follows.\n\n\n- one\n";
+            "\n \n First I look at it.\n\n  Then, with care, at 漢字 of all kinds\nand at what follows.\n\n\n- one\n";
         for columns in [8, 20, 70] {
             let key = LayoutKey { columns, generation: 0 };
             let look = Look {

@@ -149,7 +149,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             Some((of, all)) if *of == name => *all += bytes,
             writing => *writing = Some((name, bytes)),
         },
-        Live::ToolOutputDelta { call_id, text } => state.transcript.stream_output(&call_id, &text),
+        Live::ToolOutputDelta { call_id, printed } => state.transcript.stream_output(&call_id, &printed),
         Live::Status { status } => {
             if !state.is_busy() && status != Status::Idle {
                 state.busy_since = Some(Instant::now());

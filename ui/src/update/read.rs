@@ -56,7 +56,7 @@ pub(crate) fn details(state: &mut State, _: &str) -> Vec<Effect> {
         Fold::Some => "tool cards: as usual",
         Fold::Full => "tool cards: in full",
     });
-    state.transcript.follow_all();
+    follow_all(state);
     state.generation += 1;
     Vec::new()
 }
@@ -68,9 +68,17 @@ pub(crate) fn thinking(state: &mut State, _: &str) -> Vec<Effect> {
         Fold::Some => "thinking: its end",
         Fold::Full => "thinking: in full",
     });
-    state.transcript.follow_all();
+    follow_all(state);
     state.generation += 1;
     Vec::new()
+}
+
+/// Every entry is shown like the rest again.
+fn follow_all(state: &mut State) {
+    state.transcript.follow_all();
+    if let Some(search) = &mut state.search {
+        search.opened = None;
+    }
 }
 
 pub(crate) fn help(state: &mut State, view: HelpView) -> Vec<Effect> {
@@ -168,6 +176,10 @@ pub(crate) fn fold_cell(state: &mut State, cell: usize) {
         Some(Cell::Recorded(entry)) if matches!(entry.fact, Fact::Reasoning(_)) => state.thinking,
         _ => state.details,
     };
+    // From now on it is as the person wants it.
+    if let Some(search) = &mut state.search {
+        search.opened = search.opened.filter(|(opened, _)| *opened != cell);
+    }
     let now = state.transcript.fold_of(cell).unwrap_or(usual);
     state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(now.next()));

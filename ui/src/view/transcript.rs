@@ -6,7 +6,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use crate::canvas::{Canvas, Shift};
-use crate::reading::find::{Needle, Spot};
+use crate::reading::find::{Needle, Stretch};
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, look_of};
 use crate::theme::Theme;
@@ -32,13 +32,13 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     for it in state.viewport.shown() {
         let top = y;
         let found = needle.as_ref().map_or_else(Vec::new, |needle| needle.in_rows(&it.rows, it.from..it.to)).concat();
-        let current = state.search.as_mut().map_or(&[] as &[Spot], |search| search.spots_in(it.cell, &it.rows));
+        let current = state.search.as_mut().map_or(&[] as &[Stretch], |search| search.stretches_in(it.cell, &it.rows));
         for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
             let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
             draw_row(row, canvas, here);
             // What is searched for stands out, and most of all the place that was gone to.
-            for (spots, colour) in [(&found[..], state.theme.warning), (current, state.theme.accent)] {
-                for (_, columns) in spots.iter().filter(|(row, _)| *row == at) {
+            for (stretches, colour) in [(&found[..], state.theme.warning), (current, state.theme.accent)] {
+                for (_, columns) in stretches.iter().filter(|(row, _)| *row == at) {
                     canvas.tint(part_of(here, columns.clone()), state.theme.badge(colour));
                 }
             }
@@ -67,7 +67,13 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
 pub(super) fn draw_pill(state: &mut State, canvas: &mut Canvas, area: Rect, line: Rect) {
     state.pill = None;
     let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) else { return };
-    let pill = if new > 0 { format!(" ↓ {new} new · Ctrl+End ") } else { " ↓ Ctrl+End ".to_owned() };
+    // Where there is little room, what the border says is worth more.
+    let pill = match new {
+        0 if area.width < 60 => " ↓ ".to_owned(),
+        0 => " ↓ Ctrl+End ".to_owned(),
+        new if area.width < 60 => format!(" ↓ {new} new "),
+        new => format!(" ↓ {new} new · Ctrl+End "),
+    };
     let has_border = !state.is_read_aloud && state.replay.is_none();
     let y = if has_border { line.y } else { area.bottom() - 1 };
     let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
