@@ -166,7 +166,10 @@ fn serve<W: Connection>(
     shared: &(Mutex<Shared>, Condvar),
 ) -> std::io::Result<()> {
     let mut request = String::new();
-    reader.read_line(&mut request)?;
+    if reader.read_line(&mut request)? == 0 {
+        // Gone before it said anything: nobody has asked.
+        return Ok(());
+    }
     let (mut length, mut head) = (0, request.clone());
     loop {
         let mut line = String::new();

@@ -22,8 +22,8 @@ const MAX_ADDRESS: usize = 2_000;
 pub(crate) struct Label {
     pub(crate) letter: char,
     pub(crate) place: Place,
-    /// Where it stands in its row.
-    pub(crate) column: usize,
+    /// Where it stands in its row; none when it is all of the row, or more.
+    pub(crate) column: Option<usize>,
     pub(crate) what: &'static str,
     pub(crate) text: String,
 }
@@ -38,7 +38,7 @@ impl Labels {
     }
 
     pub(crate) fn of(state: &State) -> Labels {
-        let mut found: Vec<(Place, usize, &'static str, String)> = Vec::new();
+        let mut found: Vec<(Place, Option<usize>, &'static str, String)> = Vec::new();
         let mut last_message = None;
         for it in state.viewport.shown() {
             let Some(cell) = state.transcript.cell(it.cell) else { continue };
@@ -57,7 +57,7 @@ impl Labels {
                 let first = it.rows[it.from..it.to].iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
                 // One letter for all parts of it that are in sight.
                 if last_message.replace(entry.seq) != Some(entry.seq) {
-                    found.push((at(it.from + first), 0, what, text.to_owned()));
+                    found.push((at(it.from + first), None, what, text.to_owned()));
                 }
                 let source = match part.map(|part| &**part) {
                     None => Cow::Borrowed(text),
@@ -66,7 +66,7 @@ impl Labels {
                 };
                 for (row, it) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
                     if let Some(code) = it.block.and_then(|n| markdown::code_block(&source, usize::from(n))) {
-                        found.push((at(row), 0, "code", code));
+                        found.push((at(row), None, "code", code));
                     }
                 }
             }
@@ -79,7 +79,7 @@ impl Labels {
                 for (column, url) in links {
                     // One that goes on in the next row, or is said twice, is one.
                     if !found.iter().any(|(place, _, _, known)| place.cell == it.cell && *known == url) {
-                        found.push((at(row), column, "link", url));
+                        found.push((at(row), Some(column), "link", url));
                     }
                 }
             }
@@ -88,7 +88,7 @@ impl Labels {
                 if (it.from..it.to).contains(&card) {
                     let argument = |key: &'static str| Some((key, tool.call().args[key].as_str()?.to_owned()));
                     if let Some((what, text)) = argument("command").or_else(|| argument("path")) {
-                        found.push((at(card), 0, what, text));
+                        found.push((at(card), None, what, text));
                     }
                 }
                 let diff = state
@@ -101,11 +101,11 @@ impl Labels {
                 if let Some(text) = text.filter(|text| !text.trim().is_empty())
                     && (it.from..it.to).contains(&(card + 1))
                 {
-                    found.push((at(card + 1), 0, what, text));
+                    found.push((at(card + 1), None, what, text));
                 }
             }
         }
-        found.sort_by_key(|(place, column, ..)| (*place, *column));
+        found.sort_by_key(|(place, column, ..)| (*place, column.unwrap_or(usize::MAX)));
         let labelled = found.into_iter().zip(LETTERS.chars());
         let label = |((place, column, what, text), letter)| Label { letter, place, column, what, text };
         Labels(labelled.map(label).collect())

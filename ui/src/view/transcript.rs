@@ -97,13 +97,15 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
     for it in state.viewport.shown() {
         for row in it.from..it.to {
             let here = labels.0.iter().filter(|label| (label.place.cell, label.place.row) == (it.cell, row));
+            // A link has its letter where it stands; what is more than a row, behind its first, where it hides nothing.
+            let end = it.rows[row].text_end() + 2;
             let mut x = area.x;
             for label in here {
                 let text = format!("{} {} ", label.letter, label.what);
-                // A link has its letter where it stands.
-                let column = if label.column > 0 { area.x.saturating_add(1 + label.column as u16) } else { area.x };
-                x = x.max(column);
-                let at = Rect { x, y, width: u16::try_from(text.len()).unwrap_or(1), height: 1 };
+                let wide = u16::try_from(text.len()).unwrap_or(1).min(area.width);
+                let column = u16::try_from(label.column.unwrap_or(end)).unwrap_or(u16::MAX);
+                x = x.max(area.x.saturating_add(1).saturating_add(column)).min(area.right().saturating_sub(wide + 1));
+                let at = Rect { x, y, width: wide, height: 1 };
                 canvas.line(Line::styled(text, state.theme.badge(state.theme.accent)), at);
                 x = at.right() + 1;
             }
