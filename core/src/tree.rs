@@ -43,7 +43,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
         let parent = history.parent(entry.seq);
         let parent_turn = parent.and_then(|seq| owner.binary_search_by_key(&seq, |(s, _)| *s).ok()).map(|i| owner[i].1);
         let own = match parent_turn {
-            Some(turn) if !starts_turn(&entry.fact) && !stands_alone(&entry.fact) => turn,
+            Some(turn) if !begins_node(&entry.fact) => turn,
             _ => {
                 turns.push(Turn { parent: parent_turn, node: blank(entry.seq), children: Vec::new() });
                 let new = turns.len() - 1;
@@ -87,9 +87,9 @@ pub fn nodes(history: &History) -> Vec<Node> {
     in_reading_order(turns)
 }
 
-/// It is no Turn, and belongs to none: it was done between two.
-fn stands_alone(fact: &Fact) -> bool {
-    matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
+/// A node begins with it: the request of a Turn, or what belongs to none, because it was done between two.
+pub fn begins_node(fact: &Fact) -> bool {
+    starts_turn(fact) || matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
 }
 
 fn restored(it: &FilesRestored) -> String {

@@ -74,8 +74,8 @@ struct Digest {
     context: [usize; 5],
     /// Files in the order of their last change, with lines added and removed.
     files: Vec<(String, u64, u64)>,
-    /// The turns, for which head.
-    nodes: Option<(Option<u64>, Vec<Node>)>,
+    /// The turns, once somebody has looked at them; none when there are others by now.
+    nodes: Option<Vec<Node>>,
 }
 
 const SOURCES: [&str; 5] = ["prompts", "answers", "thinking", "calls", "results"];
@@ -110,14 +110,13 @@ impl Digest {
     }
 
     fn read_tree(&mut self, history: &History) {
-        let head = history.head();
-        if self.nodes.as_ref().is_none_or(|(of, _)| *of != head) {
-            self.nodes = Some((head, tree::nodes(history)));
+        if self.nodes.as_ref().is_none_or(Vec::is_empty) {
+            self.nodes = Some(tree::nodes(history));
         }
     }
 
     fn nodes(&self) -> &[Node] {
-        self.nodes.as_ref().map_or(&[], |(_, nodes)| nodes)
+        self.nodes.as_deref().unwrap_or_default()
     }
 
     /// From which of the sources it is, and bytes of it that a model reads.
@@ -136,6 +135,9 @@ impl Digest {
     }
 
     fn take(&mut self, fact: &Fact) {
+        if tree::begins_node(fact) {
+            self.nodes = None;
+        }
         if let Fact::UserCommand(it) = fact
             && !it.send_to_model
         {

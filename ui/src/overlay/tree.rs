@@ -259,14 +259,17 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
 
 fn draw_preview(canvas: &mut Canvas, area: Rect, node: &Node, theme: &Theme) {
     let columns = usize::from(area.width);
+    // More than fits is not laid out.
+    let most = columns * usize::from(area.height) * 4;
+    let start = |text: &str| plain(&text[..text.floor_char_boundary(most)]).into_owned();
     let mut lines = wrap_lines(
-        &[Span::styled(plain(&node.text), theme.fg(theme.user))],
+        &[Span::styled(start(&node.text), theme.fg(theme.user))],
         columns,
         &[Span::styled("❯ ", theme.fg(theme.user))],
         &[Span::raw("  ")],
     );
     lines.push(Line::default());
-    lines.extend(wrap_lines(&[Span::styled(plain(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
+    lines.extend(wrap_lines(&[Span::styled(start(&node.answer), theme.fg(theme.text))], columns, &[], &[]));
     for (row, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(line, Rect { y: row, height: 1, ..area });
     }
