@@ -174,3 +174,21 @@ async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
         pixir.does("<C-c>").await;
     }
 }
+
+#[tokio::test]
+async fn vims_keys_take_what_looks_like_one_character_for_one() {
+    let mut pixir = Pixir::with_vim(vec![]);
+    pixir.screen.until_idle().await;
+    for whole in ["👩‍👩‍👧", "🇩🇪", "e\u{301}", "क्षि", "\u{f0000}"] {
+        pixir.screen.paste(&format!("a{whole}b {whole}c")).await;
+        pixir.does("<Esc>0lx").await;
+        assert_eq!(pixir.screen.draft(), format!("ab {whole}c"), "{whole}");
+        pixir.does("$p").await;
+        assert_eq!(pixir.screen.draft(), format!("ab {whole}c{whole}"), "what was cut is whole");
+        pixir.does("hhhhhx").await;
+        assert_eq!(pixir.screen.draft(), format!("b {whole}c{whole}"), "and is passed over");
+        pixir.does("wdw").await;
+        assert_eq!(pixir.screen.draft(), "b ", "it is a part of its word");
+        pixir.does("<C-c>").await;
+    }
+}

@@ -22,6 +22,7 @@ mod vim; // what keys of vim mean
 
 pub(crate) use atoms::{Images, dropped_image, is_image_name};
 use atoms::{Pastes, places};
+use command::Wholes;
 use kill::KillRing;
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
@@ -39,6 +40,8 @@ pub(crate) struct Composer {
     kills: KillRing,
     /// Keys of vim, where they are wanted.
     vim: Option<Vim>,
+    /// What its keys take for one character.
+    wholes: Wholes,
     pub(crate) past: Past,
     /// The completion that is chosen.
     pub(crate) chosen: usize,
@@ -70,6 +73,7 @@ impl Default for Composer {
             images: Images::default(),
             kills: KillRing::default(),
             vim: None,
+            wholes: Wholes::default(),
             past: Past::default(),
             chosen: 0,
             dismissed: None,

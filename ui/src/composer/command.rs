@@ -1,6 +1,7 @@
-//! Keys of vim in the line, carried out.
+//! Keys of vim in the line, carried out. What looks like one character is one to them.
 
 use tui_textarea::CursorMove;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Composer;
 use super::vim::{Act, Mode, Vim};
@@ -17,10 +18,11 @@ impl Composer {
 
     /// Keys are commands from now on; true when Esc was for that.
     pub(crate) fn leave_insertion(&mut self) -> bool {
-        let (text, at) = self.letters();
-        let Some(to) = self.vim.as_mut().and_then(|vim| vim.escape(&text, at)) else { return false };
+        let letters = self.letters();
+        let escape = |vim: &mut Vim| vim.escape(&letters.text, letters.at);
+        let Some(to) = self.vim.as_mut().and_then(escape) else { return false };
         self.area.cancel_selection();
-        self.go_to(&text, to);
+        self.go_to(&letters, to);
         true
     }
 
@@ -33,30 +35,26 @@ impl Composer {
             }
             return false;
         }
-        let (text, at) = self.letters();
+        let letters = self.letters();
         let Some(vim) = self.vim.as_mut().filter(|vim| vim.mode != Mode::Insert) else { return false };
-        let act = vim.key(&text, at, c);
+        let act = vim.key(&letters.text, letters.at, c);
         let selected = if let Mode::Visual(from) = vim.mode { Some(from) } else { None };
         self.kills.pause();
         self.area.cancel_selection();
         match act {
             Act::Nothing => {}
-            Act::Go(to) => self.go_to(&text, to),
+            Act::Go(to) => self.go_to(&letters, to),
             Act::Put { range, text: put, caret } => {
-                let range = self.with_whole_atoms(range);
-                let mut after = text[..range.start].to_vec();
-                after.extend(put.chars().chain(text[range.end..].iter().copied()));
-                if range.is_empty() {
-                    self.go_to(&text, range.start);
-                } else {
-                    self.go_to(&text, range.start);
+                self.go_to(&letters, range.start);
+                if !range.is_empty() {
                     self.area.start_selection();
-                    self.go_to(&text, range.end);
+                    self.go_to(&letters, range.end);
                     self.area.delete_char();
                 }
-                self.area.insert_str(put);
-                self.go_to(&after, caret.min(after.len()));
+                self.area.insert_str(self.wholes.written(&put));
                 self.edited();
+                let after = self.letters();
+                self.go_to(&after, caret);
             }
             Act::Undo => drop(self.undo()),
             Act::Redo => drop(self.redo()),
@@ -64,41 +62,114 @@ impl Composer {
             Act::Newer => self.newer(),
         }
         if let Some(from) = selected {
-            let to = self.letters().1;
-            self.go_to(&text, from);
+            let after = self.letters();
+            self.go_to(&after, from);
             self.area.start_selection();
-            self.go_to(&text, to);
+            self.go_to(&after, after.at);
         }
         true
     }
 
-    /// A marker goes as one, and nothing is put into it.
-    fn with_whole_atoms(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        let before = |row: usize| self.area.lines()[..row].iter().map(|line| line.chars().count() + 1).sum::<usize>();
-        self.atoms().into_iter().fold(range, |range, (row, columns)| {
-            let atom = before(row) + columns.start..before(row) + columns.end;
-            if range.is_empty() && atom.start < range.start && range.start < atom.end {
-                atom.end..atom.end
-            } else if range.start < atom.end && atom.start < range.end {
-                range.start.min(atom.start)..range.end.max(atom.end)
-            } else {
-                range
+    /// The draft as these keys see it.
+    fn letters(&mut self) -> Letters {
+        let markers = self.atoms();
+        let (mut text, mut begins, mut count) = (Vec::new(), Vec::new(), 0);
+        for (row, line) in self.area.lines().iter().enumerate() {
+            if row > 0 {
+                text.push('\n');
+                begins.push(count);
+                count += 1;
             }
-        })
-    }
-
-    /// What is shown, and where the caret is in it, in characters.
-    fn letters(&self) -> (Vec<char>, usize) {
+            let (mut rest, mut column) = (line.as_str(), 0);
+            while !rest.is_empty() {
+                let marker = markers.iter().find(|(of, columns)| *of == row && columns.start == column);
+                let wide = match marker {
+                    Some((_, columns)) => columns.len(),
+                    None => rest.graphemes(true).next().map_or(1, |one| one.chars().count()),
+                };
+                let end = rest.char_indices().nth(wide).map_or(rest.len(), |(at, _)| at);
+                let (one, after) = rest.split_at(end);
+                match self.wholes.letter(one) {
+                    Some(letter) => {
+                        text.push(letter);
+                        begins.push(count);
+                    }
+                    None => {
+                        text.extend(one.chars());
+                        begins.extend(count..count + wide);
+                    }
+                }
+                (rest, column, count) = (after, column + wide, count + wide);
+            }
+        }
+        begins.push(count);
         let (row, column) = self.area.cursor();
         let above: usize = self.area.lines()[..row].iter().map(|line| line.chars().count() + 1).sum();
-        (self.shown().chars().collect(), above + column)
+        let at = begins.partition_point(|begin| *begin <= above + column).saturating_sub(1);
+        Letters { text, begins, at }
     }
 
-    fn go_to(&mut self, text: &[char], at: usize) {
-        let before = &text[..at.min(text.len())];
+    fn go_to(&mut self, letters: &Letters, at: usize) {
+        let at = at.min(letters.text.len());
+        let before = &letters.text[..at];
         let row = before.iter().filter(|c| **c == '\n').count();
-        let column = before.iter().rev().take_while(|c| **c != '\n').count();
+        let line = before.iter().rposition(|c| *c == '\n').map_or(0, |end| end + 1);
+        let column = letters.begins[at] - letters.begins[line];
         let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         self.area.move_cursor(CursorMove::Jump(number(row), number(column)));
     }
+}
+
+/// A draft in which what looks like one character is one, and a marker too.
+struct Letters {
+    text: Vec<char>,
+    /// Where each begins, and where the last ends, in characters of the draft.
+    begins: Vec<usize>,
+    /// Where the caret stands.
+    at: usize,
+}
+
+/// Characters of nobody's own that stand for what is made of several.
+#[derive(Debug, Default)]
+pub(super) struct Wholes(Vec<String>);
+
+impl Wholes {
+    const FIRST: u32 = 0xf_0000;
+    /// So many different ones are told apart.
+    const MOST: u32 = 4_000;
+
+    /// The one that stands for this, or itself; none when there are too many.
+    fn letter(&mut self, one: &str) -> Option<char> {
+        let mut chars = one.chars();
+        let first = chars.next()?;
+        if chars.next().is_none() && !is_whole(first) {
+            return Some(first);
+        }
+        let known = self.0.iter().position(|known| known == one);
+        let at = known.unwrap_or(self.0.len());
+        let letter =
+            u32::try_from(at).ok().filter(|at| *at < Self::MOST).and_then(|at| char::from_u32(Self::FIRST + at))?;
+        if known.is_none() {
+            self.0.push(one.to_owned());
+        }
+        Some(letter)
+    }
+
+    /// With what they stand for.
+    fn written(&self, text: &str) -> String {
+        let mut written = String::with_capacity(text.len());
+        for c in text.chars() {
+            let at = u32::from(c).checked_sub(Self::FIRST).and_then(|at| self.0.get(usize::try_from(at).ok()?));
+            match at {
+                Some(whole) => written.push_str(whole),
+                None => written.push(c),
+            }
+        }
+        written
+    }
+}
+
+/// It stands for a letter with its marks, or for something that is one word.
+pub(super) fn is_whole(c: char) -> bool {
+    (Wholes::FIRST..Wholes::FIRST + Wholes::MOST).contains(&u32::from(c))
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::command::is_whole;
+
 /// What keys mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -426,7 +428,7 @@ fn first_word(text: &[char], of: &Range<usize>) -> usize {
 fn class(c: char) -> u8 {
     match c {
         c if c.is_whitespace() => 0,
-        c if c.is_alphanumeric() || c == '_' => 1,
+        c if c.is_alphanumeric() || c == '_' || is_whole(c) => 1,
         _ => 2,
     }
 }
