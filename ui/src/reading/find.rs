@@ -202,7 +202,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
         Fact::UserMessage(it) => see(&it.text, Kind::Plain),
         Fact::UserCommand(it) => see(&it.command, Kind::Plain),
         Fact::AssistantMessage(it) => see(&it.text, Kind::Markdown),
-        Fact::Reasoning(it) => see(&it.text, Kind::Markdown),
+        Fact::Reasoning(it) => see(&it.text, Kind::Plain),
         Fact::ToolCall(it) => {
             let values = it.args.as_object().into_iter().flat_map(|args| args.values());
             values.filter_map(|value| value.as_str()).for_each(|text| see(text, Kind::Plain));

@@ -1,8 +1,8 @@
 //! Letters on what can be copied.
 
-use pixir_core::event::Fact;
-
 use std::borrow::Cow;
+
+use pixir_core::event::Fact;
 
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};
@@ -118,11 +118,11 @@ fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> 
     let own = whole.len();
     let mut is_cut = false;
     for (above, below) in rows[row..].iter().zip(&rows[row + 1..]) {
-        if above.end != End::Nothing || whole.len() > own + MAX_ADDRESS {
+        if above.end != End::Nothing {
             break;
         }
-        // The rest of the line is not laid out.
-        is_cut = below.end == End::Skip;
+        // The rest of the line is not laid out, or is too much.
+        is_cut = below.end == End::Skip || whole.len() > own + MAX_ADDRESS;
         if is_cut {
             break;
         }
