@@ -138,6 +138,7 @@ pub(crate) struct App {
     /// Bytes for the terminal that show nothing.
     pub(crate) signals: Vec<String>,
     clipboard: Ways,
+    themes_folder: Option<PathBuf>,
     replay: Option<Telling>,
     done: bool,
 }
@@ -155,7 +156,6 @@ impl App {
         let highlighter = Highlighter::new(move || drop(coloured.send(News::Coloured)));
         let keymap = Keymap::new(&launch.keys)?;
         let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
-        state.themes_folder = launch.themes_folder;
         state.mouse = launch.mouse;
         if launch.vim {
             state.composer.with_vim();
@@ -194,6 +194,7 @@ impl App {
             editor: launch.editor,
             signals: Vec::new(),
             clipboard: launch.clipboard,
+            themes_folder: launch.themes_folder,
             replay: launch.replay,
             done: false,
         };
@@ -217,6 +218,8 @@ impl App {
                     | Effect::FindFiles(_)
                     | Effect::Edit
                     | Effect::Copy(_)
+                    | Effect::ListThemes
+                    | Effect::LoadTheme { .. }
                     | Effect::Quit
             );
             let asks = matches!(effect, Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew);
@@ -263,6 +266,14 @@ impl App {
                     self.spawn_blocking(move || News::Found(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),
+                Effect::ListThemes => {
+                    let effects = settings::on_themes(&mut self.state, &Theme::names(self.themes_folder.as_deref()));
+                    Box::pin(self.perform(effects)).await;
+                }
+                Effect::LoadTheme { name, is_told } => {
+                    let loaded = self.load_theme(&name);
+                    settings::on_theme(&mut self.state, &name, loaded, is_told);
+                }
                 Effect::FindFiles(letters) => self.find_files(letters),
                 Effect::Edit => self.wants_editor = true,
                 Effect::Quit => self.done = true,
@@ -430,7 +441,7 @@ impl App {
                 }
                 // The click or the key that brought the window back was meant for nothing in it.
                 self.state.quiet_since = Instant::now();
-                settings::reload_theme(&mut self.state);
+                self.reload_theme();
                 Vec::new()
             }
             Heard::Reply(reply) => {
@@ -441,7 +452,7 @@ impl App {
                         return;
                     }
                 }
-                settings::reload_theme(&mut self.state);
+                self.reload_theme();
                 Vec::new()
             }
         };

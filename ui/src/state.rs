@@ -70,6 +70,12 @@ pub(crate) enum Effect {
     Copy(String),
     /// Look for files that fit these letters.
     FindFiles(String),
+    ListThemes,
+    /// Look like this; and say so, or why not.
+    LoadTheme {
+        name: String,
+        is_told: bool,
+    },
     /// Let the person write the draft in their own editor.
     Edit,
     Quit,
@@ -199,7 +205,6 @@ pub(crate) struct State {
     pub(crate) theme_name: String,
     pub(crate) is_light: bool,
     pub(crate) depth: Depth,
-    pub(crate) themes_folder: Option<PathBuf>,
     pub(crate) details: Fold,
     pub(crate) thinking: Fold,
     /// Grows whenever every cell has to be laid out again.
@@ -336,7 +341,6 @@ impl State {
             is_light: false,
             theme,
             depth,
-            themes_folder: None,
             details: Fold::Some,
             thinking: Fold::Line,
             generation: 0,

@@ -10,7 +10,7 @@ use super::{App, Farewell, Launch, next_event, replay_due};
 use crate::presence::Presence;
 use crate::state::Gauge;
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
-use crate::update::{self, settings};
+use crate::update;
 
 /// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
 const FRAME: Duration = Duration::from_millis(33);
@@ -49,7 +49,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
     let mut keys = Keyboard::new()?;
     let mut keep_due = None;
     let mut stopped = false;
-    let mut themes = super::themes::watch(app.state.themes_folder.as_deref());
+    let mut themes = super::themes::watch(app.themes_folder.as_deref());
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + FRAME);
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
@@ -110,7 +110,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 continue;
             }
             Some(()) = themes.recv() => {
-                settings::reload_theme(&mut app.state);
+                app.reload_theme();
                 app.dirty = true;
             }
             () = replay_due(app.state.replay.as_ref()) => app.tell_on(),

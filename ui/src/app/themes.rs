@@ -1,8 +1,26 @@
-//! The person's themes folder, watched: a theme that is being made is seen as it is written.
+//! Themes as they are read; and the person's own, as they are written: a theme that is being made is seen at once.
 
 use std::path::Path;
 
 use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::App;
+use crate::theme::Theme;
+use crate::update::settings;
+
+impl App {
+    pub(super) fn load_theme(&self, name: &str) -> pixir_core::Result<Theme> {
+        Theme::load(name, self.themes_folder.as_deref(), self.state.depth, self.state.is_light)
+    }
+
+    /// The terminal has said what its background is, or the theme's file has changed.
+    pub(super) fn reload_theme(&mut self) {
+        // A file that is just being written is not valid for a moment; the colours stay as they are.
+        if let Ok(theme) = self.load_theme(&self.state.theme_name) {
+            settings::wear(&mut self.state, theme);
+        }
+    }
+}
 
 /// Tells whenever something in the folder has changed. Where nothing can be watched, nothing comes: the folder is looked
 /// at again when the window gets the focus.

@@ -14,7 +14,6 @@ use super::{Act, Overlay, Paint, Reply, Told, centred, command, panel};
 use crate::render::text::{fit, width};
 use crate::slash::fuzzy;
 use crate::state::{Effect, State};
-use crate::update::settings::load_theme;
 
 /// A row.
 #[derive(Debug, Clone)]
@@ -227,10 +226,7 @@ impl Overlay for Picker {
     /// A theme that was only looked at is put back.
     fn on_close(&mut self) -> Option<Act> {
         let before = self.before.take()?;
-        Some(Box::new(move |state| {
-            load_theme(state, &before);
-            Vec::new()
-        }))
+        Some(Box::new(move |_| vec![Effect::LoadTheme { name: before, is_told: false }]))
     }
 
     fn scroll(&mut self, by: isize) {

@@ -115,42 +115,38 @@ pub(crate) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
     vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
 }
 
-pub(crate) fn theme(state: &mut State, name: &str) -> Vec<Effect> {
-    if name.is_empty() {
-        let names = Theme::names(state.themes_folder.as_deref());
-        return state.open(Picker::themes(&names, &state.theme_name));
-    }
-    if load_theme(state, name) {
-        state.say(match state.depth {
-            Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
-            _ => format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it"),
-        });
-    }
-    Vec::new()
+pub(crate) fn theme(_: &mut State, name: &str) -> Vec<Effect> {
+    vec![match name {
+        "" => Effect::ListThemes,
+        name => Effect::LoadTheme { name: name.to_owned(), is_told: true },
+    }]
 }
 
-/// Whether there is such a theme; why not, is said.
-pub(crate) fn load_theme(state: &mut State, name: &str) -> bool {
-    match Theme::load(name, state.themes_folder.as_deref(), state.depth, state.is_light) {
+/// The themes that there are.
+pub(crate) fn on_themes(state: &mut State, names: &[String]) -> Vec<Effect> {
+    state.open(Picker::themes(names, &state.theme_name))
+}
+
+/// A theme that was asked for, or why there is none such.
+pub(crate) fn on_theme(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>, is_told: bool) {
+    match loaded {
         Ok(theme) => {
             name.clone_into(&mut state.theme_name);
-            state.theme = theme;
-            state.generation += 1;
-            true
+            wear(state, theme);
+            if is_told {
+                state.say(match state.depth {
+                    Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
+                    _ => format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it"),
+                });
+            }
         }
-        Err(e) => {
-            state.transcript.push(Cell::Error(Box::new(e.body())));
-            false
-        }
+        Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
     }
 }
 
-/// The terminal has said what its background is, or the theme's file has changed.
-pub(crate) fn reload_theme(state: &mut State) {
-    // A file that is just being written is not valid for a moment; the colours stay as they are.
-    if let Ok(theme) = Theme::load(&state.theme_name, state.themes_folder.as_deref(), state.depth, state.is_light)
-        && theme != state.theme
-    {
+/// Everything looks so from now on.
+pub(crate) fn wear(state: &mut State, theme: Theme) {
+    if theme != state.theme {
         state.theme = theme;
         state.generation += 1;
     }
