@@ -20,7 +20,7 @@ use crate::keymap::Keymap;
 use crate::reading::find;
 use crate::render::highlight::Highlighter;
 use crate::replay::{Replay, Telling};
-use crate::state::{Connection, Effect, State};
+use crate::state::{Connection, Effect, Now, State};
 use crate::terminal::{Heard, Reply};
 use crate::theme::contrast::luminance;
 use crate::theme::{Depth, Theme};
@@ -393,6 +393,7 @@ impl App {
 
     /// Something the Session said.
     async fn hear_session(&mut self, event: Option<Event>) {
+        self.state.now = Now::read();
         self.dirty = true;
         match event {
             Some(event) => {
@@ -424,6 +425,7 @@ impl App {
     }
 
     pub(crate) async fn hear_terminal(&mut self, heard: Heard) {
+        self.state.now = Now::read();
         let effects = match heard {
             Heard::Key(key) => update::on_key(&mut self.state, key),
             Heard::Paste(text) => update::on_paste(&mut self.state, &text),
@@ -440,7 +442,7 @@ impl App {
                     return;
                 }
                 // The click or the key that brought the window back was meant for nothing in it.
-                self.state.quiet_since = Instant::now();
+                self.state.quiet_since = self.state.now.at;
                 self.reload_theme();
                 Vec::new()
             }

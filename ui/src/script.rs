@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Launch};
 use crate::canvas::Canvas;
 use crate::keys::Key;
-use crate::state::Connection;
+use crate::state::{Connection, Now};
 use crate::terminal::{Heard, Painter};
 use crate::view;
 
@@ -149,6 +149,7 @@ impl Driver {
 
     fn draw(&mut self) {
         self.canvas.begin(self.size.0, self.size.1);
+        self.app.state.now = Now::read();
         view::draw(&mut self.app.state, &mut self.canvas);
         self.app.fetch();
     }

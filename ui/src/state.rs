@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pixir_core::event::{Approval, JobState, SessionId, Status};
 use pixir_core::history::History;
@@ -142,6 +142,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug)]
 pub(crate) struct State {
+    pub(crate) now: Now,
     pub(crate) workspace: PathBuf,
     pub(crate) branch: Option<String>,
     pub(crate) session: Option<SessionId>,
@@ -236,6 +237,24 @@ pub(crate) struct State {
     pub(crate) is_read_aloud: bool,
 }
 
+/// The moment at which something is heard or drawn: what comes of it depends on nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) at: Instant,
+    /// Since 1970.
+    pub(crate) wall: Duration,
+}
+
+impl Now {
+    pub(crate) fn read() -> Now {
+        Now { at: Instant::now(), wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
+    }
+
+    pub(crate) fn since(self, then: Instant) -> Duration {
+        self.at.saturating_duration_since(then)
+    }
+}
+
 /// What rows of the transcript look like now, and what their layout depends on. A macro, so that the rest of the State stays free.
 macro_rules! look_of {
     ($state:expr) => {{
@@ -294,7 +313,9 @@ impl State {
         highlighter: Highlighter,
         keymap: Keymap,
     ) -> State {
+        let now = Now::read();
         State {
+            now,
             workspace,
             branch: None,
             session: None,
@@ -326,14 +347,14 @@ impl State {
             layer_since: None,
             can_send: true,
             questions: Vec::new(),
-            quiet_since: Instant::now(),
+            quiet_since: now.at,
             queue: Queue::default(),
             jobs: Vec::new(),
             writing: None,
             status: Status::Idle,
             ended: 0,
             tries_again: None,
-            heard: Instant::now(),
+            heard: now.at,
             busy_since: None,
             toast: None,
             primed: Primed::Nothing,
@@ -364,7 +385,7 @@ impl State {
 
     /// Says something in the status line, until the next key.
     pub(crate) fn say(&mut self, text: impl Into<String>) {
-        self.toast = Some((text.into(), Instant::now()));
+        self.toast = Some((text.into(), self.now.at));
     }
 
     pub(crate) fn is_busy(&self) -> bool {

@@ -32,7 +32,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
-    let quiet_since = std::mem::replace(&mut state.quiet_since, std::time::Instant::now());
+    let quiet_since = std::mem::replace(&mut state.quiet_since, state.now.at);
     state.toast = None;
     if let Some(effects) = on_layer_key(state, key) {
         return effects;
@@ -90,7 +90,7 @@ pub(crate) fn run(state: &mut State, verb: &Verb, args: &str) -> Vec<Effect> {
 
 /// The top layer has the keys, unless it lies aside.
 fn on_layer_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let fresh = state.layer_since.is_none_or(|(_, since)| since.elapsed() < state.arming);
+    let fresh = state.layer_since.is_none_or(|(_, since)| state.now.since(since) < state.arming);
     let layer = state.overlays.last_mut()?;
     if layer.is_aside() {
         if key.code == KeyCode::Tab {
@@ -196,7 +196,7 @@ pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
 /// Text that was pasted: it never submits.
 pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
     state.pending.clear();
-    state.quiet_since = std::time::Instant::now();
+    state.quiet_since = state.now.at;
     if let Some(search) = state.search.as_mut().filter(|search| search.is_typed) {
         search.text.push_str(text.lines().next().unwrap_or_default());
         return read::look_for(state);
@@ -251,9 +251,9 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
 fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     state.pending.clear();
     let at = Position { x: column, y: row };
-    let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && when.elapsed() < DOUBLE);
+    let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && state.now.since(when) < DOUBLE);
     state.press.clicks = if again { state.press.clicks % 3 + 1 } else { 1 };
-    state.press.last = Some((std::time::Instant::now(), column, row));
+    state.press.last = Some((state.now.at, column, row));
     (state.press.on_bar, state.press.edge) = (false, 0);
     state.selection = None;
     if !state.overlays.is_empty() {
@@ -278,7 +278,7 @@ fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
     } else if row >= area.bottom() {
         // A question is turned to by a click on it, but never answered by one.
         let on_question = state.question_area.is_some_and(|area| area.contains(at));
-        state.quiet_since = std::time::Instant::now();
+        state.quiet_since = state.now.at;
         state.focus = if on_question { Focus::Question } else { Focus::Composer };
     }
     Vec::new()
@@ -294,7 +294,7 @@ fn on_drag(state: &mut State, column: u16, row: u16) {
     }
     let is_selecting = state.selection.is_some();
     state.press.edge = isize::from(is_selecting && row >= area.bottom()) - isize::from(is_selecting && row < area.y);
-    state.press.last = Some((std::time::Instant::now(), column, row));
+    state.press.last = Some((state.now.at, column, row));
     extend_selection(state, column, row);
 }
 

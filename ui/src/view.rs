@@ -1,7 +1,5 @@
 //! State → one frame.
 
-use std::time::Instant;
-
 use pixir_core::event::Mode;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
@@ -92,7 +90,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     match (state.overlays.len(), state.layer_since) {
         (0, _) => state.layer_since = None,
         (now, Some((then, _))) if now == then => {}
-        (now, _) => state.layer_since = Some((now, Instant::now())),
+        (now, _) => state.layer_since = Some((now, state.now.at)),
     }
 }
 
@@ -143,7 +141,7 @@ impl Foot {
         }
         // A question counts as seen from the frame in which nothing hid it.
         if let Some(question) = state.questions.first_mut().filter(|_| state.overlays.is_empty()) {
-            question.painted.get_or_insert_with(Instant::now);
+            question.painted.get_or_insert(state.now.at);
             question.read |= self.all_in_sight;
         }
         if let Some(question) = state.questions.first() {

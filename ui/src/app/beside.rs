@@ -17,7 +17,7 @@ use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::reading::find::Found;
 use crate::replay::Replay;
-use crate::state::{Connection, Effect};
+use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::update::{self, news};
 
@@ -214,6 +214,7 @@ impl App {
 
     /// It has come to something.
     pub(super) async fn hear(&mut self, news: News) {
+        self.state.now = Now::read();
         self.dirty = true;
         if !matches!(news, News::Coloured) {
             self.pending = self.pending.saturating_sub(1);

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, Farewell, Launch, next_event, replay_due};
 use crate::presence::Presence;
-use crate::state::Gauge;
+use crate::state::{Gauge, Now};
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
 use crate::update;
 
@@ -194,7 +194,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
 
 fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
     app.dirty = false;
-    let began = Instant::now();
+    app.state.now = Now::read();
     screen.set_mouse(app.state.mouse)?;
     // A terminal that has not said yet where it stands is asked again at the next frame.
     app.dirty = !screen.draw(&mut app.state)?;
@@ -204,7 +204,7 @@ fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Resu
     }
     app.fetch();
     let now = Instant::now();
-    Gauge::note(&mut app.state.gauge.frames, now - began);
+    Gauge::note(&mut app.state.gauge.frames, now - app.state.now.at);
     app.state.gauge.counts = screen.counts();
     Ok(now)
 }

@@ -9,7 +9,8 @@ use crate::state::{Effect, Focus, State};
 /// middle of something else: since it was painted, since it was turned to, since the window came back, since the last key.
 fn is_armed(state: &State) -> bool {
     let painted = state.questions.first().and_then(|question| question.painted);
-    painted.is_some_and(|painted| painted.elapsed() >= state.arming) && state.quiet_since.elapsed() >= state.arming
+    painted.is_some_and(|painted| state.now.since(painted) >= state.arming)
+        && state.now.since(state.quiet_since) >= state.arming
 }
 
 fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {

@@ -1,7 +1,7 @@
 //! What the Session said, and what work beside the screen found.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pixir_core::Event;
 use pixir_core::changes::FileDiff;
@@ -139,7 +139,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::TextDelta { .. } | Live::ReasoningDelta { .. } | Live::ToolCallDelta { .. } | Live::Status { .. }
     );
     if is_of_model {
-        state.heard = Instant::now();
+        state.heard = state.now.at;
         state.tries_again = None;
     }
     match live {
@@ -152,7 +152,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::ToolOutputDelta { call_id, printed } => state.transcript.stream_output(&call_id, &printed),
         Live::Status { status } => {
             if !state.is_busy() && status != Status::Idle {
-                state.busy_since = Some(Instant::now());
+                state.busy_since = Some(state.now.at);
             }
             state.status = status;
             state.writing = None;
@@ -181,8 +181,8 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
             state.transcript.drop_draft();
             state.writing = None;
-            state.heard = Instant::now();
-            state.tries_again = Some(Instant::now() + Duration::from_millis(wait_ms));
+            state.heard = state.now.at;
+            state.tries_again = Some(state.now.at + Duration::from_millis(wait_ms));
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }

@@ -41,7 +41,6 @@ pub(super) fn lines(state: &mut State, width: u16, most: usize) -> (Vec<Line<'st
 
 /// Calls that take their time, with how long they have taken.
 fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     // A card that is in sight says so itself.
     let in_sight = |tool: &Tool| {
         let is_it =
@@ -50,7 +49,7 @@ fn running_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     };
     let slow = state.transcript.running().into_iter().filter(|tool| !in_sight(tool)).filter_map(|tool| {
         let began = Duration::from_millis(u64::try_from(tool.began()).ok()?);
-        let took = now.checked_sub(began).filter(|took| *took >= SLOW)?;
+        let took = state.now.wall.checked_sub(began).filter(|took| *took >= SLOW)?;
         let text = fit(&visible(&cell::target(tool)), columns.saturating_sub(24));
         Some(Line::from(vec![
             Span::styled(" ● ", state.theme.fg(state.theme.accent)),

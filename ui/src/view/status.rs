@@ -1,6 +1,6 @@
 //! The last line: what goes on, or a word to the person, and what it cost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pixir_core::event::{JobStatus, Status};
 use pixir_core::present::human_duration;
@@ -34,9 +34,10 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         return canvas.line(line, area);
     }
     let columns = usize::from(area.width);
-    let clock = state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(since.elapsed()))));
+    let clock =
+        state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
     let spinner = if state.moves { SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()] } else { "●" };
-    let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || since.elapsed() < TOAST);
+    let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || state.now.since(*since) < TOAST);
     let left = match (state.primed, toast, state.status) {
         (Primed::Quit, ..) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
         (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
@@ -54,9 +55,9 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
                 Some(_) | None => "thinking".to_owned(),
             };
             // A server that says nothing looks like a model that thinks; the difference is worth a word.
-            let silence = state.heard.elapsed();
+            let silence = state.now.since(state.heard);
             let wait =
-                state.tries_again.map(|at| at.saturating_duration_since(Instant::now())).filter(|it| !it.is_zero());
+                state.tries_again.map(|at| at.saturating_duration_since(state.now.at)).filter(|it| !it.is_zero());
             let (doing, silence) = match wait {
                 Some(wait) => (format!("trying again in {} s", wait.as_secs() + 1), Duration::ZERO),
                 None => (doing, silence),
