@@ -165,6 +165,25 @@ async fn whoever_wants_vims_keys_has_them_and_esc_still_leads_out() {
 async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
+    for whole in ["⚠\u{fe0f}", "e\u{301}", "👩‍👩‍👧"] {
+        // At the end of a line, and at the end of all.
+        pixir.screen.paste(&format!("a{whole}\nb{whole}")).await;
+        pixir.does("<Up><End><Left><Delete>").await;
+        assert_eq!(pixir.screen.draft(), format!("a\nb{whole}"));
+        pixir.does("<Down><End><Left><Right>x<Left><Left><Delete>").await;
+        assert_eq!(pixir.screen.draft(), "a\nbx", "{whole}");
+        pixir.does("<C-c>").await;
+    }
+    // A draft that is very wide gives way as a whole.
+    let wide = "w".repeat(70_000);
+    pixir.screen.paste("short").await;
+    pixir.does("<C-c>").await;
+    pixir.screen.paste(&wide).await;
+    pixir.does("<C-c><Up>").await;
+    assert_eq!(pixir.screen.draft(), wide);
+    pixir.does("<Up>").await;
+    assert_eq!(pixir.screen.draft(), "short");
+    pixir.does("<C-c>").await;
     for whole in ["👩‍👩‍👧", "🇩🇪", "e\u{301}", "क्षि"] {
         pixir.screen.paste(&format!("a{whole}b")).await;
         pixir.does("<Left><Left>x").await;

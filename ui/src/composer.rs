@@ -114,8 +114,15 @@ impl Composer {
     /// Replaces the draft; the caret goes to its end. What stood there is an undo away, and pastes of it stay folded.
     pub(crate) fn set(&mut self, text: &str) {
         self.kills.pause();
-        self.area.select_all();
         // What is selected gives way to what is put in.
+        self.area.cancel_selection();
+        for to in [CursorMove::Top, CursorMove::Head] {
+            self.area.move_cursor(to);
+        }
+        self.area.start_selection();
+        for to in [CursorMove::Bottom, CursorMove::End] {
+            self.area.move_cursor(to);
+        }
         self.area.delete_char();
         self.area.insert_str(self.pastes.refold(&clean(text)));
         self.chosen = 0;
@@ -177,8 +184,8 @@ impl Composer {
             KeyCode::Delete => self.delete(true),
             KeyCode::Left if alt || ctrl => return self.go(CursorMove::WordBack, shift),
             KeyCode::Right if alt || ctrl => return self.go(CursorMove::WordForward, shift),
-            KeyCode::Left => return self.step(CursorMove::Back, self.composed(false), shift),
-            KeyCode::Right => return self.step(CursorMove::Forward, self.composed(true), shift),
+            KeyCode::Left => return self.step(false, shift),
+            KeyCode::Right => return self.step(true, shift),
             KeyCode::Up => return self.go(CursorMove::Up, shift),
             KeyCode::Down => return self.go(CursorMove::Down, shift),
             KeyCode::Home => return self.go(CursorMove::Head, shift),
@@ -190,13 +197,17 @@ impl Composer {
 
     /// Moves the caret; with Shift, what it passes over is selected.
     pub(crate) fn go(&mut self, to: CursorMove, selecting: bool) {
+        self.select(selecting);
+        self.area.move_cursor(to);
+    }
+
+    fn select(&mut self, selecting: bool) {
         self.kills.pause();
         match (selecting, self.area.is_selecting()) {
             (true, false) => self.area.start_selection(),
             (false, true) => self.area.cancel_selection(),
             _ => {}
         }
-        self.area.move_cursor(to);
         self.chosen = 0;
     }
 
@@ -240,14 +251,29 @@ impl Composer {
         one.map_or(1, |one| one.chars().count())
     }
 
-    fn step(&mut self, to: CursorMove, count: usize, selecting: bool) {
-        (0..count).for_each(|_| self.go(to, selecting));
+    /// Over what looks like one character.
+    fn step(&mut self, behind: bool, selecting: bool) {
+        let count = self.composed(behind);
+        if count == 1 {
+            return self.go(if behind { CursorMove::Forward } else { CursorMove::Back }, selecting);
+        }
+        // Parts of it may have no width, and no place of their own.
+        let (row, column) = self.area.cursor();
+        self.select(selecting);
+        self.jump(row, if behind { column + count } else { column - count });
+    }
+
+    /// To a place of the draft, wherever that is on the screen.
+    fn jump(&mut self, row: usize, column: usize) {
+        let most = usize::from(u16::MAX);
+        let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        self.area.move_cursor(CursorMove::Jump(number(row), number(column)));
+        (most..column).for_each(|_| self.area.move_cursor(CursorMove::Forward));
     }
 
     fn delete(&mut self, behind: bool) {
-        let count = self.composed(behind);
-        if count > 1 && !self.area.is_selecting() {
-            self.step(if behind { CursorMove::Forward } else { CursorMove::Back }, count, true);
+        if !self.area.is_selecting() && self.composed(behind) > 1 {
+            self.step(behind, true);
         }
         let _ = if behind { self.area.delete_next_char() } else { self.area.delete_char() };
     }
@@ -282,8 +308,8 @@ impl Composer {
         let caret = self.caret();
         cut(&mut self.area);
         let gone = before.len() - self.shown().len();
-        // Backwards it stood before where the caret is now; forwards, behind where it was.
-        let from = if backwards { self.caret() } else { caret };
+        // It stood behind where the caret is now, or was: what was selected may lie on either side.
+        let from = self.caret().min(caret);
         let gone = before.get(from..from + gone).unwrap_or_default().to_owned();
         self.kills.add(&gone, backwards);
         self.edited();

@@ -24,7 +24,7 @@ mod keyboard; // reads them
 mod paint; // frames → bytes
 
 pub(crate) use decode::{Heard, Reply};
-use inline::{ASK_CURSOR, Inline, WHOLE};
+use inline::{Inline, WHOLE};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use paint::Painter;
 pub(crate) use paint::{Counts, to_ansi};
@@ -36,6 +36,9 @@ static KEYS: AtomicU8 = AtomicU8::new(PLAIN_KEYS);
 const PLAIN_KEYS: u8 = 0;
 const KITTY_KEYS: u8 = 1;
 const MODIFIED_KEYS: u8 = 2;
+/// Keys are told apart, and as before.
+const KITTY: &str = "\x1b[>1u";
+const NO_KITTY: &str = "\x1b[<1u";
 
 /// No line wrap, marked pastes, focus; the title is put away. A screen of its own and the mouse come when they are wanted.
 const TAKE: &str = "\x1b[22;0t\x1b[?7l\x1b[?2004h\x1b[?1004h";
@@ -136,7 +139,7 @@ impl Screen {
             None => self.out.write(WHOLE_SCREEN.as_bytes())?,
             Some(inline) => {
                 inline.forget();
-                self.out.write(ASK_CURSOR.as_bytes())?;
+                self.out.write(inline.ask().as_bytes())?;
             }
         }
         if self.mouse && self.inline.is_none() {
@@ -175,7 +178,15 @@ impl Screen {
         if WHOLE.swap(whole, Ordering::SeqCst) == whole {
             return Ok(());
         }
+        // Each of the two screens has its own ways of keys.
+        let has_own_keys = KEYS.load(Ordering::SeqCst) == KITTY_KEYS;
+        if has_own_keys && !whole {
+            self.out.write(NO_KITTY.as_bytes())?;
+        }
         self.out.write(if whole { WHOLE_SCREEN } else { OWN_LINES }.as_bytes())?;
+        if has_own_keys && whole {
+            self.out.write(KITTY.as_bytes())?;
+        }
         if self.mouse {
             self.out.write(if whole { MOUSE } else { NO_MOUSE }.as_bytes())?;
         }
@@ -192,16 +203,32 @@ impl Screen {
         let (columns, rows) = terminal::size()?;
         self.turn_to(false)?;
         // Each prints some of it.
-        while self.inline.as_mut().is_some_and(Inline::has_place) && !self.draw_inline(state, columns, rows, true)? {}
+        loop {
+            if let Some(inline) = &mut self.inline {
+                inline.assume();
+            }
+            if self.draw_inline(state, columns, rows, true)? {
+                break;
+            }
+        }
+        self.write_pending();
         Ok(())
+    }
+
+    /// What the terminal has not taken yet and is nowhere else.
+    fn write_pending(&mut self) {
+        let pending = std::mem::take(&mut self.out.pending);
+        if self.inline.is_some() && !pending.is_empty() {
+            self.out.write_all_within(&pending, LAST_WRITE);
+        }
     }
 
     /// Prints what is settled, or all there is, and draws what is open behind it.
     fn draw_inline(&mut self, state: &mut State, columns: u16, rows: u16, all: bool) -> io::Result<bool> {
         let Some(inline) = &mut self.inline else { return Ok(true) };
-        if inline.resized((columns, rows), &self.canvas) {
+        if inline.resized((columns, rows)) {
             self.painter.forget();
-            self.out.write(ASK_CURSOR.as_bytes())?;
+            self.out.write(inline.ask().as_bytes())?;
         }
         if !inline.has_place() {
             return Ok(false);
@@ -215,7 +242,9 @@ impl Screen {
             self.painter.begin_at(inline.above());
             self.painter.forget();
         }
+        let cursor = self.canvas.caret.map_or(self.canvas.area().height.saturating_sub(1), |at| at.y);
         self.painter.paint(&mut self.canvas, false, &mut self.bytes);
+        inline.was_painted(cursor);
         if self.features.synchronized && !self.bytes.is_empty() {
             self.bytes.insert_str(0, "\x1b[?2026h");
             self.bytes.push_str("\x1b[?2026l");
@@ -286,14 +315,14 @@ impl Screen {
     /// Shift+Enter and its like can be told apart in one of two ways; where in none, Ctrl+J is there.
     fn choose_keys(&mut self) -> io::Result<()> {
         let (kind, sequence) =
-            if self.features.kitty_keys { (KITTY_KEYS, "\x1b[>1u") } else { (MODIFIED_KEYS, "\x1b[>4;1m") };
+            if self.features.kitty_keys { (KITTY_KEYS, KITTY) } else { (MODIFIED_KEYS, "\x1b[>4;1m") };
         KEYS.store(kind, Ordering::SeqCst);
         self.out.write(sequence.as_bytes())
     }
 
     /// Gives the terminal back for a while; [`Screen::resume`] takes it again.
     pub(crate) fn pause(&mut self) {
-        self.out.pending.clear();
+        self.write_pending();
         give_back(None);
     }
 
@@ -347,17 +376,20 @@ fn give_back(late: Option<Duration>) {
         return;
     }
     let keys = match KEYS.swap(PLAIN_KEYS, Ordering::SeqCst) {
-        KITTY_KEYS => "\x1b[<1u",
+        KITTY_KEYS => NO_KITTY,
         MODIFIED_KEYS => "\x1b[>4m",
         _ => "",
     };
-    let own_lines = if WHOLE.load(Ordering::SeqCst) { OWN_LINES } else { "" };
+    let is_whole = WHOLE.load(Ordering::SeqCst);
+    let own_lines = if is_whole { OWN_LINES } else { "" };
+    // The screen below has ways of its own.
+    let own_keys = if is_whole && keys == NO_KITTY && inline::IS_INLINE.load(Ordering::SeqCst) { keys } else { "" };
     // What was still open goes; the shell goes on behind what was printed.
     let place = match inline::BEHIND.load(Ordering::SeqCst) {
         inline::UNKNOWN => String::new(),
         row => inline::cleared_from(row),
     };
-    let bytes = format!("\x18{keys}{GIVE_BACK}{own_lines}{place}{GIVE_BACK_LAST}");
+    let bytes = format!("\x18{keys}{GIVE_BACK}{own_lines}{own_keys}{place}{GIVE_BACK_LAST}");
     Out::new().write_all_within(bytes.as_bytes(), LAST_WRITE);
     if let Some(late) = late {
         keyboard::drain(late);

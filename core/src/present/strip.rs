@@ -89,9 +89,15 @@ impl Stripper {
                 (State::Text, 0xc2) => State::C2,
                 // In UTF-8 these are rarely meant, and often what a wrong encoding has made: each goes alone.
                 (State::C2, 0x80..=0x9f) => State::Text,
-                (State::C2, _) => {
+                (State::C2, 0xa0..=0xbf) => {
                     text.push(0xc2);
                     text.push(byte);
+                    State::Text
+                }
+                // It began nothing, and what follows is looked at by itself.
+                (State::C2, _) => {
+                    text.push(0xc2);
+                    at -= 1;
                     State::Text
                 }
                 (State::Text, b'\n' | b'\t' | b'\r') => {
@@ -155,6 +161,11 @@ mod tests {
         for open in ["\x1b]0;title", "\x1bPq", "\x1b_a", "\x1b[1;", "\u{9d}"] {
             let text = Stripper::default().strip(format!("a\n{open}\nthe reason\n").as_bytes());
             assert!(text.ends_with(b"\nthe reason\n"), "{open:?} hides what follows");
+        }
+        for (bytes, text) in
+            [(&b"a\xc2\x07b"[..], &b"a\xc2b"[..]), (b"\xc2\xc2\x9b31m", b"\xc231m"), (b"\xc2\xc2\xa0", b"\xc2\xc2\xa0")]
+        {
+            assert_eq!(Stripper::default().strip(bytes), text, "{bytes:?}");
         }
         for cut in 0..hostile.len() {
             let mut stripper = Stripper::default();

@@ -77,6 +77,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 Signal::End(number) => return Ok(Some(number)),
                 Signal::Stop if can_suspend() => {
                     stopped = true;
+                    screen.signal(presence.end())?;
                     screen.suspend()?;
                     presence.forget();
                     app.dirty = true;
@@ -122,6 +123,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             return Ok(None);
         }
         if std::mem::take(&mut app.wants_editor) {
+            screen.signal(presence.end())?;
             screen.pause();
             if let Some(number) = edit(app, &mut signals).await {
                 return Ok(Some(number));
@@ -134,6 +136,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             if can_suspend() {
                 stopped = true;
                 app.state.press.edge = 0;
+                screen.signal(presence.end())?;
                 screen.suspend()?;
                 presence.forget();
             } else {

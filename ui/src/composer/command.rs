@@ -1,6 +1,5 @@
 //! Keys of vim in the line, carried out. What looks like one character is one to them.
 
-use tui_textarea::CursorMove;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Composer;
@@ -28,6 +27,9 @@ impl Composer {
 
     /// A key as a command of vim. False when it is one of the draft's own.
     pub(crate) fn command(&mut self, c: char) -> bool {
+        if self.mode().is_none_or(|mode| mode == Mode::Insert) {
+            return false;
+        }
         if c == '/' && self.is_empty() {
             // There is nothing to look through, and a command to begin.
             if let Some(vim) = &mut self.vim {
@@ -36,7 +38,7 @@ impl Composer {
             return false;
         }
         let letters = self.letters();
-        let Some(vim) = self.vim.as_mut().filter(|vim| vim.mode != Mode::Insert) else { return false };
+        let Some(vim) = &mut self.vim else { return false };
         let act = vim.key(&letters.text, letters.at, c);
         let selected = if let Mode::Visual(from) = vim.mode { Some(from) } else { None };
         self.kills.pause();
@@ -115,8 +117,7 @@ impl Composer {
         let row = before.iter().filter(|c| **c == '\n').count();
         let line = before.iter().rposition(|c| *c == '\n').map_or(0, |end| end + 1);
         let column = letters.begins[at] - letters.begins[line];
-        let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        self.area.move_cursor(CursorMove::Jump(number(row), number(column)));
+        self.jump(row, column);
     }
 }
 

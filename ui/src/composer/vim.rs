@@ -117,8 +117,8 @@ impl Vim {
                 match self.moved(text, at, count, motion) {
                     Some(to) if visual => Act::Go(to.min(text.len())),
                     Some(to) => Act::Go(settled(text, to)),
-                    None if motion == Motion::Key('k') && here.start == 0 => Act::Older,
-                    None if motion == Motion::Key('j') && here.end == text.len() => Act::Newer,
+                    None if motion == Motion::Key('k') && here.start == 0 && !visual => Act::Older,
+                    None if motion == Motion::Key('j') && here.end == text.len() && !visual => Act::Newer,
                     None => Act::Nothing,
                 }
             }
@@ -132,11 +132,14 @@ impl Vim {
                     Target::Motion(motion) => {
                         // Behind a word stands what parts it from the next; whoever changes the word keeps that.
                         let on_word = text.get(at).is_some_and(|c| !c.is_whitespace());
-                        let motion = if verb == 'c' && motion == Motion::Key('w') && on_word {
-                            Motion::Key('e')
-                        } else {
-                            motion
-                        };
+                        let to_end = verb == 'c' && motion == Motion::Key('w') && on_word;
+                        let motion = if to_end { Motion::Key('e') } else { motion };
+                        // Where it ends already, this one counts.
+                        let is_end = to_end && text.get(at + 1).is_none_or(|c| class(*c) != class(text[at]));
+                        let count = count - usize::from(is_end);
+                        if count == 0 {
+                            return self.on(verb, text, at, at..at + 1, false);
+                        }
                         match self.span(text, at, count, motion) {
                             Some(it) => it,
                             None => return Act::Nothing,
@@ -214,7 +217,7 @@ impl Vim {
 
     /// Cuts, changes or copies a part of the text.
     fn on(&mut self, verb: char, text: &[char], at: usize, range: Range<usize>, is_lines: bool) -> Act {
-        if range.is_empty() && verb != 'c' {
+        if range.is_empty() && verb != 'c' && !is_lines {
             return Act::Nothing;
         }
         let mut cut: String = text[range.clone()].iter().collect();
@@ -232,7 +235,8 @@ impl Vim {
             }
             _ => {
                 // The last line goes with the line end before it.
-                let is_last = is_lines && range.end == text.len() && range.start > 0;
+                let has_end = !range.is_empty() && text[range.end - 1] == '\n';
+                let is_last = is_lines && range.end == text.len() && range.start > 0 && !has_end;
                 let start = if is_last { range.start - 1 } else { range.start };
                 let rest: Vec<char> = text[..start].iter().chain(&text[range.end..]).copied().collect();
                 let caret = if is_lines { line(&rest, start.min(rest.len())).start } else { settled(&rest, start) };
@@ -304,7 +308,8 @@ impl Vim {
             return Some((first.start..(last.end + 1).min(text.len()), true));
         }
         let found = match motion {
-            Motion::Key(';' | ',') => self.found.map(|(kind, _)| kind),
+            Motion::Key(';') => self.found.map(|(kind, _)| kind),
+            Motion::Key(',') => self.found.map(|(kind, _)| swap_case(kind)),
             Motion::Find(kind, _) => Some(kind),
             _ => None,
         };
@@ -552,7 +557,9 @@ fn partner(text: &[char], mut places: impl Iterator<Item = usize>, wanted: char,
 }
 
 fn swap_case(c: char) -> char {
-    let swapped = if c.is_uppercase() { c.to_lowercase().next() } else { c.to_uppercase().next() };
+    let only = |mut all: Box<dyn Iterator<Item = char>>| all.next().filter(|_| all.next().is_none());
+    // What would become several stays what it is.
+    let swapped = if c.is_uppercase() { only(Box::new(c.to_lowercase())) } else { only(Box::new(c.to_uppercase())) };
     swapped.unwrap_or(c)
 }
 
@@ -644,6 +651,13 @@ mod tests {
             ("|one\ntwo", "dj", "|"),
             ("|", "x", "|"),
             ("|one", "zq9dd", "|"),
+            ("|a b c", "cwx␛", "|x b c"),
+            ("on|e two", "cwx␛", "on|x two"),
+            ("|a b c d", "c2wx␛", "|x c d"),
+            ("|axbxc", "fx;d,", "a|xc"),
+            ("x\n|one\n", "dd", "x\n|"),
+            ("a\n|", "dd", "|a"),
+            ("|ß", "~", "|ß"),
         ] {
             assert_eq!(does(before, keys), after, "{keys} on {before:?}");
         }

@@ -10,10 +10,11 @@ use crate::canvas::Canvas;
 /// A terminal that does not say by then where its cursor stands is taken to be at its end.
 const PATIENCE: Duration = Duration::from_millis(150);
 /// Where is the cursor?
-pub(super) const ASK_CURSOR: &str = "\x1b[6n";
+const ASK_CURSOR: &str = "\x1b[6n";
 
-/// Whether the alternate screen is on, and behind which row what is open begins; whoever gives the terminal back asks.
+/// Whether the alternate screen is on, whether there is another below it that is ours, and behind which row what is open begins; whoever gives the terminal back asks.
 pub(super) static WHOLE: AtomicBool = AtomicBool::new(true);
+pub(super) static IS_INLINE: AtomicBool = AtomicBool::new(false);
 pub(super) static BEHIND: AtomicU16 = AtomicU16::new(UNKNOWN);
 /// Nothing was drawn there that is ours.
 pub(super) const UNKNOWN: u16 = u16::MAX;
@@ -26,6 +27,10 @@ pub(super) struct Inline {
     /// Rows of what is open, and of it those above the cursor, as the terminal shows them now.
     height: u16,
     before_cursor: u16,
+    /// The row of what is open in which the cursor was left.
+    cursor: u16,
+    /// Questions for the cursor that were not answered yet: only the answer to the last one is of use.
+    asked: u32,
     size: (u16, u16),
     since: Instant,
     /// What is behind `above` is not ours.
@@ -36,7 +41,17 @@ impl Inline {
     pub(super) fn new() -> Inline {
         WHOLE.store(false, Ordering::SeqCst);
         BEHIND.store(UNKNOWN, Ordering::SeqCst);
-        Inline { above: None, height: 0, before_cursor: 0, size: (0, 0), since: Instant::now(), is_lost: true }
+        IS_INLINE.store(true, Ordering::SeqCst);
+        Inline {
+            above: None,
+            height: 0,
+            before_cursor: 0,
+            cursor: 0,
+            asked: 0,
+            size: (0, 0),
+            since: Instant::now(),
+            is_lost: true,
+        }
     }
 
     /// The terminal was somebody else's meanwhile, who left the cursor anywhere.
@@ -46,18 +61,37 @@ impl Inline {
 
     /// The terminal says where its cursor stands, rows from 1.
     pub(super) fn hear(&mut self, row: u16) {
-        self.above.get_or_insert(row.saturating_sub(1).saturating_sub(self.before_cursor));
+        self.asked = self.asked.saturating_sub(1);
+        if self.asked == 0 {
+            self.above.get_or_insert(row.saturating_sub(1).saturating_sub(self.before_cursor));
+        }
+    }
+
+    /// The terminal is asked where its cursor stands.
+    pub(super) fn ask(&mut self) -> &'static str {
+        self.asked += 1;
+        ASK_CURSOR
+    }
+
+    /// What is open was painted, and the cursor left in this row of it.
+    pub(super) fn was_painted(&mut self, cursor: u16) {
+        self.cursor = cursor;
+    }
+
+    /// Nobody can wait for an answer any more.
+    pub(super) fn assume(&mut self) {
+        self.above.get_or_insert(self.size.1.saturating_sub(self.height.max(1)));
     }
 
     /// Whether the size is another than it was. Terminals wrap anew what they show then, so the cursor has to be asked for;
     /// it still stands where it stood in what is open.
-    pub(super) fn resized(&mut self, size: (u16, u16), open: &Canvas) -> bool {
+    pub(super) fn resized(&mut self, size: (u16, u16)) -> bool {
         let before = std::mem::replace(&mut self.size, size);
         if before == size || self.height == 0 {
             return false;
         }
         // Where rows became several, a piece of a frame may stay; where they did not, nothing that was said is lost.
-        self.before_cursor = open.caret.map_or(self.height.saturating_sub(1), |at| at.y);
+        self.before_cursor = self.cursor;
         (self.above, self.since, self.is_lost) = (None, Instant::now(), true);
         true
     }
@@ -65,7 +99,7 @@ impl Inline {
     /// It is known where what is open begins.
     pub(super) fn has_place(&mut self) -> bool {
         if self.above.is_none() && self.since.elapsed() >= PATIENCE {
-            self.above = Some(self.size.1.saturating_sub(self.height.max(1)));
+            self.assume();
         }
         self.above.is_some()
     }

@@ -81,7 +81,8 @@ impl Painter {
         if self.shown.buffer.area != area {
             self.shown = Grid::new(area);
             self.unknown = vec![true; usize::from(area.height)];
-            (self.caret, self.at) = (None, None);
+            // Whether the cursor can be seen is not known either.
+            (self.caret, self.at, self.is_lost) = (None, None, true);
         }
         if synchronized {
             out.push_str("\x1b[?2026h");
@@ -119,6 +120,8 @@ impl Painter {
                 }
             }
             None if !changed && was_shown => out.push_str("\x1b[?25l"),
+            // It stands where it is known to stand.
+            None if changed && area.height > 0 => self.go(Position { x: 0, y: area.height - 1 }, out),
             None => {}
         }
         self.caret = canvas.caret;
