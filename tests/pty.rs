@@ -147,6 +147,11 @@ impl Terminal {
     }
 
     /// Bytes that were written to it so far.
+    /// All that was written so far.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
+    }
+
     pub(crate) fn written(&self) -> usize {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
     }

@@ -118,6 +118,60 @@ fn another_size_shows_what_fits_and_every_way_out_leaves_the_terminal_as_it_was(
 }
 
 #[test]
+fn another_size_while_one_reads_back_takes_nothing_of_what_was_printed() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text(&lines(0, 40))]);
+    let mut terminal = start(&shell, &server, (80, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("point 39");
+    let above = |screen: &str| screen.lines().filter(|line| line.contains("• point")).count();
+    terminal.wait_that("the turn is over", |screen| screen.contains("? help") && above(screen) > 15);
+    let before = above(&terminal.screen());
+    terminal.send("\x1b[5~");
+    terminal.wait_for("point 8");
+    terminal.resize(80, 30);
+    terminal.wait_that("is drawn at the new size", |screen| screen.lines().count() == 30);
+    // Esc leads back to the lines of the terminal.
+    terminal.send("\x1b");
+    terminal.wait_that("the same lines stand there", |screen| {
+        above(screen) >= before && screen.contains("point 39") && screen.contains("Ask pixir")
+    });
+    // A screen of one's own has its own ways of keys, and so has the one below it.
+    let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    let (at, back) = (bytes.find("\x1b[?1049h").expect("there"), bytes.rfind("\x1b[?1049l").expect("and back"));
+    assert!(bytes[at..].starts_with("\x1b[?1049h") && bytes[at..].contains("\x1b[>1u"), "{bytes:?}");
+    assert!(bytes[..back].ends_with("\x1b[<1u\x1b[r"), "{:?}", &bytes[back - 40..]);
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn whoever_quits_while_reading_back_finds_all_that_was_said_meanwhile() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let long = format!("{}\n\n{}", lines(0, 600), "The end of it.");
+    let wait = json!({"command": "until [ -e go ]; do sleep 0.02; done"});
+    let server = Server::start(vec![call("c1", "bash", wait), text(&long)]);
+    let mut terminal = start(&shell, &server, size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("go\r");
+    terminal.wait_for("● bash");
+    terminal.send("\x14");
+    terminal.wait_for("Tree");
+    shell.write("go", "");
+    crate::shell::wait_until("all of it was said", || {
+        shell.logs().first().is_some_and(|log| crate::shell::entries(log).iter().any(|e| e["type"] == "turn_ended"))
+    });
+    terminal.signal(Signal::TERM);
+    let left = terminal.end();
+    left.assert_sane();
+    assert_once(&left, size, 600);
+}
+
+#[test]
 fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
