@@ -262,7 +262,7 @@ impl App {
                     }
                 }
                 Effect::Find { number, text } => {
-                    let hay = find::haystack(self.state.transcript.cells());
+                    let hay = find::haystack(&self.state.transcript);
                     self.spawn_blocking(move || News::Found(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),

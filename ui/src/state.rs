@@ -282,6 +282,8 @@ pub(crate) struct Press {
     pub(crate) on_bar: bool,
     /// Rows that are scrolled while the button is held at an edge.
     pub(crate) edge: isize,
+    /// The end was followed before something was selected, and is again when the button is let go.
+    pub(crate) followed: bool,
 }
 
 /// What drawing costs, for whoever looks.

@@ -494,6 +494,15 @@ impl Transcript {
         })
     }
 
+    /// What is written so far of an answer, and its part that is not settled.
+    pub(crate) fn draft(&self) -> &str {
+        &self.draft.text
+    }
+
+    pub(crate) fn tail(&self) -> Part {
+        self.draft.splitter.rest(&self.draft.text)
+    }
+
     /// An answer is being written.
     pub(crate) fn is_answering(&self) -> bool {
         !self.draft.text.is_empty()

@@ -10,6 +10,7 @@ use crate::composer::dropped_image;
 use crate::keymap::Found;
 use crate::keys::Key;
 use crate::overlay::Reply;
+use crate::overlay::narrow::cut_word;
 use crate::slash;
 use crate::state::{Effect, Focus, Primed, State};
 
@@ -158,6 +159,14 @@ fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             read::fold_again(state, None);
             state.search = None;
         }
+        KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => {
+            search.text.clear();
+            return Some(read::look_for(state));
+        }
+        KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
+            cut_word(&mut search.text);
+            return Some(read::look_for(state));
+        }
         KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
             search.text.push(c);
             return Some(read::look_for(state));
@@ -293,6 +302,11 @@ fn on_drag(state: &mut State, column: u16, row: u16) {
         return;
     }
     let is_selecting = state.selection.is_some();
+    if is_selecting && state.viewport.anchor().is_none() {
+        // What is being selected stands still, whatever is said meanwhile.
+        state.viewport.stay(&state.transcript);
+        state.press.followed = true;
+    }
     state.press.edge = isize::from(is_selecting && row >= area.bottom()) - isize::from(is_selecting && row < area.y);
     state.press.last = Some((state.now.at, column, row));
     extend_selection(state, column, row);
@@ -329,6 +343,9 @@ fn on_release(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     state.follow_cut();
+    if std::mem::take(&mut state.press.followed) {
+        state.viewport.follow();
+    }
     let Some(selection) = &state.selection else { return Vec::new() };
     if !selection.is_click() {
         return read::copy_selection(state);

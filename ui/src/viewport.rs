@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::render::markdown::Look;
 use crate::render::text::Row;
-use crate::transcript::{LayoutKey, Transcript};
+use crate::transcript::{Cell, LayoutKey, Transcript};
 
 /// A place in the transcript: a cell and a row of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,9 @@ pub(crate) struct Shown {
     pub(crate) to: usize,
 }
 
+/// New entries are counted to this.
+const MOST_NEW: usize = 500;
+
 /// Where the window stands, and what it showed last.
 #[derive(Debug, Default)]
 pub(crate) struct Viewport {
@@ -36,12 +39,57 @@ pub(crate) struct Viewport {
     at_end: bool,
     /// What is shown, from the top.
     shown: Vec<Shown>,
+    /// What the anchor stands for, whatever becomes of the rows of its cell.
+    held: Option<Held>,
+}
+
+/// A place in a text: it is the same in any layout.
+#[derive(Debug)]
+struct Held {
+    anchor: Place,
+    rows: Rc<Vec<Row>>,
+    /// Characters of the cell before it, and rows without any between it and the next.
+    before: usize,
+    lead: usize,
+}
+
+impl Held {
+    fn new(anchor: Place, rows: Rc<Vec<Row>>) -> Held {
+        let lead = rows.iter().skip(anchor.row).take_while(|row| weight(row) == 0).count();
+        let before = rows.iter().take(anchor.row).map(weight).sum();
+        Held { anchor, rows, before, lead }
+    }
+
+    /// The row where it is in another layout.
+    fn row_in(&self, rows: &[Row]) -> usize {
+        let mut sum = 0;
+        let is_there = |row: &Row| {
+            sum += weight(row);
+            sum > self.before
+        };
+        let row = rows.iter().position(is_there).unwrap_or(rows.len().saturating_sub(1));
+        row.saturating_sub(self.lead)
+    }
+}
+
+/// Characters of a row that stand there at any width.
+fn weight(row: &Row) -> usize {
+    let is_text = |c: &char| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}' | '▎');
+    row.line.spans.iter().map(|span| span.content.chars().filter(is_text).count()).sum()
 }
 
 impl Viewport {
     /// New cells below the window, when it does not follow.
     pub(crate) fn unseen(&self, transcript: &Transcript) -> Option<usize> {
-        self.anchor.filter(|_| !self.at_end).map(|_| transcript.len().saturating_sub(self.seen))
+        let new = || transcript.cells().iter().skip(self.seen).take(MOST_NEW);
+        // Parts of one answer are one.
+        let begins = |cell: &&Cell| match cell {
+            Cell::Part(_, part) | Cell::Drafted(part) => part.range.start == 0,
+            Cell::Tail => transcript.tail().range.start == 0,
+            Cell::Gone => false,
+            _ => true,
+        };
+        self.anchor.filter(|_| !self.at_end).map(|_| new().filter(begins).count())
     }
 
     /// The first row that is shown; none when the end is followed.
@@ -50,6 +98,7 @@ impl Viewport {
     }
 
     pub(crate) fn anchor_mut(&mut self) -> Option<&mut Place> {
+        self.held = None;
         self.anchor.as_mut()
     }
 
@@ -79,7 +128,7 @@ impl Viewport {
     pub(crate) fn stand_at(&mut self, place: Place, transcript: &Transcript) {
         if place.cell < transcript.len() {
             self.leave_end(transcript);
-            self.anchor = Some(place);
+            (self.anchor, self.held) = (Some(place), None);
         }
     }
 
@@ -136,10 +185,24 @@ impl Viewport {
     ) -> &[Shown] {
         self.height = height;
         let last = last_top(height, transcript, look, key);
-        // A cell that was folded has fewer rows than it had when the window was put there.
-        if let Some(anchor) = &mut self.anchor {
+        if let Some(mut anchor) = self.anchor {
             anchor.cell = anchor.cell.min(transcript.len().saturating_sub(1));
-            anchor.row = anchor.row.min(transcript.rows(anchor.cell, look, key).len().saturating_sub(1));
+            let rows = transcript.rows(anchor.cell, look, key);
+            match &mut self.held {
+                // At another width, and in a table that grows, the same text stands in another row.
+                Some(held) if held.anchor == anchor => {
+                    if !Rc::ptr_eq(&held.rows, &rows) {
+                        anchor.row = held.row_in(&rows);
+                        (held.anchor, held.rows) = (anchor, rows);
+                    }
+                }
+                _ => {
+                    // A cell that was folded has fewer rows than it had when the window was put there.
+                    anchor.row = anchor.row.min(rows.len().saturating_sub(1));
+                    self.held = Some(Held::new(anchor, rows));
+                }
+            }
+            self.anchor = Some(anchor);
         }
         let top = self.anchor.map_or(last, |anchor| anchor.min(last));
         self.top = Some(top);

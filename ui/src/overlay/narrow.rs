@@ -23,6 +23,14 @@ impl Narrow {
             KeyCode::Down => self.scroll(1, rows),
             KeyCode::PageUp => self.scroll(-10, rows),
             KeyCode::PageDown => self.scroll(10, rows),
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => {
+                self.letters.clear();
+                self.chosen = 0;
+            }
+            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
+                cut_word(&mut self.letters);
+                self.chosen = 0;
+            }
             KeyCode::Backspace => {
                 self.letters.pop();
                 self.chosen = 0;
@@ -56,4 +64,11 @@ impl Narrow {
     pub(crate) fn top(&self, height: u16) -> usize {
         (self.chosen + 1).saturating_sub(usize::from(height))
     }
+}
+
+/// Takes the last word away.
+pub(crate) fn cut_word(text: &mut String) {
+    let rest = text.trim_end();
+    let end = rest.rfind(char::is_whitespace).map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8));
+    text.truncate(end);
 }

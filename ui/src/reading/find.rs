@@ -10,7 +10,7 @@ use crate::render::markdown;
 use crate::render::split::Part;
 use crate::render::text::{End, Row, width};
 use crate::state::{Focus, State};
-use crate::transcript::{Cell, Fold};
+use crate::transcript::{Cell, Fold, Transcript};
 use crate::viewport::Place;
 
 /// A place where it was found: the n-th in a cell.
@@ -149,12 +149,16 @@ pub(crate) struct Hay {
 enum Source {
     /// What is recorded, by reference; of a long message a part.
     Entry(Arc<Entry>, Option<Part>),
+    /// A part of the answer that is being written.
+    Draft(Arc<str>, Part),
     /// What is in no Log.
     Text(String),
 }
 
 /// Everything that is searched; recorded texts are shared, not copied.
-pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
+pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
+    let cells = transcript.cells();
+    let draft: Arc<str> = transcript.draft().into();
     let mut hay = Vec::with_capacity(cells.len());
     for (at, cell) in cells.iter().enumerate() {
         let mut put = |source| hay.push(Hay { cell: at, source });
@@ -166,8 +170,9 @@ pub(crate) fn haystack(cells: &[Cell]) -> Vec<Hay> {
             Cell::Thinking(it) => put(Source::Text(it.text.clone())),
             Cell::Error(it) => put(Source::Text(format!("{}\n{}", it.message, it.remediation))),
             Cell::Notice(_, text) => put(Source::Text(text.to_string())),
-            // It is found when it is whole.
-            Cell::Drafted(_) | Cell::Tail | Cell::Gone => {}
+            Cell::Drafted(part) => put(Source::Draft(Arc::clone(&draft), Part::clone(part))),
+            Cell::Tail => put(Source::Draft(Arc::clone(&draft), transcript.tail())),
+            Cell::Gone => {}
         }
     }
     hay
@@ -183,6 +188,7 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Found {
             Source::Entry(entry, part) => {
                 each_text(&entry.fact, |text, kind| count += needle.count(text, kind, part.as_ref()))
             }
+            Source::Draft(text, part) => count = needle.count(text, Kind::Markdown, Some(part)),
             Source::Text(text) => count = needle.count(text, Kind::Plain, None),
         }
         found.push(it.cell, count);

@@ -407,12 +407,14 @@ impl<'a> Page<'a> {
         if self.rows.is_empty() || fresh_item {
             return;
         }
-        let quoted: Vec<Span<'static>> = self
-            .containers
-            .iter()
-            .filter(|c| matches!(c, Container::Quote { .. }))
-            .map(|_| Span::styled("▎ ", self.look.theme.fg(self.look.theme.quote)))
-            .collect();
+        let is_quote = |c: &Container| matches!(c, Container::Quote { .. });
+        let until = self.containers.iter().rposition(is_quote).map_or(0, |at| at + 1);
+        let prefix = |c: &Container| match c {
+            Container::Quote { .. } => Span::styled("▎ ", self.look.theme.fg(self.look.theme.quote)),
+            Container::Item { mark, .. } => Span::raw(" ".repeat(width(mark))),
+            Container::List(_) => Span::raw(""),
+        };
+        let quoted: Vec<Span<'static>> = self.containers[..until].iter().map(prefix).collect();
         let gutter = span_width(&quoted);
         self.rows.push(Row { line: Line::from(quoted), gutter, ..Row::default() });
     }

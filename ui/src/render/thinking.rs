@@ -92,10 +92,12 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
         }
         Fold::Line => {
             let first = markdown::first_line(text, look.columns.saturating_sub(22));
+            let more = rows.len() - 1;
+            let lines = if more == 1 { "line" } else { "lines" };
             let line = Line::from(vec![
                 Span::styled("✻ ", style),
                 Span::styled(first, style),
-                Span::styled(format!("  +{} lines · {}Alt+T", rows.len() - 1, look.more), look.theme.dim()),
+                Span::styled(format!("  +{more} {lines} · {}Alt+T", look.more), look.theme.dim()),
             ]);
             vec![Row { gutter: 2, ..Row::text(line) }]
         }

@@ -87,7 +87,8 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             // Nobody waits for an answer any more.
             state.overlays.retain(|layer| !layer.is_over(Told::TurnEnded));
             state.busy_since = None;
-            if it.status == TurnStatus::Interrupted {
+            // What was said of the key that did it is worth more.
+            if it.status == TurnStatus::Interrupted && state.toast.is_none() {
                 state.say("interrupted; send a message to go on");
             }
         }

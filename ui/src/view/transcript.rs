@@ -15,6 +15,13 @@ use crate::viewport::Place;
 
 pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     state.transcript_area = area;
+    if state.transcript.is_empty() && state.replay.is_some() {
+        let before = Line::styled("before its first entry", state.theme.dim());
+        return canvas.line(
+            before,
+            Rect { x: area.x + 1, height: area.height.min(1), width: area.width.saturating_sub(1), ..area },
+        );
+    }
     if let Some(connection) = state.transcript.is_empty().then_some(&state.connection) {
         let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
@@ -74,8 +81,12 @@ pub(super) fn draw_pill(state: &mut State, canvas: &mut Canvas, area: Rect, line
         new if area.width < 60 => format!(" ↓ {new} new "),
         new => format!(" ↓ {new} new · Ctrl+End "),
     };
-    let has_border = !state.is_read_aloud && state.replay.is_none();
-    let y = if has_border { line.y } else { area.bottom() - 1 };
+    let y = match (state.is_read_aloud, state.replay.is_some()) {
+        (true, _) => area.bottom() - 1,
+        // Above it says where it is.
+        (false, true) => line.bottom() - 1,
+        (false, false) => line.y,
+    };
     let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
     let at = Rect { x: area.x + 2.min(area.width - columns), y, width: columns, height: 1 };
     canvas.fill(at, state.theme.base());
