@@ -1,4 +1,4 @@
-use pixir_core::provider::script::Step;
+use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
 use crate::driver::{Pixir, also_calls, calls, log_of, say, says};
@@ -437,4 +437,56 @@ async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
     let letter = row.chars().take_while(|c| *c != 'l').filter(|c| c.is_alphabetic()).last().expect("a letter");
     pixir.does(&letter.to_string()).await;
     assert_eq!(pixir.screen.signals(), [osc52("https://example.com/a/b")], "{screen}");
+}
+
+/// An answer that comes slowly enough to be looked at while it does.
+async fn streaming(text: &str, until: &str) -> Pixir {
+    let step = Step { text: text.to_owned(), ..Step::default() };
+    let mut pixir = Pixir::scripted(Script { pace_ms: 1, steps: vec![step], ..Script::default() }, &[], 80, 24);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until(until).await;
+    pixir
+}
+
+#[tokio::test]
+async fn a_table_that_grows_wider_does_not_move_what_is_read_in_it() {
+    let row =
+        |n: u32| format!("| {n} | {} | {} |\n", "some words ".repeat(4), "more ".repeat(if n < 60 { 2 } else { 12 }));
+    let table: String = (10..75).map(row).collect();
+    let mut pixir = streaming(&format!("| n | a | b |\n|---|---|---|\n{table}"), "40 │").await;
+    pixir.screen.keys("<PgUp>").await;
+    let first = |screen: &str| {
+        let number = |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<u32>().ok());
+        screen.lines().skip(1).find_map(number).unwrap_or_else(|| panic!("a row of the table: {screen}"))
+    };
+    let before = first(&pixir.screen.screen());
+    pixir.screen.until_idle().await;
+    let after = pixir.screen.screen();
+    assert!(first(&after).abs_diff(before) <= 1, "{before}:\n{after}");
+    for columns in [100, 74, 90, 80] {
+        pixir.screen.resize(columns, 24);
+        let screen = pixir.screen.screen();
+        assert!(first(&screen).abs_diff(before) <= 1, "{before} at {columns}:\n{screen}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_being_written_is_searched_and_selected_like_the_rest() {
+    let text: String = (10..70).map(|n| format!("Paragraph {n} has a needle.\n\n")).collect();
+    let mut pixir = streaming(&text, "Paragraph 30").await;
+    // What is selected stands still while more is said.
+    let screen = pixir.screen.screen();
+    let (column, row) = place(&screen, "Paragraph 2");
+    let line = |screen: &str| screen.lines().nth(usize::from(row - 1)).expect("a row").to_owned();
+    let chosen: String = line(&screen).trim_matches([' ', '┃', '╼']).to_owned();
+    pixir.screen.bytes(format!("\x1b[<0;{column};{row}M\x1b[<32;{};{row}M", column + 5).as_bytes()).await;
+    let held = line(&pixir.screen.screen());
+    pixir.screen.until_idle().await;
+    assert_eq!(line(&pixir.screen.screen()).trim_end_matches(['┃', '╼', ' ']), held.trim_end_matches(['┃', '╼', ' ']));
+    pixir.screen.bytes(format!("\x1b[<32;79;{row}M\x1b[<0;79;{row}m").as_bytes()).await;
+    pixir.screen.keys("<C-f>needle").await;
+    pixir.screen.until(" of ").await;
+    let copied = pixir.screen.signals();
+    assert_eq!(copied, [osc52(&chosen)]);
 }
