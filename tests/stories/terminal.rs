@@ -607,7 +607,7 @@ fn a_transcript_that_moves_is_moved_by_the_terminal() {
 }
 
 #[test]
-fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_changes_nothing() {
+fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_says_why_and_changes_nothing() {
     let shell = Shell::new(&[]);
     let themes = shell.home().join(".config/pixir/themes");
     std::fs::create_dir_all(&themes).expect("mkdir");
@@ -620,6 +620,9 @@ fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_changes_
     terminal.wait_for("Ask pixir");
     terminal.wait_for_bytes("38;2;1;2;3");
     write("no colour");
+    terminal.wait_for("the theme mine is not valid: `no colour` of `accent` is not in the palette");
+    std::fs::write(themes.join("mine.toml"), "name = \"mine\"\n\n[tokens\n").expect("write");
+    terminal.wait_for("the theme mine is not valid: line 3: unclosed table");
     write("#040506");
     terminal.wait_for_bytes("38;2;4;5;6");
     terminal.send("\x03\x03\x03");

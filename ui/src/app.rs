@@ -139,6 +139,8 @@ pub(crate) struct App {
     pub(crate) signals: Vec<String>,
     clipboard: Ways,
     themes_folder: Option<PathBuf>,
+    /// Why the theme cannot be read any more.
+    wrong_theme: Option<String>,
     replay: Option<Telling>,
     done: bool,
 }
@@ -195,6 +197,7 @@ impl App {
             signals: Vec::new(),
             clipboard: launch.clipboard,
             themes_folder: launch.themes_folder,
+            wrong_theme: None,
             replay: launch.replay,
             done: false,
         };

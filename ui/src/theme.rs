@@ -219,8 +219,16 @@ pub fn preview(theme: &Theme) -> String {
     crate::terminal::to_ansi(&canvas)
 }
 
-fn invalid(why: String) -> Error {
-    Error::new(Code::ConfigInvalid, format!("the theme is not valid: {why}"), "themes/dark.toml is an example")
+fn invalid(name: &str, why: &str) -> Error {
+    let fix = "a theme needs no more than `extends = \"dark\"` and what differs, under [palette] and [tokens]";
+    Error::new(Code::ConfigInvalid, format!("the theme {} is not valid: {why}", name.escape_debug()), fix)
+}
+
+/// The line that is wrong, and how.
+fn wrong_line(text: &str, error: &toml::de::Error) -> String {
+    let line =
+        error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 /// A theme's file, with what it leaves out from the one that it extends.
@@ -242,18 +250,18 @@ fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, 
             })?
         }
     };
-    let mut it: ThemeFile = toml::from_str(&text).map_err(|e| invalid(e.to_string().replace('\n', " ")))?;
+    let mut it: ThemeFile = toml::from_str(&text).map_err(|e| invalid(name, &wrong_line(&text, &e)))?;
     if it.name.is_empty() {
         name.clone_into(&mut it.name);
     }
     if let Some(wrong) = it.tokens.keys().find(|key| !TOKENS.iter().any(|t| t.trim_start_matches("r#") == *key)) {
         let near =
             nearest(wrong, TOKENS.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return Err(invalid(format!("unknown token `{wrong}`{near}")));
+        return Err(invalid(name, &format!("unknown token `{wrong}`{near}")));
     }
     let Some(parent) = &it.extends else { return Ok(it) };
     if parents == 0 {
-        return Err(invalid(format!("`{}` extends itself, or too many others", it.name)));
+        return Err(invalid(name, "it extends itself, or too many others"));
     }
     // One that extends its namesake means the one that is part of the program.
     let parent = file(parent, folder.filter(|_| *parent != name), parents - 1)?;
@@ -269,15 +277,15 @@ fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, 
 fn resolve(file: &ThemeFile, depth: Depth) -> Result<Theme, Error> {
     Theme::from_tokens(file.name.clone(), |token| {
         let token = token.trim_start_matches("r#");
-        let value = file.tokens.get(token).ok_or_else(|| invalid(format!("the token `{token}` is missing")))?;
+        let value =
+            file.tokens.get(token).ok_or_else(|| invalid(&file.name, &format!("the token `{token}` is missing")))?;
         let value = file.palette.get(value).unwrap_or(value);
         let colour = match named(value) {
             Some(colour) => colour,
             None => {
                 let (r, g, b) = rgb(value).ok_or_else(|| {
-                    invalid(format!(
-                        "`{value}` of `{token}` is not in the palette, not #rrggbb, and no colour of a terminal"
-                    ))
+                    let what = "is not in the palette, not #rrggbb, and no colour of a terminal";
+                    invalid(&file.name, &format!("`{value}` of `{token}` {what}"))
                 })?;
                 match depth {
                     Depth::True => Color::Rgb(r, g, b),

@@ -15,10 +15,18 @@ impl App {
 
     /// The terminal has said what its background is, or the theme's file has changed.
     pub(super) fn reload_theme(&mut self) {
-        // A file that is just being written is not valid for a moment; the colours stay as they are.
-        if let Ok(theme) = self.load_theme(&self.state.theme_name) {
-            settings::wear(&mut self.state, theme);
+        let wrong = match self.load_theme(&self.state.theme_name) {
+            Ok(theme) => {
+                settings::wear(&mut self.state, theme);
+                None
+            }
+            Err(e) => Some(e.message),
+        };
+        // The colours stay as they are. It is said once.
+        if let Some(why) = wrong.as_ref().filter(|_| self.wrong_theme != wrong) {
+            self.state.say(why.as_str());
         }
+        self.wrong_theme = wrong;
     }
 }
 
