@@ -147,6 +147,23 @@ fn another_size_while_one_reads_back_takes_nothing_of_what_was_printed() {
 }
 
 #[test]
+fn whoever_goes_to_another_session_in_mid_answer_keeps_what_was_said_of_it() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![Reply::Stall { text: lines(0, 12) }]);
+    let mut terminal = start(&shell, &server, size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("point 11");
+    terminal.send("/new\r");
+    terminal.wait_that("a new one is open", |screen| screen.contains("Ask pixir") && screen.contains("point 11"));
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert_once(&left, size, 12);
+}
+
+#[test]
 fn whoever_quits_while_reading_back_finds_all_that_was_said_meanwhile() {
     let size = (80, 24);
     let shell = Shell::new(&[]);

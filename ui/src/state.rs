@@ -231,6 +231,8 @@ pub(crate) struct State {
     pub(crate) inline: bool,
     /// Cells that were printed there; none before anything was, and when it begins anew.
     pub(crate) told: Option<usize>,
+    /// What was seen of a conversation that was left, and not printed yet.
+    pub(crate) left_over: Vec<Row>,
     /// What does not stand still may.
     pub(crate) moves: bool,
     /// The screen is read out.
@@ -380,6 +382,7 @@ impl State {
             reading_images: 0,
             inline: false,
             told: None,
+            left_over: Vec::new(),
             moves: true,
             is_read_aloud: false,
         }
@@ -494,6 +497,13 @@ impl State {
 
     /// Forgets one Session, to show another.
     pub(crate) fn clear_session(&mut self) {
+        if let Some(told) = self.told.filter(|told| self.inline && *told < self.transcript.len()) {
+            for cell in told..self.transcript.len() {
+                let rows = self.rows_of(cell);
+                self.left_over.extend(rows.iter().cloned());
+            }
+            self.left_over.push(Row::default());
+        }
         self.session = None;
         self.replay = None;
         self.told = self.told.filter(|told| *told == 0);

@@ -35,6 +35,8 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     if !(state.told.is_none() && printed.is_empty()) {
         state.told = Some(until);
     }
+    // What was seen of the conversation that was left stands before it.
+    printed.splice(0..0, std::mem::take(&mut state.left_over));
     settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
     settled.tint(settled.area(), text);
     for (row, y) in printed.iter().zip(0..) {
