@@ -211,3 +211,25 @@ async fn vims_keys_take_what_looks_like_one_character_for_one() {
         pixir.does("<C-c>").await;
     }
 }
+
+#[tokio::test]
+async fn what_was_one_change_is_undone_at_once() {
+    let mut pixir = Pixir::with_vim(vec![says("Ok.")]);
+    pixir.does("one two<Esc>0rX").await;
+    assert_eq!(pixir.screen.draft(), "Xne two");
+    pixir.does("u").await;
+    assert_eq!(pixir.screen.draft(), "one two");
+    pixir.does("<C-r>w~").await;
+    assert_eq!(pixir.screen.draft(), "Xne Two");
+    pixir.does("uu").await;
+    assert_eq!(pixir.screen.draft(), "one two");
+    pixir.does("wdwux").await;
+    assert_eq!(pixir.screen.draft(), "one wo", "the caret is where the change was");
+    // A text that is recalled takes the place of the draft, and one step takes it back.
+    let mut pixir = Pixir::new(vec![says("Ok.")], &[]);
+    pixir.does("sent before<Enter>").await;
+    pixir.does("a draft<Up>").await;
+    assert_eq!(pixir.screen.draft(), "sent before");
+    pixir.does("<C-_>").await;
+    assert_eq!(pixir.screen.draft(), "a draft");
+}

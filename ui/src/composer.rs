@@ -1,5 +1,7 @@
 //! The draft: a text area that grows, with pastes as atoms, completions, and what was sent before.
 
+use std::collections::VecDeque;
+
 use pixir_core::event::Attachment;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
@@ -31,6 +33,8 @@ use vim::Vim;
 
 /// Most rows that the draft takes.
 const MAX_ROWS: u16 = 12;
+/// Replacements whose two steps are known to be one.
+const MAX_BETWEEN: usize = 50;
 
 /// The text that is being written.
 pub(crate) struct Composer {
@@ -40,6 +44,8 @@ pub(crate) struct Composer {
     kills: KillRing,
     /// Keys of vim, where they are wanted.
     vim: Option<Vim>,
+    /// Texts that only stood there between two steps of one replacement.
+    between: VecDeque<String>,
     /// What its keys take for one character.
     wholes: Wholes,
     pub(crate) past: Past,
@@ -74,6 +80,7 @@ impl Default for Composer {
             kills: KillRing::default(),
             vim: None,
             wholes: Wholes::default(),
+            between: VecDeque::new(),
             past: Past::default(),
             chosen: 0,
             dismissed: None,
@@ -123,8 +130,8 @@ impl Composer {
         for to in [CursorMove::Bottom, CursorMove::End] {
             self.area.move_cursor(to);
         }
-        self.area.delete_char();
-        self.area.insert_str(self.pastes.refold(&clean(text)));
+        let text = self.pastes.refold(&clean(text));
+        self.replace_selection(&text);
         self.chosen = 0;
         self.atomise();
     }
@@ -281,17 +288,41 @@ impl Composer {
     // ─── Cutting, putting back, undoing ───
 
     pub(crate) fn undo(&mut self) -> bool {
+        self.travel(TextArea::undo)
+    }
+
+    pub(crate) fn redo(&mut self) -> bool {
+        self.travel(TextArea::redo)
+    }
+
+    /// To the text before, or after, that somebody has seen.
+    fn travel(&mut self, step: impl Fn(&mut TextArea<'static>) -> bool) -> bool {
         self.kills.pause();
-        let done = self.area.undo();
+        let mut done = false;
+        while step(&mut self.area) {
+            done = true;
+            if !self.between.contains(&self.shown()) {
+                break;
+            }
+        }
         self.edited();
         done
     }
 
-    pub(crate) fn redo(&mut self) -> bool {
-        self.kills.pause();
-        let done = self.area.redo();
-        self.edited();
-        done
+    /// Something else stands in the place of what is selected. The textarea takes that for two steps; what stands there
+    /// between the two was never seen.
+    fn replace_selection(&mut self, text: &str) {
+        if self.area.is_selecting() {
+            let before = self.shown();
+            self.area.delete_char();
+            if !text.is_empty() && before != self.shown() {
+                self.between.push_back(self.shown());
+                if self.between.len() > MAX_BETWEEN {
+                    self.between.pop_front();
+                }
+            }
+        }
+        self.area.insert_str(text);
     }
 
     /// Where the caret stands, in bytes of what is shown.
@@ -542,7 +573,7 @@ mod tests {
         let sent_before = composer.shown();
         composer.older();
         composer.set("something else");
-        assert!(composer.undo() && composer.undo(), "what was replaced can be brought back");
+        assert!(composer.undo(), "what was replaced can be brought back");
         assert_eq!(composer.shown(), sent_before);
         let text = composer.text();
         composer.set(&format!("{text}?"));

@@ -51,15 +51,21 @@ impl Composer {
                 if !range.is_empty() {
                     self.area.start_selection();
                     self.go_to(&letters, range.end);
-                    self.area.delete_char();
                 }
-                self.area.insert_str(self.wholes.written(&put));
+                let put = self.wholes.written(&put);
+                self.replace_selection(&put);
                 self.edited();
                 let after = self.letters();
                 self.go_to(&after, caret);
             }
-            Act::Undo => drop(self.undo()),
-            Act::Redo => drop(self.redo()),
+            Act::Undo => {
+                self.undo();
+                self.go_to_change(&letters);
+            }
+            Act::Redo => {
+                self.redo();
+                self.go_to_change(&letters);
+            }
             Act::Older => self.older(),
             Act::Newer => self.newer(),
         }
@@ -70,6 +76,13 @@ impl Composer {
             self.go_to(&after, after.at);
         }
         true
+    }
+
+    /// Where it begins to be another than it was.
+    fn go_to_change(&mut self, before: &Letters) {
+        let after = self.letters();
+        let same = before.text.iter().zip(&after.text).take_while(|(a, b)| a == b).count();
+        self.go_to(&after, same.min(after.text.len().saturating_sub(1)));
     }
 
     /// The draft as these keys see it.
