@@ -73,9 +73,18 @@ impl Held {
 }
 
 /// Characters of a row that stand there at any width.
-fn weight(row: &Row) -> usize {
+fn letters(row: &Row) -> impl Iterator<Item = char> {
     let is_text = |c: &char| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}' | '▎');
-    row.line.spans.iter().map(|span| span.content.chars().filter(is_text).count()).sum()
+    row.line.spans.iter().flat_map(|span| span.content.chars()).filter(is_text)
+}
+
+fn weight(row: &Row) -> usize {
+    letters(row).count()
+}
+
+/// They say the same, and anything at all.
+fn is_same(before: Option<&Row>, now: Option<&Row>) -> bool {
+    before.zip(now).is_some_and(|(before, now)| weight(now) > 0 && letters(before).eq(letters(now)))
 }
 
 impl Viewport {
@@ -191,7 +200,11 @@ impl Viewport {
             match &mut self.held {
                 // At another width, and in a table that grows, the same text stands in another row.
                 Some(held) if held.anchor == anchor => {
-                    if !Rc::ptr_eq(&held.rows, &rows) {
+                    if Rc::ptr_eq(&held.rows, &rows) {
+                        // Nothing is laid out anew.
+                    } else if is_same(held.rows.get(anchor.row), rows.get(anchor.row)) {
+                        *held = Held::new(anchor, rows);
+                    } else {
                         anchor.row = held.row_in(&rows);
                         (held.anchor, held.rows) = (anchor, rows);
                     }
