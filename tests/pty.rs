@@ -11,7 +11,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use crate::shell::Shell;
 
 /// How long a story waits for the screen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Seen {
     /// Nothing is taken from the program; and the one who would take it knows.

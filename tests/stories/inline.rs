@@ -214,7 +214,7 @@ fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
         assert_eq!(bytes.matches(said).count(), 1, "{said} is said once: {bytes:?}");
     }
     assert!(!bytes.contains(['⠋', '⠙', '⠹', '⠸', '⠼', '╭', '╯']), "{bytes:?}");
-    assert!((1..=3).contains(&bytes.matches("working").count()) && !bytes.contains("\x1b[?1049h"), "{bytes:?}");
+    assert!(bytes.matches("working").count() == 1 && !bytes.contains("\x1b[?1049h"), "{bytes:?}");
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
         cells += 2;
     }
     assert!(!is_running(&slept()), "a command survived");
-    assert!(longest < crate::pty::PATIENCE, "a window that was closed was not noticed");
+    assert!(longest < std::time::Duration::from_secs(1), "a window that was closed was noticed after {longest:?}");
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
 

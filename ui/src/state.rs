@@ -237,6 +237,15 @@ pub(crate) struct State {
     pub(crate) moves: bool,
     /// The screen is read out.
     pub(crate) is_read_aloud: bool,
+    pub(crate) announced: Option<Announced>,
+}
+
+/// Whoever listens has heard that a Turn goes on: in how many rows, and whether these have moved since.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) turn: Instant,
+    pub(crate) rows: u16,
+    pub(crate) has_moved: bool,
 }
 
 /// The moment at which something is heard or drawn: what comes of it depends on nothing else.
@@ -385,6 +394,7 @@ impl State {
             left_over: Vec::new(),
             moves: true,
             is_read_aloud: false,
+            announced: None,
         }
     }
 

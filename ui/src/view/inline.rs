@@ -8,7 +8,7 @@ use super::transcript::{draw_row, welcome_lines};
 use super::{Foot, draw_completions};
 use crate::canvas::Canvas;
 use crate::render::text::Row;
-use crate::state::{Connection, State};
+use crate::state::{Announced, Connection, State};
 
 /// About so many rows are printed in one frame.
 const MOST: usize = 4_000;
@@ -34,6 +34,12 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     }
     if !(state.told.is_none() && printed.is_empty()) {
         state.told = Some(until);
+    }
+    if let (true, Some(turn)) = (state.is_read_aloud, state.busy_since) {
+        let rows = foot.rows();
+        let moves = |it: &Announced| it.turn == turn && (it.has_moved || it.rows != rows || !printed.is_empty());
+        let has_moved = state.announced.as_ref().is_some_and(moves);
+        state.announced = Some(Announced { turn, rows, has_moved });
     }
     // What was seen of the conversation that was left stands before it.
     printed.splice(0..0, std::mem::take(&mut state.left_over));

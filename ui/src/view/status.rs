@@ -44,6 +44,10 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
         // Said once: a clock would be read out again and again.
         (Primed::Nothing, None, Status::Thinking | Status::Working) if state.is_read_aloud => {
+            // Written again where the line moves down, it would be read again.
+            if state.announced.as_ref().is_some_and(|it| Some(it.turn) == state.busy_since && it.has_moved) {
+                return;
+            }
             Span::styled(" working · Esc interrupts".to_owned(), theme.fg(theme.accent))
         }
         (Primed::Nothing, None, Status::Idle) if state.is_read_aloud && state.replay.is_none() => return,
