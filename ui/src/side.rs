@@ -255,15 +255,7 @@ fn plan_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     if items.is_empty() {
         return nothing("no plan yet", state, columns);
     }
-    let look = Look {
-        theme: &state.theme,
-        highlighter: &state.highlighter,
-        columns,
-        colours: false,
-        details: state.details,
-        thinking: state.thinking,
-        more: "",
-    };
+    let look = Look::new(&state.theme, &state.highlighter, columns);
     items.iter().flat_map(|item| lines_of(plan_item(item, &look))).collect()
 }
 

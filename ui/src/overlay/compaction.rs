@@ -10,7 +10,6 @@ use super::{Overlay, Page, Paint, Reply, centred, panel, send};
 use crate::canvas::Canvas;
 use crate::render::markdown::{self, Look};
 use crate::render::text::{lines_of, wrap_lines};
-use crate::transcript::Fold;
 
 /// The layer.
 #[derive(Debug)]
@@ -65,15 +64,7 @@ impl Overlay for CompactionView {
         self.page.draw(canvas, inner, paint, |columns| {
             let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
             lines.push(Line::default());
-            let look = Look {
-                theme,
-                highlighter,
-                columns,
-                colours: true,
-                details: Fold::Some,
-                thinking: Fold::Line,
-                more: "",
-            };
+            let look = Look::new(theme, highlighter, columns);
             lines.extend(lines_of(markdown::rows(&plan.summary, &look)));
             lines
         });

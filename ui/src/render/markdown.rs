@@ -35,7 +35,12 @@ pub(crate) struct Look<'a> {
     pub(crate) more: &'static str,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// A text by itself, with all of its colours.
+    pub(crate) fn new(theme: &'a Theme, highlighter: &'a Highlighter, columns: usize) -> Look<'a> {
+        Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: "" }
+    }
+
     /// The same, narrower.
     pub(crate) fn inset(&self, by: usize) -> Look<'_> {
         Look { columns: self.columns.saturating_sub(by).max(1), ..*self }
@@ -540,15 +545,7 @@ mod tests {
     fn shown(source: &str, columns: usize) -> Vec<String> {
         let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look = Look {
-            theme: &theme,
-            highlighter: &highlighter,
-            columns,
-            colours: true,
-            details: Fold::Some,
-            thinking: Fold::Line,
-            more: "",
-        };
+        let look = Look::new(&theme, &highlighter, columns);
         rows(source, &look).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
     }
 

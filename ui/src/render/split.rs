@@ -238,15 +238,7 @@ mod tests {
     fn shown(text: &str, parts: &[Part]) -> Vec<String> {
         let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look = Look {
-            theme: &theme,
-            highlighter: &highlighter,
-            columns: 50,
-            colours: false,
-            details: Default::default(),
-            thinking: Default::default(),
-            more: "",
-        };
+        let look = Look { colours: false, ..Look::new(&theme, &highlighter, 50) };
         let mut rows = Vec::new();
         for part in parts {
             let before = part.fence.map_or("", |at| &text[at..part.range.start]);

@@ -118,15 +118,7 @@ mod tests {
             "\n \n First I look at it.\n\n  Then, with care, at 漢字 of all kinds\nand at what follows.\n\n\n- one\n";
         for columns in [8, 20, 70] {
             let key = LayoutKey { columns, generation: 0 };
-            let look = Look {
-                theme: &theme,
-                highlighter: &highlighter,
-                columns,
-                colours: true,
-                details: Fold::Some,
-                thinking: Fold::Full,
-                more: "",
-            };
+            let look = Look { thinking: Fold::Full, ..Look::new(&theme, &highlighter, columns) };
             let mut growing = Growing::default();
             let mut before: Vec<Row> = Vec::new();
             for (end, c) in text.char_indices() {
