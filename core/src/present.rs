@@ -83,6 +83,8 @@ pub struct Capture {
     /// It is the text of files, not what a program did to a terminal.
     is_of_files: bool,
     stripper: Stripper,
+    /// The begin of a character whose rest has not come.
+    cut: Vec<u8>,
     /// The first bytes, stripped: the budget, and a little more, so that the place of the cut can be looked at.
     head: Vec<u8>,
     /// The last bytes after the head, stripped: up to twice the budget, cut back when full.
@@ -131,6 +133,7 @@ impl Capture {
             source: None,
             is_of_files: false,
             stripper: Stripper::with_colours(),
+            cut: Vec::new(),
             head: Vec::new(),
             tail: Vec::new(),
             shown: 0,
@@ -173,7 +176,7 @@ impl Capture {
         self.guard.see(bytes);
         self.keep_raw(bytes);
         let stripped = self.stripper.strip(bytes);
-        let colours = if self.is_of_files { Vec::new() } else { self.stripper.colours_from(self.shown) };
+        let colours = if self.is_of_files { Vec::new() } else { self.stripper.new_colours(self.shown) };
         self.shown += stripped.len() as u64;
         self.newlines += memchr::memchr_iter(b'\n', &stripped).count() as u64;
         if let Some(last) = stripped.last() {
@@ -185,11 +188,23 @@ impl Capture {
         if self.tail.len() > 2 * self.budget.bytes {
             self.tail.drain(..self.tail.len() - self.budget.bytes);
         }
-        match String::from_utf8(stripped) {
-            Ok(text) => Printed { text, colours },
-            // Places in bytes that are no text are none in the text.
-            Err(e) => Printed { text: String::from_utf8_lossy(e.as_bytes()).into_owned(), colours: Vec::new() },
+        self.live(stripped, colours)
+    }
+
+    /// What is new for a live view: a character that was cut waits for its rest.
+    fn live(&mut self, new: Vec<u8>, mut colours: Vec<Colouring>) -> Printed {
+        let mut bytes = std::mem::take(&mut self.cut);
+        colours.iter_mut().for_each(|it| it.at += bytes.len() as u64);
+        bytes.extend(new);
+        if let Err(e) = std::str::from_utf8(&bytes) {
+            let valid = e.valid_up_to();
+            match e.error_len() {
+                None => self.cut = bytes.split_off(valid),
+                // Behind bytes that are no text, places in them are none in the text.
+                Some(_) => colours.retain(|it| it.at <= valid as u64),
+            }
         }
+        Printed { text: String::from_utf8_lossy(&bytes).into_owned(), colours }
     }
 
     fn lines(&self) -> u64 {
@@ -574,6 +589,20 @@ mod tests {
         assert_eq!(shown("\x1b[31mrot\x1b[0m\x1b]0;title\x07 \u{4f60}\u{597d}\n".as_bytes(), true).text, "rot 你好\n");
         let chinese = "漢字".repeat(2000);
         assert_eq!(shown(chinese.as_bytes(), true).text, chinese);
+    }
+
+    #[test]
+    fn a_live_view_has_whole_characters_and_their_colours_wherever_the_bytes_are_cut() {
+        let bytes = "ä\x1b[31m漢\x1b[0m字 \x1b[1m👩".as_bytes();
+        let mut capture = Capture::new(Budget::RUN, None);
+        let whole = capture.push(bytes);
+        assert_eq!((whole.text.as_str(), whole.colours.len()), ("ä漢字 👩", 3));
+        for cut in 0..bytes.len() {
+            let mut capture = Capture::new(Budget::RUN, None);
+            let mut parts = capture.push(&bytes[..cut]);
+            parts.push(&capture.push(&bytes[cut..]));
+            assert_eq!(parts, whole, "cut at {cut}");
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Stripper {
     told: u64,
     /// Colours that were set and where, when they are wanted.
     colours: Option<Vec<Colouring>>,
+    /// So many of them were given to a live view.
+    given: usize,
 }
 
 /// More than so many changes of colour are not kept.
@@ -43,14 +45,15 @@ impl Stripper {
         Stripper { colours: Some(Vec::new()), ..Stripper::default() }
     }
 
-    /// Colours that were noted from this place in the text on, counted from there; whoever has seen too many sees none.
-    pub(crate) fn colours_from(&self, place: u64) -> Vec<Colouring> {
+    /// Colours that were noted since this was asked last, in places counted from this one in the text; whoever has seen too
+    /// many sees none.
+    pub(crate) fn new_colours(&mut self, place: u64) -> Vec<Colouring> {
         let Some(all) = &self.colours else { return Vec::new() };
+        let new = &all[std::mem::replace(&mut self.given, all.len())..];
         if all.len() > MOST_COLOURS {
-            return vec![Colouring { at: 0, sgr: "0".to_owned() }];
+            return new.last().map(|_| Colouring { at: 0, sgr: "0".to_owned() }).into_iter().collect();
         }
-        let new = all.partition_point(|it| it.at < place);
-        all[new..].iter().map(|it| Colouring { at: it.at - place, sgr: it.sgr.clone() }).collect()
+        new.iter().map(|it| Colouring { at: it.at - place, sgr: it.sgr.clone() }).collect()
     }
 
     /// The colours that were noted: all of them, or none when they were too many.
