@@ -21,13 +21,38 @@ struct Seen {
     gone: bool,
     parser: vt100::Parser,
     bytes: Vec<u8>,
+    /// So many of them are on the screen.
+    shown: usize,
+    /// A frame has begun and not ended: a terminal shows nothing of it yet.
+    in_frame: bool,
     closed: bool,
+}
+
+impl Seen {
+    /// Puts on the screen what came, but for a character of which only the first bytes did:
+    /// the parser loses what stands behind a character that it is given in two pieces.
+    fn show(&mut self) {
+        let Seen { parser, bytes, shown, .. } = self;
+        let new = &bytes[*shown..];
+        let lead = new.iter().rev().take(3).position(|byte| *byte >= 0xC0).map_or(new.len(), |at| new.len() - 1 - at);
+        let is_cut = str::from_utf8(&new[lead..]).is_err_and(|why| why.error_len().is_none());
+        let whole = if is_cut { lead } else { new.len() };
+        parser.process(&new[..whole]);
+        *shown += whole;
+    }
+
+    /// What stands on the screen is one frame, not a piece of the next as well.
+    fn is_whole(&self) -> bool {
+        !self.in_frame || self.closed
+    }
 }
 
 type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
 
 /// The last question of a program that wants to know what its terminal can do.
 const ASKED: &[u8] = b"\x1b[c";
+/// The ends of a frame that is shown at once.
+const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
 /// Where is the cursor?
 const WHERE: &[u8] = b"\x1b[6n";
 /// What a modern terminal answers: it has synchronized updates, marks pastes, speaks the kitty keyboard protocol, and is dark.
@@ -103,13 +128,16 @@ impl Terminal {
                 gone: false,
                 parser: vt100::Parser::new(size(rows), size(columns), 0),
                 bytes: Vec::new(),
+                shown: 0,
+                in_frame: false,
                 closed: false,
             }),
             Condvar::new(),
         ));
         let for_thread = Arc::clone(&seen);
         let reader = thread::spawn(move || {
-            let mut buffer = [0; 16 << 10];
+            // A frame that comes in pieces is what stories have to bear, so it always does.
+            let mut buffer = [0; 61];
             loop {
                 {
                     let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,19 +150,23 @@ impl Terminal {
                 }
                 let n = output.read(&mut buffer).unwrap_or(0);
                 let mut it = for_thread.0.lock().unwrap_or_else(PoisonError::into_inner);
-                it.parser.process(&buffer[..n]);
-                let before = it.bytes.len().saturating_sub(ASKED.len() - 1);
                 it.bytes.extend_from_slice(&buffer[..n]);
-                let asked = it.bytes[before..].windows(ASKED.len()).any(|bytes| bytes == ASKED);
-                let wonders = it.bytes[before..].windows(WHERE.len()).any(|bytes| bytes == WHERE);
-                if wonders && answers_questions {
+                let [asked, wonders, began, ended] = [ASKED, WHERE, FRAME.0, FRAME.1].map(|it_says| {
+                    let before = it.bytes.len().saturating_sub(n + it_says.len() - 1);
+                    it.bytes[before..].windows(it_says.len()).rposition(|bytes| bytes == it_says).map(|at| before + at)
+                });
+                it.show();
+                if wonders.is_some() && answers_questions {
                     let (row, column) = it.parser.screen().cursor_position();
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
                     let _ = write!(keys, "\x1b[{};{}R", row + 1, column + 1).and_then(|()| keys.flush());
                 }
-                if asked && answers_questions {
+                if asked.is_some() && answers_questions {
                     let mut keys = answers.lock().unwrap_or_else(PoisonError::into_inner);
                     let _ = keys.write_all(ANSWERS.as_bytes()).and_then(|()| keys.flush());
+                }
+                if began.is_some() || ended.is_some() {
+                    it.in_frame = began > ended;
                 }
                 it.closed = n == 0;
                 for_thread.1.notify_all();
@@ -146,23 +178,23 @@ impl Terminal {
         Terminal { child, master: pair.master, keys, seen, reader: Some(reader), modes }
     }
 
-    /// Bytes that were written to it so far.
     /// All that was written so far.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
 
+    /// How many bytes were written to it so far.
     pub(crate) fn written(&self) -> usize {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
     }
 
     pub(crate) fn screen(&self) -> String {
-        self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
+        self.wait("a whole frame", Seen::is_whole)
     }
 
     /// Waits until the screen shows this.
     pub(crate) fn wait_for(&self, text: &str) -> String {
-        self.wait(text, |it| it.parser.screen().contents().contains(text))
+        self.wait(text, |it| it.is_whole() && it.parser.screen().contents().contains(text))
     }
 
     /// Waits until so many bytes were written.
@@ -177,7 +209,7 @@ impl Terminal {
 
     /// Waits until this holds of the screen.
     pub(crate) fn wait_that(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        self.wait(what, |it| holds(&it.parser.screen().contents()));
+        self.wait(what, |it| it.is_whole() && holds(&it.parser.screen().contents()));
     }
 
     fn wait(&self, what: &str, mut holds: impl FnMut(&Seen) -> bool) -> String {
@@ -187,7 +219,8 @@ impl Terminal {
             let left = until.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero() && !it.closed,
-                "waited for {what:?} in vain; the screen:\n{}",
+                "waited for {what:?} in vain; the screen{}:\n{}",
+                if it.is_whole() { "" } else { ", in the middle of a frame" },
                 it.parser.screen().contents()
             );
             it = self.seen.1.wait_timeout(it, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -268,7 +301,10 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().expect("it can be asked") {
                 break status;
             }
-            assert!(Instant::now() < until, "it does not end; the screen:\n{}", self.screen());
+            if Instant::now() >= until {
+                let it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+                panic!("it does not end; the screen:\n{}", it.parser.screen().contents());
+            }
             thread::park_timeout(Duration::from_millis(5));
         };
         let is_as_before = self.modes == format!("{:?}", self.master.get_termios());
