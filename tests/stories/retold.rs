@@ -44,12 +44,24 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
         screen.contains("turn 1 of 2") && !screen.contains("read main.rs")
     });
     // What would change it is not done, and that is said.
-    terminal.send("\x14");
-    terminal.wait_for("Tree");
-    terminal.send("f");
+    terminal.send("\x1b[Z");
     terminal.wait_for("this session is only told again");
+    // Nor is it offered.
+    terminal.send("\x14");
+    let screen = terminal.wait_for("Enter go · Esc close");
+    assert!(!screen.contains("fork") && !screen.contains("pin"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the tree is closed", |screen| !screen.contains("Esc close"));
+    terminal.send("\x10");
+    let screen = terminal.wait_for("/outline");
+    assert!(screen.contains("/diff") && !screen.contains("/model") && !screen.contains("take-back"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the palette is closed", |screen| !screen.contains("Palette"));
+    terminal.send("\x1bOP");
+    let screen = terminal.wait_for("In a replay");
+    assert!(!screen.contains("shift+tab") && !screen.contains("In the line"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
     terminal.send("\x1b[200~hello\x1b[201~");
     terminal.send_later("zzz");

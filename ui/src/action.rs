@@ -35,7 +35,9 @@ pub(crate) enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
     Always,
-    /// Not while a Turn runs.
+    /// Not in a Session that is only told again.
+    Live,
+    /// Neither there, nor while a Turn runs.
     Idle,
 }
 
@@ -75,6 +77,11 @@ impl Verb {
         self
     }
 
+    const fn live(mut self) -> Verb {
+        self.when = When::Live;
+        self
+    }
+
     const fn idle(mut self) -> Verb {
         self.when = When::Idle;
         self
@@ -84,6 +91,11 @@ impl Verb {
     const fn slash(mut self, name: &'static str, args: &'static str, does: &'static str) -> Verb {
         self.slash = Some(Slash { name, args, does });
         self
+    }
+
+    /// It can be done at some time, in a Session that is told again or in one that goes on.
+    pub(crate) fn is_of_use(&self, in_replay: bool) -> bool {
+        self.when == When::Always || !in_replay
     }
 
     /// The word for it where it stands in a list.
@@ -101,11 +113,11 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("send", &["enter"], "send; while a turn runs, say it to the model now", |state, _| send::submit(state, false)).at(Composer),
     verb("follow-up", &["alt+enter"], "send when the turn has ended", |state, _| send::submit(state, true)).at(Composer),
     verb("new-line", &["shift+enter", "ctrl+j"], "new line (also \\ before Enter)", send::new_line).at(Composer),
-    verb("take-back", &["alt+up"], "take back what waits to be sent", |state, _| send::take_back_queue(state)),
+    verb("take-back", &["alt+up"], "take back what waits to be sent", |state, _| send::take_back_queue(state)).live(),
     verb("escape", &["esc"], "close, else interrupt the turn; twice on an empty line: tree", |state, _| send::escape(state)),
     verb("stash-or-quit", &["ctrl+c"], "put the draft aside (Up brings it back); twice quits", |state, _| send::stash_or_quit(state)),
     verb("quit-when-empty", &["ctrl+d"], "quit, when the line is empty", send::quit_when_empty).at(Composer),
-    verb("interrupt", &[], "stop the running turn (Esc)", send::interrupt).slash("interrupt", "", "Interrupt"),
+    verb("interrupt", &[], "stop the running turn (Esc)", send::interrupt).live().slash("interrupt", "", "Interrupt"),
     verb("quit", &[], "close pixir; the session stays", |_, _| vec![Effect::Quit]).slash("quit", "", "closes the session"),
     verb("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)", write::edit_elsewhere).at(Composer),
     verb("paste-image", &["ctrl+v"], "put the image that you copied into the line", send::paste_image).at(Composer),
@@ -189,15 +201,15 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("keys", &[], "every key, where it holds, and its name for [keys]", |state, _| read::help(state, HelpView::keys())).slash("keys", "", "opens the help"),
     verb("palette", &["ctrl+p"], "everything that can be done, by name", |state, _| state.open(Palette::new(state))),
     verb("outline", &[], "the outline of the conversation", |state, _| state.open(Outline::new(state))).slash("outline", "", "moves the window"),
-    verb("tree", &["ctrl+t"], "turns and branches: go back, edit, fork", |state, _| state.open(TreeView::new(&state.history))).slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}"),
+    verb("tree", &["ctrl+t"], "turns and branches: go back, edit, fork", |state, _| state.open(TreeView::new(state))).slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}"),
     verb("diff", &["alt+d"], "what this turn and this session changed", |state, _| state.open(DiffView::default())).slash("diff", "", "opens the diff"),
-    verb("jobs", &[], "what runs in the background; x stops it", |state, _| state.open(JobsView::new(&state.jobs))).slash("jobs", "", "StopJob{job}"),
+    verb("jobs", &[], "what runs in the background; x stops it", |state, _| state.open(JobsView::new(&state.jobs))).live().slash("jobs", "", "StopJob{job}"),
     verb("hud", &["f12"], "what drawing costs", read::toggle_hud),
 
     // The session.
-    verb("new", &[], "start a new session", |_, _| vec![Effect::OpenNew]).slash("new", "", "closes this session and starts one"),
-    verb("resume", &[], "go on with another session", settings::resume).slash("resume", "[id]", "closes this session and opens that one"),
-    verb("rename", &[], "name this session", settings::rename).slash("rename", "<name>", "Set{name}"),
+    verb("new", &[], "start a new session", |_, _| vec![Effect::OpenNew]).live().slash("new", "", "closes this session and starts one"),
+    verb("resume", &[], "go on with another session", settings::resume).live().slash("resume", "[id]", "closes this session and opens that one"),
+    verb("rename", &[], "name this session", settings::rename).live().slash("rename", "<name>", "Set{name}"),
     verb("fork", &[], "go on from here in a new session; this one stays as it is", travel::fork).idle().slash("fork", "", "Fork{seq}"),
     verb("undo", &[], "take back what a turn changed in files; shown before it is done", travel::undo).idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}"),
     verb("redo", &[], "bring back what the last undo took away; shown before it is done", travel::redo).idle().slash("redo", "", "Redo{dry_run}, then Redo{}"),
@@ -207,11 +219,11 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("copy", &[], "copy the last answer, or what has a letter", read::copy).slash("copy", "[answer|code]", "writes the clipboard"),
 
     // How it goes on.
-    verb("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto", settings::cycle_mode),
-    verb("mode", &[], "what may run without asking", settings::mode).slash("mode", "[read-only|ask|auto]", "Set{mode}"),
-    verb("model", &[], "who answers from the next request on", settings::model).slash("model", "[provider/name]", "Set{provider, model}"),
-    verb("effort", &[], "how hard the model thinks, from the next request on", settings::effort).slash("effort", "[level]", "Set{effort}"),
-    verb("toolset", &[], "which tools the model gets, from the next request on", settings::toolset).slash("toolset", "[typed|run|both]", "Set{toolset}"),
+    verb("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto", settings::cycle_mode).live(),
+    verb("mode", &[], "what may run without asking", settings::mode).live().slash("mode", "[read-only|ask|auto]", "Set{mode}"),
+    verb("model", &[], "who answers from the next request on", settings::model).live().slash("model", "[provider/name]", "Set{provider, model}"),
+    verb("effort", &[], "how hard the model thinks, from the next request on", settings::effort).live().slash("effort", "[level]", "Set{effort}"),
+    verb("toolset", &[], "which tools the model gets, from the next request on", settings::toolset).live().slash("toolset", "[typed|run|both]", "Set{toolset}"),
     verb("theme", &[], "colours", settings::theme).slash("theme", "[name]", "changes the screen only"),
     verb("mouse", &[], "clicks and the wheel for pixir, or for the terminal's own selection", read::toggle_mouse).slash("mouse", "", "changes the screen only"),
 ];

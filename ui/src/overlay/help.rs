@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 use super::{Overlay, Page, Paint, Reply, centred, panel};
 use crate::action::{Scope, VERBS};
 use crate::canvas::Canvas;
-use crate::keymap::Keymap;
 use crate::render::text::{width, wrap_lines};
 use crate::slash::{commands, fuzzy};
+use crate::state::State;
 use crate::theme::Theme;
 
 /// The layer.
@@ -23,6 +23,8 @@ pub(crate) struct HelpView {
     keys: Vec<(String, Vec<String>)>,
     /// Where the person is comes first.
     first: Option<Scope>,
+    /// There is no line, and nothing can be changed.
+    in_replay: bool,
 }
 
 /// What the line understands besides keys.
@@ -40,9 +42,10 @@ impl HelpView {
     }
 
     /// With the keys that hold now.
-    pub(crate) fn with(mut self, keymap: &Keymap, first: Option<Scope>) -> HelpView {
-        self.first = first;
-        self.keys = VERBS.iter().map(|verb| (verb.id.to_owned(), keymap.keys_of(verb.id))).collect();
+    pub(crate) fn with(mut self, state: &State) -> HelpView {
+        self.first = state.scopes().first().copied();
+        self.in_replay = state.replay.is_some();
+        self.keys = VERBS.iter().map(|verb| (verb.id.to_owned(), state.keymap.keys_of(verb.id))).collect();
         self
     }
 
@@ -71,16 +74,16 @@ impl HelpView {
         parts.sort_by_key(|(scope, _)| Some(*scope) != self.first);
         for (scope, title) in parts {
             // A replay has no line, and nothing asks in it.
-            let is_replay = self.first == Some(Scope::Replay);
             let is_elsewhere = match scope {
-                Scope::Composer | Scope::Approval | Scope::Question => is_replay,
-                Scope::Replay => !is_replay,
+                Scope::Composer | Scope::Approval | Scope::Question => self.in_replay,
+                Scope::Replay => !self.in_replay,
                 Scope::Anywhere | Scope::Transcript | Scope::Side => false,
             };
             if is_elsewhere && !self.names {
                 continue;
             }
-            let here = VERBS.iter().filter(|verb| verb.scope == scope);
+            let here =
+                VERBS.iter().filter(|verb| verb.scope == scope && (self.names || verb.is_of_use(self.in_replay)));
             let here: Vec<_> = here
                 .map(|verb| (verb, self.keys_of(verb.id)))
                 .filter(|(_, keys)| self.names || !keys.is_empty())
@@ -104,7 +107,7 @@ impl HelpView {
             }
         }
         let found = fuzzy(&self.letters, commands(), |(slash, verb)| format!("/{} {}", slash.name, verb.about));
-        if !found.is_empty() && !self.names {
+        if !found.is_empty() && !self.names && !self.in_replay {
             lines.push(Line::default());
             lines.push(Line::styled("Commands", theme.bold()));
             for (slash, verb) in found {

@@ -26,9 +26,12 @@ pub(crate) struct Palette {
 impl Palette {
     pub(crate) fn new(state: &State) -> Palette {
         let scopes = state.scopes();
-        let here = |verb: &&Verb| scopes.contains(&verb.scope) && verb.scope != Scope::Composer && verb.id != "palette";
+        let here = |verb: &&Verb| {
+            let is_offered = verb.scope != Scope::Composer && verb.id != "palette";
+            is_offered && scopes.contains(&verb.scope) && verb.is_of_use(state.replay.is_some())
+        };
         let all = VERBS.iter().filter(here).map(|verb| {
-            let is_possible = verb.when == When::Always || !state.is_busy();
+            let is_possible = verb.when != When::Idle || !state.is_busy();
             (verb, state.keymap.key_of(verb.id), is_possible)
         });
         let mut all: Vec<_> = all.collect();

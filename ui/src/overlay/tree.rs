@@ -2,7 +2,7 @@
 
 use crate::canvas::Canvas;
 use pixir_core::Input;
-use pixir_core::history::{History, Jump};
+use pixir_core::history::Jump;
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
 use pixir_core::tree::{self, Node};
@@ -31,6 +31,8 @@ pub(crate) struct TreeView {
     summarize: Summarize,
     /// The name that is being typed for the chosen node.
     naming: Option<String>,
+    /// The Session is only told again: one can go through it, and nothing else.
+    in_replay: bool,
 }
 
 /// Another Session that shares a part of this conversation.
@@ -41,16 +43,17 @@ struct Relative {
 }
 
 impl TreeView {
-    pub(crate) fn new(history: &History) -> TreeView {
-        let nodes = tree::nodes(history);
+    pub(crate) fn new(state: &State) -> TreeView {
+        let nodes = tree::nodes(&state.history);
         let chosen = nodes.iter().position(|node| node.is_head).unwrap_or(0);
         TreeView {
             nodes,
-            back: history.jumps().last().copied(),
+            back: state.history.jumps().last().copied(),
             family: Vec::new(),
             chosen,
             summarize: Summarize::No,
             naming: None,
+            in_replay: state.replay.is_some(),
         }
     }
 
@@ -140,6 +143,9 @@ impl Overlay for TreeView {
     }
 
     fn wants(&self, state: &State) -> Vec<Effect> {
+        if self.in_replay {
+            return Vec::new();
+        }
         vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
     }
 
@@ -169,6 +175,7 @@ impl Overlay for TreeView {
             (KeyCode::Home | KeyCode::Char('g'), _) => self.chosen = 0,
             (KeyCode::End | KeyCode::Char('G'), _) => self.chosen = self.count().saturating_sub(1),
             (KeyCode::Enter, _) => return self.enter(),
+            _ if self.in_replay => {}
             (KeyCode::Char('e'), Some(node)) => return self.go(node.before, Some(node.text.clone())),
             (KeyCode::Char('b'), _) => {
                 if let Some(jump) = self.back {
@@ -199,6 +206,7 @@ impl Overlay for TreeView {
     fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = match (&self.naming, self.summarize) {
+            _ if self.in_replay => "Enter go · Esc close".to_owned(),
             (Some(name), _) => format!("name: {}▏ Enter keep · Esc leave", plain(name)),
             (None, summarize) => {
                 let summary = match summarize {

@@ -82,8 +82,7 @@ fn follow_all(state: &mut State) {
 }
 
 pub(crate) fn help(state: &mut State, view: HelpView) -> Vec<Effect> {
-    let here = state.scopes().first().copied();
-    let view = view.with(&state.keymap, here);
+    let view = view.with(state);
     state.open(view)
 }
 

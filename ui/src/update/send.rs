@@ -154,7 +154,7 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if primed == Primed::Tree {
-        return state.open(TreeView::new(&state.history));
+        return state.open(TreeView::new(state));
     }
     state.primed = Primed::Tree;
     Vec::new()
