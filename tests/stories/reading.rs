@@ -439,6 +439,25 @@ async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
     assert_eq!(pixir.screen.signals(), [osc52("https://example.com/a/b")], "{screen}");
 }
 
+#[tokio::test]
+async fn what_stands_in_an_answer_that_is_still_being_written_has_letters_too() {
+    let answer = "First.\n\n```sh\necho one\n```\n\nThen:\n\n```sh\necho two\n";
+    let mut pixir = Pixir::new(vec![Step { hang: true, ..says(answer) }], &[]);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("echo two").await;
+    for (nth, copied) in ["echo one\n", "echo two\n"].into_iter().enumerate() {
+        pixir.screen.keys("<Tab>y").await;
+        let screen = pixir.screen.screen();
+        assert_eq!(screen.lines().filter(|line| line.ends_with(" answer")).count(), 1, "one for all of it:\n{screen}");
+        let (at, _) = screen.match_indices(" code\n").nth(nth).expect("a label");
+        let letter = screen[..at].chars().last().expect("a letter");
+        pixir.screen.keys(&letter.to_string()).await;
+        assert_eq!(pixir.screen.signals(), [osc52(copied)], "{screen}");
+        pixir.screen.keys("<Tab>").await;
+    }
+}
+
 /// An answer that comes slowly enough to be looked at while it does.
 async fn streaming(text: &str, until: &str) -> Pixir {
     let step = Step { text: text.to_owned(), ..Step::default() };

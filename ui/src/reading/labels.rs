@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pixir_core::event::Fact;
+use pixir_core::event::{Entry, Fact};
 
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};
@@ -43,23 +43,24 @@ impl Labels {
         for it in state.viewport.shown() {
             let Some(cell) = state.transcript.cell(it.cell) else { continue };
             let at = |row| Place { cell: it.cell, row };
+            let tail;
             let message = match cell {
-                Cell::Recorded(entry) => Some((entry, None)),
-                Cell::Part(entry, part) => Some((entry, Some(part))),
+                Cell::Recorded(entry) => said(entry).map(|said| (Some(entry.seq), said, None)),
+                Cell::Part(entry, part) => said(entry).map(|said| (Some(entry.seq), said, Some(&**part))),
+                Cell::Drafted(part) => Some((None, (state.transcript.draft(), "answer"), Some(&**part))),
+                Cell::Tail => {
+                    tail = state.transcript.tail();
+                    Some((None, (state.transcript.draft(), "answer"), Some(&tail)))
+                }
                 _ => None,
             };
-            if let Some((entry, part)) = message {
-                let (text, what) = match &entry.fact {
-                    Fact::AssistantMessage(it) => (it.text.as_str(), "answer"),
-                    Fact::UserMessage(it) => (it.text.as_str(), "prompt"),
-                    _ => continue,
-                };
+            if let Some((seq, (text, what), part)) = message {
                 let first = it.rows[it.from..it.to].iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
                 // One letter for all parts of it that are in sight.
-                if last_message.replace(entry.seq) != Some(entry.seq) {
+                if last_message.replace(seq) != Some(seq) {
                     found.push((at(it.from + first), None, what, text.to_owned()));
                 }
-                let source = match part.map(|part| &**part) {
+                let source = match part {
                     None => Cow::Borrowed(text),
                     Some(Part { fence: Some(fence), .. }) => outdented(&text[*fence..]),
                     Some(part) => Cow::Borrowed(&text[part.range.start..]),
@@ -109,6 +110,15 @@ impl Labels {
         let labelled = found.into_iter().zip(LETTERS.chars());
         let label = |((place, column, what, text), letter)| Label { letter, place, column, what, text };
         Labels(labelled.map(label).collect())
+    }
+}
+
+/// A message, and what it is.
+fn said(entry: &Entry) -> Option<(&str, &'static str)> {
+    match &entry.fact {
+        Fact::AssistantMessage(it) => Some((&it.text, "answer")),
+        Fact::UserMessage(it) => Some((&it.text, "prompt")),
+        _ => None,
     }
 }
 
