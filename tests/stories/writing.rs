@@ -174,6 +174,22 @@ async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
         assert_eq!(pixir.screen.draft(), "a\nbx", "{whole}");
         pixir.does("<C-c>").await;
     }
+    // The caret stands behind what is shown, on each row, and never between the parts of it.
+    for whole in ["👩‍👩‍👧", "🇩🇪", "❤\u{fe0f}", "e\u{301}", "漢"] {
+        let columns = if whole.starts_with('e') { 1 } else { 2 };
+        pixir.screen.paste(&format!("a{whole}{whole}b\nabcdefg")).await;
+        for (keys, expected) in [("<Up><End>", 2 + 2 * columns), ("<Left>", 1 + 2 * columns), ("<Left>", 1 + columns)] {
+            pixir.does(keys).await;
+            assert_eq!(pixir.screen.semantics()["caret"]["column"], 4 + expected, "{whole:?} {keys}");
+        }
+        for column in 0..7 {
+            pixir.does(&format!("<Down><Home>{}<Up>|", "<Right>".repeat(column))).await;
+            let draft = pixir.screen.draft();
+            assert_eq!(draft.matches(whole).count(), 2, "{column}: {draft:?}");
+            pixir.does("<Backspace>").await;
+        }
+        pixir.does("<C-c>").await;
+    }
     // A draft that is very wide gives way as a whole.
     let wide = "w".repeat(70_000);
     pixir.screen.paste("short").await;

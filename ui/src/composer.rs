@@ -9,9 +9,11 @@ use ratatui::style::{Modifier, Style};
 use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::action::{Slash, Verb};
 use crate::canvas::Canvas;
+use crate::render::text::width;
 use crate::slash;
 use crate::theme::Theme;
 
@@ -141,12 +143,18 @@ impl Composer {
         let text = self.text();
         self.past.remember(&text);
         self.area.set_lines(vec![String::new()], (0, 0));
-        self.pastes = Pastes::default();
+        self.forget_pastes();
         self.chosen = 0;
         if let Some(vim) = &mut self.vim {
             vim.insert();
         }
         text
+    }
+
+    /// Forgets what was pasted, unless it was cut and can be put back.
+    fn forget_pastes(&mut self) {
+        let cut = self.vim.as_ref().map(|vim| self.wholes.written(vim.cut()));
+        self.pastes.keep(|marker| self.kills.pieces().chain(cut.as_deref()).any(|piece| piece.contains(marker)));
     }
 
     /// Puts a text where Up finds it again.
@@ -206,6 +214,19 @@ impl Composer {
     pub(crate) fn go(&mut self, to: CursorMove, selecting: bool) {
         self.select(selecting);
         self.area.move_cursor(to);
+        // Another row may end between the parts of what looks like one character.
+        let (row, column) = self.area.cursor();
+        let line = &self.area.lines()[row];
+        if matches!(to, CursorMove::Up | CursorMove::Down) && !line.is_ascii() {
+            let ends = line.graphemes(true).scan(0, |end, one| {
+                *end += one.chars().count();
+                Some(*end)
+            });
+            let start = ends.take_while(|end| *end <= column).last().unwrap_or(0);
+            if start < column {
+                self.jump(row, start);
+            }
+        }
     }
 
     fn select(&mut self, selecting: bool) {
@@ -502,7 +523,27 @@ impl Composer {
             self.area.custom_highlight(((row, from), (row, to)), marker, 1);
         }
         canvas.render_widget(&self.area, area);
-        self.area.rendered_cursor_position()
+        let mut caret = self.area.rendered_cursor_position()?;
+        // The textarea counts every part of what looks like one character.
+        let counted = usize::from(caret.x.saturating_sub(area.x));
+        let shown = u16::try_from(width(self.before_caret(counted))).unwrap_or(u16::MAX);
+        caret.x = area.x.saturating_add(shown).min(area.right().saturating_sub(1));
+        Some(caret)
+    }
+
+    /// The text before the caret that takes so many columns, where each code point takes its own.
+    fn before_caret(&self, columns: usize) -> &str {
+        let (row, column) = self.area.cursor();
+        let line = &self.area.lines()[row];
+        let end = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+        let mut left = columns;
+        let start = line[..end].char_indices().rev().take_while(|(_, c)| {
+            let fits = left > 0;
+            left = left.saturating_sub(c.width().unwrap_or(0));
+            fits
+        });
+        let start = start.last().map_or(end, |(at, _)| at);
+        &line[start..end]
     }
 }
 
@@ -580,6 +621,16 @@ mod tests {
         assert_eq!(composer.shown(), format!("{sent_before}?"), "a paste that comes back comes back folded");
         assert!(composer.take().contains("line 213"));
         assert!(composer.is_empty());
+        composer.yank();
+        assert!(composer.is_empty(), "nothing was cut");
+        composer.insert(&"y".repeat(2_000));
+        composer.kill_to_start();
+        composer.insert(&"z".repeat(3_000));
+        assert_eq!(composer.take(), "z".repeat(3_000));
+        composer.yank();
+        composer.insert(&"x".repeat(4_000));
+        assert_eq!(composer.shown(), "[paste 1: 2000 characters][paste 2: 4000 characters]");
+        assert_eq!(composer.take(), "y".repeat(2_000) + &"x".repeat(4_000), "what was cut keeps what was pasted");
         composer.insert("two\r\nlines\x1b[31m");
         assert_eq!(composer.text(), "two\nlines");
         composer.take();

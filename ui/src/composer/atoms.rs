@@ -22,9 +22,15 @@ impl Pastes {
             return None;
         }
         let size = if lines > LINES { format!("{lines} lines") } else { format!("{characters} characters") };
-        let marker = format!("[paste {}: {size}]", self.0.len() + 1);
+        let last = self.0.last().and_then(|(marker, _)| number_of(marker, "paste")).unwrap_or(0);
+        let marker = format!("[paste {}: {size}]", last + 1);
         self.0.push((marker, text.to_owned()));
         self.0.last().map(|(marker, _)| marker.as_str())
+    }
+
+    /// Forgets all but these.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.0.retain(|(marker, _)| is_kept(marker));
     }
 
     /// The text with what its markers stand for.
@@ -63,7 +69,7 @@ pub(crate) struct Images(Vec<(String, Attachment)>);
 impl Images {
     /// The marker for an image. Its number is new in the Session, so that a marker never stands for two.
     pub(crate) fn mark(&mut self, image: Attachment) -> String {
-        let last = self.0.iter().filter_map(|(marker, _)| number_of(marker)).max().unwrap_or(0);
+        let last = self.0.iter().filter_map(|(marker, _)| number_of(marker, "image")).max().unwrap_or(0);
         let marker = format!("[image {}: {}]", last + 1, name_of(&image));
         self.0.push((marker.clone(), image));
         marker
@@ -114,15 +120,15 @@ fn name_of(image: &Attachment) -> String {
     name.chars().filter(|c| !c.is_control() && *c != ']').collect()
 }
 
-fn number_of(marker: &str) -> Option<u64> {
-    marker.strip_prefix("[image ")?.split_once(':')?.0.parse().ok()
+fn number_of(marker: &str, kind: &str) -> Option<u64> {
+    marker.strip_prefix('[')?.strip_prefix(kind)?.strip_prefix(' ')?.split_once(':')?.0.parse().ok()
 }
 
 /// What looks like the marker of an image.
 fn markers_in(text: &str) -> impl Iterator<Item = &str> {
     let begun = text.match_indices("[image ").map(|(at, _)| &text[at..]);
     let whole = begun.filter_map(|rest| Some(&rest[..=rest.lines().next()?.find(']')?]));
-    whole.filter(|marker| number_of(marker).is_some())
+    whole.filter(|marker| number_of(marker, "image").is_some())
 }
 
 /// Where markers stand: row, and columns in characters.

@@ -170,7 +170,7 @@ impl Wholes {
     }
 
     /// With what they stand for.
-    fn written(&self, text: &str) -> String {
+    pub(super) fn written(&self, text: &str) -> String {
         let mut written = String::with_capacity(text.len());
         for c in text.chars() {
             let at = u32::from(c).checked_sub(Self::FIRST).and_then(|at| self.0.get(usize::try_from(at).ok()?));
