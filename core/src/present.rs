@@ -6,14 +6,14 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use unicode_segmentation::GraphemeCursor;
-
 use crate::error::{Code, Error};
 use crate::event::{Colouring, Printed, Truncated};
 
+mod cut; // the start and the end of a text, nothing that a person sees as one cut in two
 mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
 
+use cut::{AROUND, collapse_returns, first_of, last_of};
 pub(crate) use guard::{Guard, is_whole_image, media_type};
 pub use strip::Stripper;
 
@@ -422,88 +422,6 @@ fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-}
-
-/// So many bytes and lines from the start, cut after a line where there is one, else after a whole character.
-fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
-    let lines = usize::try_from(lines).unwrap_or(usize::MAX);
-    let bytes = match memchr::memchr_iter(b'\n', bytes).nth(lines.saturating_sub(1)) {
-        Some(at) => &bytes[..=at],
-        None => bytes,
-    };
-    if bytes.len() <= most {
-        return bytes;
-    }
-    match memchr::memrchr(b'\n', &bytes[..most]) {
-        Some(at) => &bytes[..=at],
-        None => &bytes[..boundary(bytes, most, Side::Before)],
-    }
-}
-
-/// So many bytes and lines from the end, cut like [`first_of`].
-fn last_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
-    let lines = usize::try_from(lines).unwrap_or(usize::MAX);
-    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let bytes = match memchr::memrchr_iter(b'\n', body).nth(lines.saturating_sub(1)) {
-        Some(at) => &bytes[at + 1..],
-        None => bytes,
-    };
-    if bytes.len() <= most {
-        return bytes;
-    }
-    let from = bytes.len() - most;
-    match memchr::memchr(b'\n', &bytes[from..]) {
-        Some(at) if from + at + 1 < bytes.len() => &bytes[from + at + 1..],
-        Some(_) | None => &bytes[boundary(bytes, from, Side::After)..],
-    }
-}
-
-/// What a person sees as one character is no longer than this, bytes; so much is looked at around a cut.
-const AROUND: usize = 256;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Before,
-    After,
-}
-
-/// The nearest place on this side where no character that a person sees is cut.
-fn boundary(bytes: &[u8], mut at: usize, side: Side) -> usize {
-    let inside = |at: usize| bytes.get(at).is_some_and(|b| b & 0b1100_0000 == 0b1000_0000);
-    while at > 0 && inside(at) {
-        at = if side == Side::Before { at - 1 } else { at + 1 };
-    }
-    let mut from = at.saturating_sub(AROUND);
-    while inside(from) {
-        from += 1;
-    }
-    let mut to = (at + AROUND).min(bytes.len());
-    while to < bytes.len() && inside(to) {
-        to -= 1;
-    }
-    let Ok(text) = std::str::from_utf8(&bytes[from..to]) else { return at };
-    let mut cursor = GraphemeCursor::new(at - from, text.len(), true);
-    if cursor.is_boundary(text, 0) != Ok(false) {
-        return at;
-    }
-    let near = if side == Side::Before { cursor.prev_boundary(text, 0) } else { cursor.next_boundary(text, 0) };
-    near.ok().flatten().map_or(at, |near| near + from)
-}
-
-/// A progress bar that drew over itself is shown in its last state.
-fn collapse_returns(text: &str) -> String {
-    if !text.contains('\r') {
-        return text.to_owned();
-    }
-    text.split_inclusive('\n')
-        .map(|line| {
-            let (body, end) = match line.strip_suffix('\n') {
-                Some(body) => (body.trim_end_matches('\r'), "\n"),
-                None => (line, ""),
-            };
-            format!("{}{end}", body.rsplit('\r').next().unwrap_or(body))
-        })
-        .collect()
 }
 
 /// The model's text of a finished call: output, what could not be done, stderr where it helps, footer.

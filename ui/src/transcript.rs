@@ -5,149 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::error::ErrorBody;
-use pixir_core::event::{Entry, Fact, Printed, Severity, ToolCall, ToolResult, TurnStatus, Verdict};
+use pixir_core::event::{Entry, Fact, Printed, TurnStatus, Verdict};
 
-use crate::render::cell;
+use crate::render;
 use crate::render::markdown::Look;
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
-use crate::render::thinking::Growing;
 
+mod cell; // one thing that happened
 mod heights; // how high everything is, as far as is known
 mod places; // what is worth finding, and what a cell is called
 
+pub(crate) use cell::{Cell, Fold, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;
 use heights::Heights;
-
-/// One thing that happened.
-#[derive(Debug, Clone)]
-pub(crate) enum Cell {
-    /// What is in the Log, by reference: a long Session is in memory once.
-    Recorded(Arc<Entry>),
-    /// A part of a long message.
-    Part(Arc<Entry>, Box<Part>),
-    /// A part of the draft.
-    Drafted(Box<Part>),
-    /// What is not settled of the draft.
-    Tail,
-    /// Thinking that was recorded in several entries.
-    Thoughts(Vec<Arc<Entry>>),
-    /// Thinking that no entry repeats, or that is still going on.
-    Thinking(Box<Thinking>),
-    Tool(Tool),
-    Error(Box<ErrorBody>),
-    Notice(Severity, Box<str>),
-    /// What stood here was taken back.
-    Gone,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Thinking {
-    pub(crate) text: String,
-    pub(crate) is_live: bool,
-    in_full: Growing,
-}
-
-/// A tool call and what came of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Tool {
-    call: Arc<Entry>,
-    /// It is a command of the person, as a call of the tool `!`, or of `!!` when no model reads it.
-    by_person: Option<Box<ToolCall>>,
-    result: Option<Arc<Entry>>,
-    /// When it was allowed, milliseconds since 1970, where somebody was asked.
-    allowed: Option<i64>,
-    pub(crate) refused: bool,
-}
-
-impl Tool {
-    fn new(entry: &Arc<Entry>) -> Tool {
-        let by_person = match &entry.fact {
-            Fact::UserCommand(it) => Some(Box::new(ToolCall {
-                call_id: it.call_id.clone(),
-                name: it.mark().to_owned(),
-                args: serde_json::json!({ "command": it.command }),
-            })),
-            _ => None,
-        };
-        Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false }
-    }
-
-    pub(crate) fn call(&self) -> &ToolCall {
-        match (&self.by_person, &self.call.fact) {
-            (Some(it), _) => it,
-            (None, Fact::ToolCall(it)) => it,
-            (None, other) => unreachable!("a tool's cell is made of a call, not of {}", other.kind()),
-        }
-    }
-
-    /// A command of the person, and not the model's.
-    pub(crate) fn is_by_person(&self) -> bool {
-        self.by_person.is_some()
-    }
-
-    pub(crate) fn result(&self) -> Option<&ToolResult> {
-        match &self.result.as_ref()?.fact {
-            Fact::ToolResult(it) => Some(it),
-            _ => None,
-        }
-    }
-
-    /// A command line, and not a tool with arguments.
-    pub(crate) fn is_command(&self) -> bool {
-        self.is_by_person() || matches!(self.call().name.as_str(), "bash" | "run")
-    }
-
-    /// The call, and its result.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        std::iter::once(&self.call).chain(&self.result)
-    }
-
-    /// The number of its result's entry.
-    pub(crate) fn result_seq(&self) -> Option<u64> {
-        self.result.as_ref().map(|entry| entry.seq)
-    }
-
-    /// Since when it runs, milliseconds since 1970: waiting for an answer is none of that.
-    pub(crate) fn began(&self) -> i64 {
-        self.allowed.unwrap_or_else(|| self.call.ts.as_millisecond())
-    }
-}
-
-/// How much of a cell is shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Fold {
-    /// One line.
-    Line,
-    /// What is most likely to be of interest.
-    #[default]
-    Some,
-    /// All of it.
-    Full,
-}
-
-impl Fold {
-    pub(crate) fn next(self) -> Fold {
-        match self {
-            Fold::Some => Fold::Full,
-            Fold::Full => Fold::Line,
-            Fold::Line => Fold::Some,
-        }
-    }
-}
-
-/// What a cell is worth finding for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    Prompt,
-    Error,
-    Change,
-    Compaction,
-}
-
-pub(crate) const MARKS: [Mark; 4] = [Mark::Prompt, Mark::Error, Mark::Change, Mark::Compaction];
 
 /// The most of a running command's output that is kept for the screen, bytes.
 const MAX_LIVE: usize = 64 << 10;
@@ -395,7 +266,7 @@ impl Transcript {
         if matches!(cell, Cell::Error(_)) {
             self.mark(self.cells.len(), Mark::Error);
         }
-        self.heights.push(cell::estimate(&cell));
+        self.heights.push(render::cell::estimate(&cell));
         self.cells.push(cell);
     }
 
@@ -578,7 +449,7 @@ impl Transcript {
             self.wanted_diffs.push((at, seq));
         }
         let nothing = Printed::default();
-        let context = cell::Context {
+        let context = render::cell::Context {
             draft: &self.draft.text,
             live: self.live.get(&at).unwrap_or(&nothing),
             diffs: self.diffs.get(&at).map(Vec::as_slice),
@@ -587,7 +458,7 @@ impl Transcript {
         let is_in_full = context.fold.unwrap_or(look.thinking) == Fold::Full;
         let mut rows = match self.cells.get_mut(at) {
             Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, look, key),
-            Some(cell) => cell::rows(cell, &context, look),
+            Some(cell) => render::cell::rows(cell, &context, look),
             None => Vec::new(),
         };
         if self.stands_apart(at) && !rows.is_empty() {
@@ -610,7 +481,7 @@ impl Transcript {
             (Some(above), Some(Cell::Tail)) => {
                 !(self.draft.splitter.rest(&self.draft.text).goes_on && matches!(above, Cell::Drafted(_)))
             }
-            (Some(above), Some(below)) => !cell::joins(above, below),
+            (Some(above), Some(below)) => !render::cell::joins(above, below),
             (_, None) | (None, _) => false,
         }
     }
@@ -626,7 +497,7 @@ impl Transcript {
         let part = self.draft.splitter.rest(&self.draft.text);
         // Code that still grows is shown plain: its colours would be out of date before they are known.
         let growing = Look { colours: false, ..*look };
-        let mut rows = cell::message_part(&self.draft.text, &part, &growing);
+        let mut rows = render::cell::message_part(&self.draft.text, &part, &growing);
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }
