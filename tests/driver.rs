@@ -62,7 +62,14 @@ impl Pixir {
 
     /// The same home and workspace, as after quitting: the latest session goes on with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
+        self.again_after(|_| (), steps).await
+    }
+
+    /// The same, after something was done to its Log.
+    pub(crate) async fn again_after(self, change: impl FnOnce(&std::path::Path), steps: Vec<Step>) -> Pixir {
+        let log = self.log_path();
         self.screen.close().await.expect("a session was open");
+        change(&log);
         let mut launch = launch(&self.folder, Script { steps, ..Script::default() });
         launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
@@ -122,16 +129,19 @@ impl Pixir {
         without_estimate(&self.screen.screen())
     }
 
-    /// The lines of the only Session's Log, as JSON.
-    pub(crate) fn log(&self) -> Vec<serde_json::Value> {
+    fn log_path(&self) -> PathBuf {
         let id = self.screen.session().expect("a session is open").to_string();
         let logs = self.folder.path().join("home/sessions");
         let folders = fs::read_dir(logs).expect("there are logs");
-        let path = folders
+        folders
             .map(|f| f.expect("an entry").path().join(format!("{id}.ndjson")))
             .find(|p| p.exists())
-            .expect("the log is there");
-        fs::read_to_string(path)
+            .expect("the log is there")
+    }
+
+    /// The lines of the only Session's Log, as JSON.
+    pub(crate) fn log(&self) -> Vec<serde_json::Value> {
+        fs::read_to_string(self.log_path())
             .expect("read")
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line is JSON"))

@@ -316,11 +316,12 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// A Log that was begun and never established leaves nothing behind.
+    /// A Log that was begun and never established leaves nothing behind; one that was can be opened again at once.
     fn drop(&mut self) {
         if self.unnamed {
             let _ = self.disk.remove(&unnamed(&self.path));
         }
+        self.file.unlock();
     }
 }
 

@@ -156,20 +156,29 @@ impl Group {
         }
         let leaders = leaders();
         let others = of_the_person().clone();
-        let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
-        let ours = ours.filter_map(Pid::from_raw);
-        ours.filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None)))
-            .filter(|pid| test_kill_process(*pid).is_ok())
-            .filter(|pid| match tag_of(*pid) {
-                Some(tag) => tag == self.tag,
-                // Its environment does not say. The session that it is in may; else it is ours when there is nobody else.
-                None => {
-                    let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
-                    getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
-                        || leaders.iter().all(|leader| Some(*leader) == own)
-                }
-            })
-            .collect()
+        let is_of_this = |pid: &Pid| match tag_of(*pid) {
+            Some(tag) => tag == self.tag,
+            // Its environment does not say. The session that it is in may; else it is ours when there is nobody else.
+            None => {
+                let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
+                getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
+                    || leaders.iter().all(|leader| Some(*leader) == own)
+            }
+        };
+        loop {
+            let mut has_reaped = false;
+            let mut runs = |pid: &Pid| {
+                let seen = waitpid(Some(*pid), WaitOptions::NOHANG);
+                has_reaped |= matches!(seen, Ok(Some(_)));
+                matches!(seen, Ok(None)) && test_kill_process(*pid).is_ok()
+            };
+            let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
+            let strays: Vec<Pid> = ours.filter_map(Pid::from_raw).filter(&mut runs).filter(is_of_this).collect();
+            // What ended after they were counted has left its own children to us.
+            if !strays.is_empty() || !has_reaped {
+                return strays;
+            }
+        }
     }
 
     /// To the group, and to the leader itself, which may not have made the group yet.

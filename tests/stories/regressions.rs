@@ -249,9 +249,8 @@ fn what_is_pasted_while_it_starts_is_in_the_line_and_not_sent() {
     let server = Server::start(vec![text("never")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
     terminal.send("\x1b[200~early\nbird\n\x1b[201~");
-    let screen = terminal.wait_for("bird");
-    assert!(screen.contains("early"), "{screen}");
-    terminal.wait_for("/ commands");
+    // In the line, and not what the terminal itself shows of it before anybody reads its keys.
+    terminal.wait_that("it is in the line", |screen| screen.contains("❯ early") && screen.contains("bird"));
     terminal.send_later("\x03");
     terminal.wait_for("put aside");
     terminal.send("\x04");
@@ -498,7 +497,7 @@ fn characters_that_are_cut_between_two_pieces_of_a_stream_are_whole() {
 #[test]
 fn whoever_reads_slowly_gets_all_of_it() {
     let shell = Shell::new(&[]);
-    let long: String = (0..40_000).map(|n| format!("line {n} of a long answer\n")).collect();
+    let long: String = (0..8_000).map(|n| format!("line {n} of a long answer\n")).collect();
     let server = Server::start(vec![text(&long)]);
     let mut args = server.flags(Dialect::Chat);
     args.extend(["--headless", "go"].map(str::to_owned));

@@ -65,6 +65,8 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
     terminal.send("\x1b[200~hello\x1b[201~");
     terminal.send_later("zzz");
+    // What comes close behind a paste belongs to it.
+    (0..5).for_each(|_| terminal.send_later("z"));
     terminal.send("\x1b[F");
     let screen = terminal.wait_for("Written.");
     assert!(!screen.contains("hello") && !screen.contains("zzz"), "{screen}");

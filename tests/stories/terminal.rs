@@ -3,7 +3,7 @@ use serde_json::json;
 
 use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Reply, Server, call, text};
-use crate::shell::{Shell, is_running};
+use crate::shell::{Shell, is_running, wait_until};
 
 fn start(shell: &Shell, server: &Server, dialect: Dialect, columns: u16, rows: u16) -> Terminal {
     let flags = server.flags(dialect);
@@ -16,8 +16,9 @@ fn a_first_start_says_what_is_missing_and_how_to_get_it() {
     for (columns, rows) in [(60, 20), (80, 24), (120, 40)] {
         let mut terminal = Terminal::start(&shell, &[], columns, rows);
         terminal.wait_for("Ask pixir");
-        let screen = terminal.wait_for("No model is connected");
-        assert!(screen.contains("OPENAI_API_KEY") && screen.contains("pixir demo"), "{screen}");
+        terminal.wait_that("says what is missing", |screen| {
+            ["No model is connected", "OPENAI_API_KEY", "pixir demo"].iter().all(|text| screen.contains(text))
+        });
         terminal.send("\x03\x03");
         let left = terminal.end();
         left.assert_sane();
@@ -41,6 +42,7 @@ fn an_edit_is_approved_and_the_last_answer_stays_on_the_main_screen() {
         assert!(screen.contains("- alpha") && screen.contains("+ omega"), "{screen}");
         // Keys that come with the question, before anyone can have read it, answer nothing.
         wait_armed(&mut terminal, &shell);
+        // Whoever quits as soon as it is said finds it on the main screen too.
         terminal.wait_for("Changed to omega.");
         assert_eq!(shell.read("a.txt"), "omega\n");
         terminal.send("\x04");
@@ -77,16 +79,13 @@ fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
     terminal.wait_for("Thinking aloud");
     terminal.send("\x1b");
     terminal.wait_for("it broke off here");
+    terminal.wait_for("send a message to go on");
     terminal.send("run\r");
     terminal.wait_for("● bash sleep");
-    server.wait_for(2);
+    wait_until("the command runs", || is_running(&mark));
     terminal.send("\x1b");
     terminal.wait_for("send a message to go on");
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    while is_running(&mark) {
-        assert!(std::time::Instant::now() < until, "a process survived");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    wait_until("no process survives", || !is_running(&mark));
     terminal.send("and now\r");
     terminal.wait_for("Back again.");
     terminal.send("\x04");
@@ -269,8 +268,15 @@ fn resizing_while_it_streams_keeps_everything_in_its_place() {
     terminal.wait_for("narrow screen");
     for (columns, rows) in [(60, 20), (40, 10), (120, 40), (80, 24)] {
         terminal.resize(columns, rows);
-        terminal.wait_for("Esc interrupts");
-        terminal.wait_for("narrow");
+        terminal.wait_that("everything is in its place", |screen| {
+            let lines: Vec<&str> = screen.lines().collect();
+            let frame = |left, right| {
+                let is_it = |line: &&&str| line.starts_with(left) && line.trim_end().ends_with(right);
+                lines.iter().filter(is_it).any(|line| line.trim_end().chars().count() == usize::from(columns))
+            };
+            let text = lines.iter().filter(|line| line.contains("narrow") || line.contains("enough")).count();
+            frame('╭', '╮') && frame('╰', '╯') && screen.contains("Esc interrupts") && text > 2
+        });
     }
     terminal.signal(Signal::TERM);
     terminal.end().assert_sane();
@@ -344,6 +350,7 @@ fn a_draft_survives_kill_and_a_closed_window_also_where_nothing_was_said_yet() {
         terminal.wait_for("❯ a long thought");
         terminal.send(", to its end\r");
         terminal.wait_for("One.");
+        terminal.wait_for("/ commands");
         terminal.send("and another");
         wait_until_kept(&shell, "and another");
         terminal.signal(signal);
@@ -415,7 +422,7 @@ fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() 
     terminal.send("/new\r");
     terminal.send("\x04");
     terminal.end().assert_sane();
-    assert!(!is_running(&slept_long()));
+    wait_until("the command is gone", || !is_running(&slept_long()));
     let entries = crate::shell::entries(&log);
     assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
     let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");
@@ -428,8 +435,9 @@ fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
     let server = Server::start(vec![text("One.")]);
     let mut writer = start(&shell, &server, Dialect::Chat, 80, 24);
     writer.wait_for("Ask pixir");
-    writer.send("go\r");
+    writer.send("tell me\r");
     writer.wait_for("One.");
+    writer.wait_for("/ commands");
     writer.send("half a thought");
     wait_until_kept(&shell, "half a thought");
     let mut viewer = Terminal::start(&shell, &["resume", "--last", "--read-only"], 80, 24);
@@ -441,7 +449,7 @@ fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
     let mut second = start(&shell, &server, Dialect::Chat, 80, 24);
     second.wait_for("Ask pixir");
     second.send("/resume\r");
-    second.wait_for("go");
+    second.wait_that("the session is listed", |screen| screen.contains("Sessions") && screen.contains("tell me"));
     second.send("\r");
     let screen = second.wait_for("being written by process");
     assert!(screen.contains(&writer.process().to_string()), "{screen}");
@@ -556,15 +564,22 @@ fn a_terminal_that_answers_nothing_still_works_and_line_ends_of_a_burst_do_not_s
 #[test]
 fn a_terminal_that_takes_nothing_stops_nobody() {
     let shell = Shell::new(&[]);
-    let server = Server::start(vec![call("c1", "bash", json!({"command": "echo made > made.txt"})), text("Done.")]);
+    let making = call("c1", "bash", json!({"command": "echo made > made.txt"}));
+    let server = Server::start(vec![text(&"A screen full of words. ".repeat(600)), making, text("Done.")]);
     let flags = server.flags(Dialect::Chat);
     let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
     args.extend(["--mode", "auto"]);
-    let mut terminal = Terminal::start(&shell, &args, 80, 24);
+    let mut terminal = Terminal::start(&shell, &args, 200, 60);
     terminal.wait_for("Ask pixir");
+    terminal.send("fill it\r");
+    terminal.wait_that("is full", |screen| screen.contains("full of words") && screen.contains("/ commands"));
     terminal.hold(true);
+    // A screen that is drawn anew ten times is more than a terminal takes without being read.
+    for _ in 0..10 {
+        terminal.send_later("\x0c");
+    }
     terminal.send("go\r");
-    server.wait_for(2);
+    server.wait_for(3);
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while shell.read("made.txt") != "made\n" {
         assert!(std::time::Instant::now() < until, "the turn waits for the terminal");
@@ -582,9 +597,11 @@ fn a_transcript_that_moves_is_moved_by_the_terminal() {
     let paragraphs = words.replace("9 ", "9.\n\n");
     let deltas: Vec<Act> = paragraphs
         .split_inclusive(' ')
-        .flat_map(|word| {
+        .enumerate()
+        .flat_map(|(at, word)| {
             let value = json!({ "choices": [{ "index": 0, "delta": { "content": word } }] });
-            [Act::Send(crate::server::event(&value).into_bytes()), Act::Pause(500)]
+            let pause = (at % 10 == 0).then_some(Act::Pause(5_000));
+            [Act::Send(crate::server::event(&value).into_bytes())].into_iter().chain(pause)
         })
         .collect();
     let mut acts = vec![Act::Send(crate::server::HEAD.into())];
@@ -639,8 +656,10 @@ fn a_light_terminal_gets_the_light_theme_and_no_colour_means_none() {
     // The paper of the light theme.
     terminal.wait_for_bytes("48;2;251;251;250");
     // And back, when the person changes it.
+    let light = terminal.bytes().len();
     terminal.send("\x1b[?997;1n");
-    terminal.wait_for("Ask pixir");
+    // The paper of the dark one.
+    wait_until("it is dark again", || String::from_utf8_lossy(&terminal.bytes()[light..]).contains("48;2;22;24;29"));
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
     let mut terminal = Terminal::of(&shell, binary.as_ref(), &[], &[("NO_COLOR", "1")], 80, 24);

@@ -16,7 +16,7 @@ use crate::clipboard::Ways;
 use crate::composer::mention::Index;
 use crate::editor::Editing;
 use crate::kept::Kept;
-use crate::keymap::Keymap;
+use crate::keymap::{Keymap, More};
 use crate::reading::find;
 use crate::render::highlight::Highlighter;
 use crate::replay::{Replay, Telling};
@@ -36,6 +36,8 @@ pub use run::run;
 
 /// How long a server may take to list its models.
 const MODELS_WAIT: Duration = Duration::from_secs(3);
+/// How long what is being recorded is waited for before the terminal is given back.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Opens a Session of a workspace.
 pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
@@ -164,6 +166,7 @@ impl App {
         }
         (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
         state.inline = launch.inline || launch.is_read_aloud;
+        state.more = More::new(&state.keymap, state.inline);
         (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
         let skill = launch
             .skill
@@ -515,6 +518,15 @@ impl App {
         }
     }
 
+    /// Takes in what is being recorded at this moment, before the last frame.
+    pub(crate) async fn hear_out(&mut self) {
+        if let Some(handle) = &self.handle {
+            // A Log that is slow to write holds nobody up.
+            let _ = tokio::time::timeout(LAST_WORDS, handle.settle()).await;
+        }
+        self.drain().await;
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.done || self.failed.is_some()
     }
@@ -531,6 +543,8 @@ impl App {
         self.keep();
         if let Some(handle) = &self.handle {
             handle.close().await;
+            // The last that was said may have been recorded only now.
+            self.drain().await;
         }
         // Those that were left have to be at their end too: what ran in them is stopped, and recorded.
         for handle in &self.leaving {

@@ -118,6 +118,48 @@ impl Keymap {
     pub(crate) fn key_of(&self, id: &str) -> String {
         self.keys_of(id).into_iter().next().unwrap_or_default()
     }
+
+    /// `n next · N before`: what is of use somewhere; without what no key does.
+    pub(crate) fn hints(&self, of: &[(&str, &str)]) -> String {
+        let hint = |(id, word): &(&str, &str)| {
+            Some(self.key_of(id)).filter(|key| !key.is_empty()).map(|key| format!("{key} {word}"))
+        };
+        of.iter().filter_map(hint).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// `Tab, then Enter`: what shows all of a question.
+    pub(crate) fn to_all_of_question(&self) -> String {
+        format!("{}, then {}", self.key_of("focus-next"), self.key_of("question-expand"))
+    }
+
+    /// The same, behind something else.
+    pub(crate) fn and_hints(&self, of: &[(&str, &str)]) -> String {
+        let hints = self.hints(of);
+        if hints.is_empty() { hints } else { format!(" · {hints}") }
+    }
+}
+
+/// The keys that show the rest of what is cut, as they stand behind it: ` · Ctrl+O`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct More {
+    pub(crate) details: String,
+    pub(crate) thinking: String,
+}
+
+impl More {
+    /// Nothing shows more.
+    pub(crate) const NONE: &'static More = &More { details: String::new(), thinking: String::new() };
+
+    /// Of printed lines nothing can change any more: they are shown again.
+    pub(crate) fn new(keymap: &Keymap, inline: bool) -> More {
+        let first = if inline { keymap.key_of("page-up") } else { String::new() };
+        let told = |id| {
+            let keys: Vec<String> =
+                [first.clone(), keymap.key_of(id)].into_iter().filter(|key| !key.is_empty()).collect();
+            if keys.is_empty() { String::new() } else { format!(" · {}", keys.join(", then ")) }
+        };
+        More { details: told("details"), thinking: told("thinking") }
+    }
 }
 
 /// Whether a key of one scope would hide, or be hidden by, the same key of the other.

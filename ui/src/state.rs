@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 
 use crate::action::Scope;
 use crate::composer::{Composer, PastSearch, mention};
-use crate::keymap::Keymap;
+use crate::keymap::{Keymap, More};
 use crate::keys::Key;
 use crate::overlay::{Laid, Overlay};
 use crate::reading::find::Search;
@@ -154,6 +154,8 @@ pub(crate) struct State {
     pub(crate) overlays: Vec<Box<dyn Overlay>>,
     pub(crate) focus: Focus,
     pub(crate) keymap: Keymap,
+    /// What shows more, as it stands behind what is cut.
+    pub(crate) more: More,
     /// Keys of a chord whose rest has not come.
     pub(crate) pending: Vec<Key>,
     /// The entry of the transcript that is chosen.
@@ -277,7 +279,7 @@ macro_rules! look_of {
             colours: true,
             details: $state.details,
             thinking: $state.thinking,
-            more: if $state.inline { "PgUp, then " } else { "" },
+            more: &$state.more,
         };
         (look, $crate::transcript::LayoutKey { columns, generation: $state.generation })
     }};
@@ -339,6 +341,7 @@ impl State {
             composer: Composer::default(),
             overlays: Vec::new(),
             focus: Focus::Composer,
+            more: More::new(&keymap, false),
             keymap,
             pending: Vec::new(),
             cell: None,

@@ -196,7 +196,8 @@ pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
     if verb.when == When::Idle && state.is_busy() {
         state.composer.set(text);
         let name = verb.slash.map_or(verb.id, |slash| slash.name);
-        state.say(format!("/{name} has to wait until the turn has ended; Esc interrupts it"));
+        let stop = state.keymap.and_hints(&[("escape", "interrupts it")]);
+        state.say(format!("/{name} has to wait until the turn has ended{stop}"));
         return Vec::new();
     }
     run(state, verb, rest)
@@ -331,6 +332,8 @@ pub(crate) fn on_edge(state: &mut State) {
     if edge == 0 || state.selection.is_none() {
         return;
     }
+    // Whoever looks back while selecting has left the end.
+    state.press.followed &= edge > 0;
     state.scroll(edge * 2);
     if let Some((_, column, row)) = state.press.last {
         extend_selection(state, column, row);

@@ -110,9 +110,11 @@ impl Foot {
         let frame = if state.is_read_aloud { 0 } else { 2 };
         let draft_rows = state.composer.rows(area.width.saturating_sub(4 + frame)).min(area.height / 3).max(1);
         let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + frame };
-        // The question may take what the header, the composer and the status line leave, on a large screen the greater part.
+        // The question may take most of what the header, the composer and the status line leave: what it is about stands
+        // above it, and stays in sight.
         let room = usize::from(area.height.saturating_sub(composer_rows + 2));
-        let (lines, all_in_sight) = dock::lines(state, area.width, room.min(usize::from(area.height * 3 / 5).max(12)));
+        let most = usize::from(area.height * 3 / 5).max(12).min(room - (room / 4).min(3));
+        let (lines, all_in_sight) = dock::lines(state, area.width, most);
         let dock_rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         let row = |y: u16, height: u16| Rect { y, height, ..area };
         let status = row(area.bottom().saturating_sub(1), 1);
@@ -249,7 +251,7 @@ fn draw_hud(state: &State, canvas: &mut Canvas, area: Rect) {
     ];
     let at =
         Rect { x: area.right().saturating_sub(38), y: area.y, width: 38.min(area.width), height: 7.min(area.height) };
-    let inner = panel(canvas, at, "HUD", "F12", theme);
+    let inner = panel(canvas, at, "HUD", &state.keymap.key_of("hud"), theme);
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         canvas.line(Line::styled(line, theme.dim()), Rect { y, height: 1, ..inner });
     }

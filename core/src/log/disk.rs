@@ -46,6 +46,8 @@ pub(super) trait DiskFile: fmt::Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Takes the lock; false when another has it.
     fn try_lock(&self) -> io::Result<bool>;
+    /// Gives the lock back, also where a process that is being started still has the file.
+    fn unlock(&self);
     /// The process that has the lock, where that can be known.
     fn holder(&self) -> Option<u32>;
 }
@@ -90,7 +92,7 @@ pub(super) struct RealDisk;
 impl Disk for RealDisk {
     /// A writer that was killed while it started a command has left a child that holds the lock until it runs its program.
     fn patience(&self) -> Duration {
-        Duration::from_millis(80)
+        Duration::from_millis(250)
     }
 
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
@@ -167,6 +169,11 @@ impl DiskFile for File {
             Err(fs::TryLockError::WouldBlock) => Ok(false),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
+    }
+
+    fn unlock(&self) {
+        // What cannot be unlocked is free when it is closed.
+        let _ = File::unlock(self);
     }
 
     fn holder(&self) -> Option<u32> {

@@ -31,6 +31,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
     let mut screen = Screen::take(app.state.mouse, app.state.inline)?;
     let mut presence = Presence::default();
     let outcome = steer(&mut app, &mut screen, &mut presence).await;
+    app.hear_out().await;
     let _ = screen.finish(&mut app.state);
     let _ = screen.signal(presence.end());
     drop(screen);

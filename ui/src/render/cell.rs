@@ -451,7 +451,7 @@ fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
         more += left;
     }
     if more > 0 {
-        rows.push(marked("  ", &format!("… {more} more lines · {}Ctrl+O", look.more), look.theme.dim(), look));
+        rows.push(marked("  ", &format!("… {more} more lines{}", look.more.details), look.theme.dim(), look));
     }
     rows
 }
@@ -551,7 +551,7 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
     let more = count - whole;
     if more > 0 {
         let lines = if more == 1 { "line" } else { "lines" };
-        let text = format!("… {more} more {lines} · {}Ctrl+O", look.more);
+        let text = format!("… {more} more {lines}{}", look.more.details);
         let note = Row::mark(Line::from(vec![bar(), Span::styled(text, theme.dim())]));
         let at = if side == Side::First { rows.len() } else { 0 };
         rows.insert(at, note);

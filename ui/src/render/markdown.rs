@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 use super::highlight::Highlighter;
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
+use crate::keymap::More;
 use crate::theme::Theme;
 use crate::transcript::Fold;
 
@@ -31,14 +32,14 @@ pub(crate) struct Look<'a> {
     pub(crate) details: Fold,
     /// How much of thinking.
     pub(crate) thinking: Fold,
-    /// What stands in front of a key that shows more: in printed lines nothing can change any more.
-    pub(crate) more: &'static str,
+    /// What shows more.
+    pub(crate) more: &'a More,
 }
 
 impl<'a> Look<'a> {
     /// A text by itself, with all of its colours.
     pub(crate) fn new(theme: &'a Theme, highlighter: &'a Highlighter, columns: usize) -> Look<'a> {
-        Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: "" }
+        Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: More::NONE }
     }
 
     /// The same, narrower.

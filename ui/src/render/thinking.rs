@@ -84,7 +84,7 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
         Fold::Some if rows.len() <= PREVIEW + 1 => rows,
         Fold::Some => {
             let hidden = rows.len() - PREVIEW;
-            let text = format!("{hidden} lines before · {}Alt+T", look.more);
+            let text = format!("{hidden} lines before{}", look.more.thinking);
             let note = Line::from(vec![Span::styled("✻ ", style), Span::styled(text, look.theme.dim())]);
             let mut shown = vec![Row::mark(note)];
             shown.extend_from_slice(&rows[hidden..]);
@@ -97,7 +97,7 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
             let line = Line::from(vec![
                 Span::styled("✻ ", style),
                 Span::styled(first, style),
-                Span::styled(format!("  +{more} {lines} · {}Alt+T", look.more), look.theme.dim()),
+                Span::styled(format!("  +{more} {lines}{}", look.more.thinking), look.theme.dim()),
             ]);
             vec![Row { gutter: 2, ..Row::text(line) }]
         }

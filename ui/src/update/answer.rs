@@ -25,7 +25,8 @@ fn answer(state: &mut State, decision: Decision) -> Vec<Effect> {
 /// Nothing is allowed that was not in sight to its end.
 fn allow(state: &mut State, decision: Decision) -> Vec<Effect> {
     if state.questions.first().is_some_and(|q| !q.read) {
-        state.say("it is longer than the screen: Tab, then Enter, shows all of it");
+        let keys = state.keymap.to_all_of_question();
+        state.say(format!("it is longer than the screen: {keys} shows all of it"));
         return Vec::new();
     }
     answer(state, decision)
@@ -37,7 +38,10 @@ pub(crate) fn allow_once(state: &mut State, _: &str) -> Vec<Effect> {
 
 pub(crate) fn allow_always(state: &mut State, _: &str) -> Vec<Effect> {
     if state.questions.first().is_some_and(|q| q.approval.rule.is_none()) {
-        state.say("this cannot be allowed for good; Alt+Y allows it once");
+        state.say(format!(
+            "this cannot be allowed for good{}",
+            state.keymap.and_hints(&[("allow-once", "allows it once")])
+        ));
         return Vec::new();
     }
     allow(state, Decision::AllowAlways)

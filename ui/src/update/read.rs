@@ -99,9 +99,10 @@ pub(crate) fn toggle_hud(state: &mut State, _: &str) -> Vec<Effect> {
 pub(crate) fn toggle_mouse(state: &mut State, _: &str) -> Vec<Effect> {
     state.mouse = !state.mouse;
     state.say(if state.mouse {
-        "clicks and the wheel are pixir's"
+        "clicks and the wheel are pixir's".to_owned()
     } else {
-        "clicks and the wheel are the terminal's: select with them as usual; PgUp and PgDn scroll"
+        let scroll = state.keymap.and_hints(&[("page-up", "reads back"), ("page-down", "reads on")]);
+        format!("clicks and the wheel are the terminal's: select with them as usual{scroll}")
     });
     Vec::new()
 }
@@ -241,7 +242,7 @@ pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
 pub(crate) fn next_match(state: &mut State, forward: bool) -> Vec<Effect> {
     let at = chosen(state);
     let Some(search) = &mut state.search else {
-        state.say("nothing is searched for: / or Ctrl+F");
+        state.say(format!("nothing is searched for{}", state.keymap.and_hints(&[("find", "searches")])));
         return Vec::new();
     };
     match search.step(at, forward) {

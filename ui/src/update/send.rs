@@ -67,7 +67,10 @@ fn run_command(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     if state.is_busy() {
-        state.say("it runs when the turn has ended; Alt+Up takes it back");
+        state.say(format!(
+            "it runs when the turn has ended{}",
+            state.keymap.and_hints(&[("take-back", "takes it back")])
+        ));
     }
     let input = Input::RunUserCommand { command: command.to_owned(), send_to_model };
     state.composer.take();

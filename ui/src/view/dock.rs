@@ -7,6 +7,7 @@ use pixir_core::present::{human_duration, human_size};
 use ratatui::text::{Line, Span};
 
 use super::status::whole;
+use crate::keymap::Keymap;
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::render::{cell, diff};
 use crate::state::{Focus, Question, State};
@@ -22,6 +23,7 @@ pub(super) fn lines(state: &mut State, width: u16, most: usize) -> (Vec<Line<'st
     let columns = usize::from(width.saturating_sub(2));
     let (mut lines, all_in_sight) = question_lines(state, columns, most).unwrap_or_default();
     let theme = &state.theme;
+    let take_back = state.keymap.key_of("take-back");
     let waits =
         state.queue.steer.iter().map(|t| ("» now  ", t)).chain(state.queue.follow_up.iter().map(|t| ("▸ next ", t)));
     for (mark, text) in waits.take(4) {
@@ -29,7 +31,7 @@ pub(super) fn lines(state: &mut State, width: u16, most: usize) -> (Vec<Line<'st
         lines.push(Line::from(vec![
             Span::styled(format!(" {mark}"), theme.fg(theme.accent)),
             Span::styled(fit(&visible(&start), columns.saturating_sub(24)), theme.dim()),
-            Span::styled("  Alt+Up", theme.dim()),
+            Span::styled(format!("  {take_back}"), theme.dim()),
         ]));
     }
     // What is only told again takes no time now.
@@ -66,7 +68,7 @@ fn question_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec
     let (theme, of) = (&state.theme, state.questions.len());
     let focused = state.focus == Focus::Question;
     let question = state.questions.first_mut()?;
-    let answers = answer_lines(question, focused, columns, theme);
+    let answers = answer_lines(question, focused, columns, theme, &state.keymap);
     let it = &question.approval;
     let bar = || Span::styled(" ┃ ", theme.fg(theme.warning));
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
@@ -84,7 +86,10 @@ fn question_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec
     let mut shown = body[..if all { body.len() } else { room - 1 }].to_vec();
     if !all {
         let more = body.len() - shown.len();
-        let what = if question.read { "read to its end" } else { "Tab, then Enter, to read and allow" };
+        let what = match question.read {
+            true => "read to its end".to_owned(),
+            false => format!("{}, to read and allow", state.keymap.to_all_of_question()),
+        };
         let text = format!("… {more} more lines · {what}");
         shown.push(Line::styled(fit(&text, columns.saturating_sub(3)), theme.fg(theme.warning)));
     }
@@ -133,7 +138,13 @@ pub(crate) fn plan_lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line
     lines
 }
 
-fn answer_lines(question: &Question, focused: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn answer_lines(
+    question: &Question,
+    focused: bool,
+    columns: usize,
+    theme: &Theme,
+    keymap: &Keymap,
+) -> Vec<Line<'static>> {
     let it = &question.approval;
     let colour = theme.warning;
     let corner = Span::styled(" ┗ ", theme.fg(colour));
@@ -146,14 +157,15 @@ fn answer_lines(question: &Question, focused: bool, columns: usize, theme: &Them
             Rule::FileChanges => "always: file changes",
             Rule::Command(_) => "always: this command",
         });
-        for (keys, short, label) in [
-            ("Alt+Y", "y", Some("once")),
-            ("Alt+A", "a", always),
-            ("Alt+N", "n", Some("no")),
-            ("Alt+F", "f", Some(if columns < 62 { "no…" } else { "no, because…" })),
+        for (anywhere, here, label) in [
+            ("allow-once", "question-allow-once", Some("once")),
+            ("allow-always", "question-allow-always", always),
+            ("deny", "question-deny", Some("no")),
+            ("deny-feedback", "question-deny-feedback", Some(if columns < 62 { "no…" } else { "no, because…" })),
         ] {
-            if let Some(label) = label {
-                answers.push(Span::styled(if focused { short } else { keys }, theme.fg(theme.accent)));
+            let key = keymap.key_of(if focused { here } else { anywhere });
+            if let Some(label) = label.filter(|_| !key.is_empty()) {
+                answers.push(Span::styled(key, theme.fg(theme.accent)));
                 // An answer stays on one line: its blanks do not break.
                 answers.push(Span::styled(format!("\u{a0}{}", label.replace(' ', "\u{a0}")), theme.fg(theme.text)));
                 answers.push(Span::raw("  "));

@@ -111,7 +111,7 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
     }
     if from > 0 {
         let what = if from == 1 { "1 entry".to_owned() } else { format!("{from} entries") };
-        let text = format!("… {what} before · PgUp shows more");
+        let text = format!("… {what} before{}", state.keymap.and_hints(&[("page-up", "shows more")]));
         printed.push(Row::text(Line::styled(text, state.theme.dim())));
     }
     from

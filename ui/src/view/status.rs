@@ -25,11 +25,12 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     }
     if let Some(search) = &state.past_search {
         let is_found = search.letters.is_empty() || search.found().is_some();
+        let before = state.keymap.hints(&[("search-past", "before · ")]);
         let line = Line::from(vec![
             Span::styled(" sent before: ", theme.fg(theme.accent)),
             Span::styled(visible(&search.letters), theme.fg(if is_found { theme.text } else { theme.warning })),
             Span::styled(if is_found { "" } else { "  not found" }, theme.fg(theme.warning)),
-            Span::styled("  Ctrl+R before · Enter take it · Esc back", theme.dim()),
+            Span::styled(format!("  {before}Enter take it · Esc back"), theme.dim()),
         ]);
         return canvas.line(line, area);
     }
@@ -38,9 +39,12 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
     let spinner = if state.moves { SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()] } else { "●" };
     let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || state.now.since(*since) < TOAST);
+    let stop = state.keymap.and_hints(&[("escape", "interrupts")]);
+    let again =
+        |id, word: &str, colour| Span::styled(format!(" {} again {word}", state.keymap.key_of(id)), theme.fg(colour));
     let left = match (state.primed, toast, state.status) {
-        (Primed::Quit, ..) => Span::styled(" Ctrl+C again quits".to_owned(), theme.fg(theme.warning)),
-        (Primed::Tree, ..) => Span::styled(" Esc again opens the tree".to_owned(), theme.fg(theme.accent)),
+        (Primed::Quit, ..) => again("stash-or-quit", "quits", theme.warning),
+        (Primed::Tree, ..) => again("escape", "opens the tree", theme.accent),
         (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
         // Said once: a clock would be read out again and again.
         (Primed::Nothing, None, Status::Thinking | Status::Working) if state.is_read_aloud => {
@@ -48,7 +52,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             if state.announced.as_ref().is_some_and(|it| Some(it.turn) == state.busy_since && it.has_moved) {
                 return;
             }
-            Span::styled(" working · Esc interrupts".to_owned(), theme.fg(theme.accent))
+            Span::styled(format!(" working{stop}"), theme.fg(theme.accent))
         }
         (Primed::Nothing, None, Status::Idle) if state.is_read_aloud && state.replay.is_none() => return,
         (Primed::Nothing, None, Status::Thinking) => {
@@ -73,10 +77,10 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             } else {
                 format!("{clock} · nothing for {}", human_duration(whole(silence)))
             };
-            Span::styled(format!(" {spinner} {doing}{clock} · Esc interrupts"), theme.fg(theme.accent))
+            Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
         (Primed::Nothing, None, Status::Working) => {
-            Span::styled(format!(" {spinner} working{clock} · Esc interrupts"), theme.fg(theme.accent))
+            Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
         }
         (Primed::Nothing, None, Status::Asking) => {
             Span::styled(" ● waiting for your answer".to_owned(), theme.fg(theme.warning))
@@ -99,13 +103,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
 
 /// Keys that are of use where the person is.
 fn idle_hints(state: &State) -> String {
-    let hint = |ids: &[(&str, &str)]| {
-        let one = |(id, word): &(&str, &str)| {
-            let key = state.keymap.key_of(id);
-            (!key.is_empty()).then(|| format!("{key} {word}"))
-        };
-        format!(" {}", ids.iter().filter_map(one).collect::<Vec<_>>().join(" · "))
-    };
+    let hint = |ids: &[(&str, &str)]| format!(" {}", state.keymap.hints(ids));
     if state.labels.is_some() {
         return " press a letter to copy · Esc leaves".to_owned();
     }
@@ -124,7 +122,13 @@ fn idle_hints(state: &State) -> String {
             ("replay-slower", "slower"),
         ]),
         Focus::Composer => " / commands · ? help".to_owned(),
-        Focus::Question => " y once · a always · n no · f no, because… · Enter all of it".to_owned(),
+        Focus::Question => hint(&[
+            ("question-allow-once", "once"),
+            ("question-allow-always", "always"),
+            ("question-deny", "no"),
+            ("question-deny-feedback", "no, because…"),
+            ("question-expand", "all of it"),
+        ]),
         Focus::Transcript => hint(&[
             ("cell-next", "next"),
             ("cell-previous", "before"),
@@ -153,9 +157,10 @@ fn draw_search(search: &Search, state: &State, canvas: &mut Canvas, area: Rect) 
         Span::styled(format!("  {told}"), told_style),
         Span::styled(
             if search.is_typed {
-                "  Enter keep · ↑↓ others · Esc back"
+                "  Enter keep · ↑↓ others · Esc back".to_owned()
             } else {
-                "  n next · N before · Esc done"
+                let ids = [("next-match", "next"), ("previous-match", "before"), ("escape", "done")];
+                format!("  {}", state.keymap.hints(&ids))
             },
             theme.dim(),
         ),

@@ -75,11 +75,13 @@ pub(super) fn draw_pill(state: &mut State, canvas: &mut Canvas, area: Rect, line
     state.pill = None;
     let Some(new) = state.viewport.unseen(&state.transcript).filter(|_| area.height > 0) else { return };
     // Where there is little room, what the border says is worth more.
+    let key = state.keymap.key_of("to-end");
+    let has_room = area.width >= 60 && !key.is_empty();
     let pill = match new {
-        0 if area.width < 60 => " ↓ ".to_owned(),
-        0 => " ↓ Ctrl+End ".to_owned(),
-        new if area.width < 60 => format!(" ↓ {new} new "),
-        new => format!(" ↓ {new} new · Ctrl+End "),
+        0 if has_room => format!(" ↓ {key} "),
+        0 => " ↓ ".to_owned(),
+        new if has_room => format!(" ↓ {new} new · {key} "),
+        new => format!(" ↓ {new} new "),
     };
     let y = match (state.is_read_aloud, state.replay.is_some()) {
         (true, _) => area.bottom() - 1,

@@ -291,14 +291,18 @@ impl SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
+        self.unlock();
+    }
+}
+
+impl DiskFile for SimFile {
+    fn unlock(&self) {
         let mut sim = self.disk.lock();
         if sim.boot == self.boot && sim.inodes[self.inode].locked == Some(self.handle) {
             sim.inodes[self.inode].locked = None;
         }
     }
-}
 
-impl DiskFile for SimFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|sim| {
             let mut rng = Rng(sim.rng);
