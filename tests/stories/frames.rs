@@ -22,17 +22,20 @@ async fn a_conversation_at_four_sizes() {
 }
 
 #[test]
-fn the_demo_in_three_themes_as_the_scriptable_screen_tells_it() {
+fn the_demo_at_four_sizes_in_three_themes_as_the_scriptable_screen_tells_it() {
     let shell = Shell::new(&[]);
-    // What is in sight took no time that could be different each time.
-    let script = "expect Fixed\nidle\nframe end\n";
+    // Everything was in sight once, so that it is known how high it is.
+    let read_on = "keys <PgDn>\nidle\n".repeat(8);
+    let script = format!("expect Fixed\nidle\nkeys <C-Home>\nidle\n{read_on}keys <C-End>\nidle\nframe end\n");
     std::fs::write(shell.workspace().join("keys.txt"), script).expect("write");
-    for theme in ["dark", "light", "system"] {
-        let ran = shell
-            .run(["tui", "--demo", "--script", "keys.txt", "--size", "80x24", "--theme", theme, "--screen", "ansi"]);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let visible = ran.stdout.replace('\u{1b}', "␛");
-        insta::assert_snapshot!(format!("demo-{theme}"), timeless(&visible));
+    for size in ["60x20", "80x24", "120x40", "200x60"] {
+        for theme in ["dark", "light", "system"] {
+            let args = ["tui", "--demo", "--script", "keys.txt", "--size", size, "--theme", theme, "--screen", "ansi"];
+            let ran = shell.run(args);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            let visible = ran.stdout.replace('\u{1b}', "␛");
+            insta::assert_snapshot!(format!("demo-{theme}-{size}"), timeless(&visible));
+        }
     }
 }
 

@@ -241,6 +241,12 @@ async fn what_was_one_change_is_undone_at_once() {
     assert_eq!(pixir.screen.draft(), "one two");
     pixir.does("wdwux").await;
     assert_eq!(pixir.screen.draft(), "one wo", "the caret is where the change was");
+    pixir.does("0cwfour<Esc>").await;
+    assert_eq!(pixir.screen.draft(), "four wo");
+    pixir.does("u").await;
+    assert_eq!(pixir.screen.draft(), "one wo", "what was written in its place belongs to it");
+    pixir.does("<C-r>").await;
+    assert_eq!(pixir.screen.draft(), "four wo");
     // A text that is recalled takes the place of the draft, and one step takes it back.
     let mut pixir = Pixir::new(vec![says("Ok.")], &[]);
     pixir.does("sent before<Enter>").await;

@@ -1,7 +1,7 @@
 //! The interface without a terminal: State, Session, and the work beside them that reports back.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pixir_core::event::{SessionId, Severity, Status};
@@ -206,8 +206,7 @@ impl App {
         };
         let connect = launch.connect;
         app.spawn(async move { News::Connected(Box::new(connect().await)) });
-        let workspace = app.state.workspace.clone();
-        app.spawn_blocking(move || News::Branch(branch_of(&workspace)));
+        app.look_at_branch();
         Ok(app)
     }
 
@@ -225,6 +224,7 @@ impl App {
                     | Effect::Edit
                     | Effect::Copy(_)
                     | Effect::ListThemes
+                    | Effect::LookAtBranch
                     | Effect::LoadTheme { .. }
                     | Effect::Quit
             );
@@ -252,6 +252,7 @@ impl App {
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
+                Effect::LookAtBranch => self.look_at_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
                         self.spawn_on_session(move || News::Sessions(harness.sessions(), forks_of));
@@ -450,6 +451,7 @@ impl App {
                 // The click or the key that brought the window back was meant for nothing in it.
                 self.state.quiet_since = self.state.now.at;
                 self.reload_theme();
+                self.look_at_branch();
                 Vec::new()
             }
             Heard::Reply(reply) => {
@@ -573,11 +575,4 @@ async fn replay_due(replay: Option<&Replay>) {
         Some(due) => tokio::time::sleep_until(due.into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// The branch that the workspace's repository is on, without running git.
-pub(crate) fn branch_of(workspace: &Path) -> Option<String> {
-    let head = std::fs::read_to_string(workspace.join(".git/HEAD")).ok()?;
-    let head = head.trim();
-    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }

@@ -20,8 +20,8 @@ pub(crate) mod past; // what was sent before, also in other Sessions
 mod shown; // on the screen, and where the caret stands there
 mod vim; // what keys of vim mean
 
-pub(crate) use atoms::{Images, dropped_image, is_image_name};
-use atoms::{Pastes, places};
+use atoms::places;
+pub(crate) use atoms::{Images, Pastes, dropped_image, is_image_name};
 use command::Wholes;
 use kill::KillRing;
 use mention::Mention;
@@ -36,7 +36,7 @@ const MAX_BETWEEN: usize = 50;
 /// The text that is being written.
 pub(crate) struct Composer {
     area: TextArea<'static>,
-    pastes: Pastes,
+    pub(crate) pastes: Pastes,
     pub(crate) images: Images,
     kills: KillRing,
     /// Keys of vim, where they are wanted.
@@ -138,18 +138,12 @@ impl Composer {
         let text = self.text();
         self.past.remember(&text);
         self.area.set_lines(vec![String::new()], (0, 0));
-        self.forget_pastes();
+        self.pastes.trim();
         self.chosen = 0;
         if let Some(vim) = &mut self.vim {
             vim.insert();
         }
         text
-    }
-
-    /// Forgets what was pasted, unless it was cut and can be put back.
-    fn forget_pastes(&mut self) {
-        let cut = self.vim.as_ref().map(|vim| self.wholes.written(vim.cut()));
-        self.pastes.keep(|marker| self.kills.pieces().chain(cut.as_deref()).any(|piece| piece.contains(marker)));
     }
 
     /// Puts a text where Up finds it again.
@@ -332,13 +326,18 @@ impl Composer {
             let before = self.shown();
             self.area.delete_char();
             if !text.is_empty() && before != self.shown() {
-                self.between.push_back(self.shown());
-                if self.between.len() > MAX_BETWEEN {
-                    self.between.pop_front();
-                }
+                self.pass_over();
             }
         }
         self.area.insert_str(text);
+    }
+
+    /// What stands there now is between two steps of one change.
+    fn pass_over(&mut self) {
+        self.between.push_back(self.shown());
+        if self.between.len() > MAX_BETWEEN {
+            self.between.pop_front();
+        }
     }
 
     /// Where the caret stands, in bytes of what is shown.
@@ -564,16 +563,6 @@ mod tests {
         assert_eq!(composer.shown(), format!("{sent_before}?"), "a paste that comes back comes back folded");
         assert!(composer.take().contains("line 213"));
         assert!(composer.is_empty());
-        composer.yank();
-        assert!(composer.is_empty(), "nothing was cut");
-        composer.insert(&"y".repeat(2_000));
-        composer.kill_to_start();
-        composer.insert(&"z".repeat(3_000));
-        assert_eq!(composer.take(), "z".repeat(3_000));
-        composer.yank();
-        composer.insert(&"x".repeat(4_000));
-        assert_eq!(composer.shown(), "[paste 1: 2000 characters][paste 2: 4000 characters]");
-        assert_eq!(composer.take(), "y".repeat(2_000) + &"x".repeat(4_000), "what was cut keeps what was pasted");
         composer.insert("two\r\nlines\x1b[31m");
         assert_eq!(composer.text(), "two\nlines");
         composer.take();
@@ -583,5 +572,19 @@ mod tests {
         composer.older();
         composer.older();
         assert_eq!(composer.text(), "a draft", "the draft that was left for what was sent again is not lost");
+        composer.take();
+        composer.yank();
+        assert!(composer.is_empty(), "nothing was cut");
+        composer.insert(&"y".repeat(2_000));
+        composer.kill_to_start();
+        composer.insert(&"z".repeat(3_000));
+        assert_eq!(composer.take(), "z".repeat(3_000));
+        composer.yank();
+        composer.insert(&"x".repeat(4_000));
+        assert_eq!(composer.shown(), "[paste 3: 2000 characters][paste 5: 4000 characters]");
+        assert_eq!(composer.take(), "y".repeat(2_000) + &"x".repeat(4_000), "what was cut keeps what was pasted");
+        composer.older();
+        composer.older();
+        assert_eq!(composer.shown(), "[paste 4: 3000 characters]", "what was sent comes back as it was written");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::composer::Images;
+use crate::composer::{Images, Pastes};
 use crate::state::State;
 use crate::transcript::Fold;
 use crate::update::send::bring_back;
@@ -15,6 +15,8 @@ pub(crate) struct Kept {
     draft: String,
     /// Images that stand in it, or in what waits.
     images: Images,
+    /// Pastes that stand in it folded.
+    pastes: Pastes,
     /// Messages that waited to be delivered.
     waiting: Vec<String>,
     /// Where the person was reading: an entry, the how many-th cell of it, and a row; none at the end.
@@ -28,6 +30,7 @@ impl Default for Kept {
         Kept {
             draft: String::new(),
             images: Images::default(),
+            pastes: Pastes::default(),
             waiting: Vec::new(),
             reading: None,
             details: Fold::Some,
@@ -46,6 +49,7 @@ impl Kept {
         let draft = format!("{before}{gap}{line}");
         Kept {
             images: state.composer.images.within(&format!("{draft}{}", waiting.concat())),
+            pastes: state.composer.pastes.within(&draft),
             draft,
             waiting,
             reading: state.viewport.anchor().and_then(|place| {
@@ -73,6 +77,7 @@ impl Kept {
         if let Some((cell, row)) = cell {
             state.viewport.stand_at(Place { cell, row }, &state.transcript);
         }
+        state.composer.pastes.join(kept.pastes);
         let was_waiting = !kept.waiting.is_empty();
         let now = state.composer.text();
         let texts: Vec<String> =

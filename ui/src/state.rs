@@ -56,6 +56,8 @@ pub(crate) enum Effect {
     /// Close this Session and open that one.
     Open(SessionId),
     LoadDiffs,
+    /// A command may have gone to another branch.
+    LookAtBranch,
     LoadSessions {
         forks_of: Option<String>,
     },
@@ -418,7 +420,9 @@ impl State {
 
     /// How often it moves.
     pub(crate) fn tick(&self) -> Duration {
-        if self.moves || self.press.edge != 0 { TICK } else { SLOW_TICK }
+        // Nobody looks at what has no focus, and a wait is told in seconds.
+        let moves = self.moves && self.has_focus && self.tries_again.is_none();
+        if moves || self.press.edge != 0 { TICK } else { SLOW_TICK }
     }
 
     /// The person looks at something that has no place between the lines of a terminal.

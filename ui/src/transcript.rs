@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Printed, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, Entry, Fact, Printed, TurnStatus, Verdict};
 
 use crate::render;
 use crate::render::markdown::Look;
@@ -121,6 +121,9 @@ impl Transcript {
                 if let Some(at) = self.open_calls.get(&it.call_id).copied()
                     && let Some(Cell::Tool(tool)) = self.cells.get_mut(at)
                 {
+                    if it.by == DecidedBy::User && it.verdict == Verdict::Allow {
+                        tool.answer = Some(if it.rule.is_some() { "always allowed" } else { "allowed" });
+                    }
                     match it.verdict {
                         Verdict::Allow => tool.allowed = Some(entry.ts.as_millisecond()),
                         Verdict::Deny => tool.refused = true,
@@ -282,6 +285,13 @@ impl Transcript {
     }
 
     pub(crate) fn stream_text(&mut self, text: &str) {
+        // Who answers has thought.
+        if let Some(at) = self.draft.thinking
+            && let Some(Cell::Thinking(it)) = self.cells.get_mut(at)
+            && std::mem::take(&mut it.is_live)
+        {
+            self.changed(at);
+        }
         self.draft.text.push_str(text);
         let mut parts = Vec::new();
         self.draft.splitter.feed(&self.draft.text, &mut parts);
@@ -315,6 +325,7 @@ impl Transcript {
             self.push(Cell::Thinking(Box::new(Thinking { is_live: true, ..Thinking::default() })));
         }
         if let Some(Cell::Thinking(it)) = self.cells.get_mut(at) {
+            it.is_live = true;
             it.text.push_str(text);
         }
         self.changed(at);
@@ -336,11 +347,12 @@ impl Transcript {
         }
     }
 
-    /// The first cell from here on that may still change; all before it may be printed for good.
-    pub(crate) fn settled_until(&self, from: usize, is_busy: bool) -> usize {
+    /// The first cell from here on that may still change; all before it may be printed for good, an answer in parts or whole.
+    pub(crate) fn settled_until(&self, from: usize, is_busy: bool, in_parts: bool) -> usize {
         let rest = self.cells.iter().enumerate().skip(from);
         let open = rest.clone().find(|(at, cell)| match cell {
-            Cell::Tail | Cell::Drafted(_) => true,
+            Cell::Tail => true,
+            Cell::Drafted(_) => !in_parts,
             Cell::Thinking(it) => it.is_live,
             Cell::Tool(tool) => match tool.result() {
                 None => self.open_calls.contains_key(&tool.call().call_id),

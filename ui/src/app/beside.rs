@@ -1,5 +1,6 @@
 //! Work beside the screen, and what it found.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pixir_core::changes::{self, FileDiff};
@@ -201,6 +202,11 @@ impl App {
         });
     }
 
+    pub(super) fn look_at_branch(&mut self) {
+        let workspace = self.state.workspace.clone();
+        self.spawn_blocking(move || News::Branch(branch_of(&workspace)));
+    }
+
     pub(super) fn load_diffs(&mut self) {
         let Some(harness) = &self.harness else { return };
         let blobs = harness.blobs().clone();
@@ -365,4 +371,17 @@ impl App {
 /// What went wrong and what to do, on one line.
 fn told(error: &Error) -> String {
     format!("{}; {}", error.message, error.remediation)
+}
+
+/// The branch that the workspace's repository is on, without running git.
+fn branch_of(workspace: &Path) -> Option<String> {
+    // The workspace may be a folder of the repository, or a work tree, whose `.git` says where the rest is.
+    let git = workspace.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
+    let folder = match std::fs::read_to_string(&git) {
+        Ok(file) => git.parent()?.join(file.strip_prefix("gitdir:")?.trim()),
+        Err(_) => git,
+    };
+    let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
+    let head = head.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
 }

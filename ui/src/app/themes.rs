@@ -18,6 +18,8 @@ impl App {
         let wrong = match self.load_theme(&self.state.theme_name) {
             Ok(theme) => {
                 settings::wear(&mut self.state, theme);
+                // It is right now, whatever was said of it.
+                self.state.toast.take_if(|(told, _)| self.wrong_theme.as_ref() == Some(told));
                 None
             }
             Err(e) => Some(e.message),

@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 const LINES: usize = 8;
 const CHARACTERS: usize = 1_000;
 
-/// Folded pastes, by their markers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Pastes that are known, and their size together, bytes: what is brought back has them as it had.
+const KNOWN: usize = 100;
+const KNOWN_BYTES: usize = 16 << 20;
+
+/// Folded pastes of this Session, by their markers, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pastes(Vec<(String, String)>);
 
 impl Pastes {
@@ -21,6 +25,9 @@ impl Pastes {
         if lines <= LINES && characters <= CHARACTERS {
             return None;
         }
+        if let Some(at) = self.0.iter().position(|(_, paste)| paste == text) {
+            return self.0.get(at).map(|(marker, _)| marker.as_str());
+        }
         let size = if lines > LINES { format!("{lines} lines") } else { format!("{characters} characters") };
         let last = self.0.last().and_then(|(marker, _)| number_of(marker, "paste")).unwrap_or(0);
         let marker = format!("[paste {}: {size}]", last + 1);
@@ -28,9 +35,29 @@ impl Pastes {
         self.0.last().map(|(marker, _)| marker.as_str())
     }
 
-    /// Forgets all but these.
-    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.0.retain(|(marker, _)| is_kept(marker));
+    /// Forgets the oldest of too many; nothing may stand in a draft.
+    pub(crate) fn trim(&mut self) {
+        let mut bytes = 0;
+        let kept = self.0.iter().rev().take(KNOWN).take_while(|(_, paste)| {
+            bytes += paste.len();
+            bytes <= KNOWN_BYTES
+        });
+        let kept = kept.count();
+        self.0.drain(..self.0.len() - kept);
+    }
+
+    /// Those of which a text is made.
+    pub(crate) fn within(&self, text: &str) -> Pastes {
+        Pastes(self.0.iter().filter(|(_, paste)| text.contains(paste.as_str())).cloned().collect())
+    }
+
+    /// What was kept joins what there is.
+    pub(crate) fn join(&mut self, kept: Pastes) {
+        for (marker, paste) in kept.0 {
+            if !self.0.iter().any(|(known, text)| *known == marker || *text == paste) {
+                self.0.push((marker, paste));
+            }
+        }
     }
 
     /// The text with what its markers stand for.

@@ -54,6 +54,10 @@ impl Composer {
                 }
                 let put = self.wholes.written(&put);
                 self.replace_selection(&put);
+                if self.mode() == Some(Mode::Insert) {
+                    // What is written next is a part of the change.
+                    self.pass_over();
+                }
                 self.edited();
                 let after = self.letters();
                 self.go_to(&after, caret);
@@ -170,7 +174,7 @@ impl Wholes {
     }
 
     /// With what they stand for.
-    pub(super) fn written(&self, text: &str) -> String {
+    fn written(&self, text: &str) -> String {
         let mut written = String::with_capacity(text.len());
         for c in text.chars() {
             let at = u32::from(c).checked_sub(Self::FIRST).and_then(|at| self.0.get(usize::try_from(at).ok()?));

@@ -35,11 +35,6 @@ impl KillRing {
         self.goes_on = true;
     }
 
-    /// All that can be put back.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().map(String::as_str)
-    }
-
     /// The newest piece.
     pub(crate) fn yank(&mut self) -> Option<&str> {
         self.goes_on = false;

@@ -75,11 +75,6 @@ enum Parsed {
 }
 
 impl Vim {
-    /// What can be put back.
-    pub(super) fn cut(&self) -> &str {
-        &self.cut
-    }
-
     /// Leaves insertion; the caret goes one back, as in vim. True when that was all the key was for.
     pub(super) fn escape(&mut self, text: &[char], at: usize) -> Option<usize> {
         let was = std::mem::replace(&mut self.mode, Mode::Normal);

@@ -10,6 +10,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
+use super::narrow::cut_word;
 use super::{Overlay, Paint, Reply, Told, command, panel, send};
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, wrap_lines};
@@ -85,7 +86,11 @@ impl TreeView {
         match key.code {
             KeyCode::Esc => self.naming = None,
             KeyCode::Backspace => drop(name.pop()),
-            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => name.push(c),
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => name.clear(),
+            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
+                cut_word(name);
+            }
+            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => name.push(c),
             KeyCode::Enter => {
                 let text = self.naming.take().unwrap_or_default().trim().to_owned();
                 if let Some(node) = self.nodes.get(self.chosen) {

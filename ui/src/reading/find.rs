@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pixir_core::event::{Entry, Fact};
 
@@ -68,6 +69,8 @@ pub(crate) struct Search {
     pub(crate) at: Option<usize>,
     /// It is looked for again because more was said: nobody is taken anywhere.
     pub(crate) is_again: bool,
+    /// When it was looked for again last.
+    pub(crate) looked: Option<Instant>,
     /// More was said while it was looked for.
     pub(crate) is_stale: bool,
     /// Where the reader was before, and what had the keys.

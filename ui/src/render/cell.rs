@@ -8,6 +8,7 @@ use pixir_core::event::{
 use pixir_core::present::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use serde_json::Value;
 
 use super::diff;
 use super::markdown::{self, Look};
@@ -21,6 +22,10 @@ use crate::transcript::{Cell, Fold, Guess, Tool};
 const PREVIEW: usize = 6;
 /// And of what the person ran, who wants to see it.
 const PERSONS_PREVIEW: usize = 30;
+/// Lines that an open card shows of a call that runs.
+const LIVE: usize = 200;
+/// Rows that one line takes before its card is opened.
+const LINE: usize = 3;
 /// Lines of a diff that a card shows before it is opened.
 const DIFF_PREVIEW: usize = 24;
 /// Columns that text stands in, behind the marks.
@@ -318,17 +323,20 @@ pub(crate) fn plan_item(item: &PlanItem, look: &Look<'_>) -> Vec<Row> {
 }
 
 fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
-    let mut rows = vec![card(cell, look)];
+    let (card, is_whole) = card(cell, look);
+    let mut rows = vec![card];
     let fold = context.fold.unwrap_or(look.details);
     if fold == Fold::Line || (cell.call().name == "update_plan" && fold == Fold::Some) {
         return rows;
     }
     if fold == Fold::Full {
-        rows.extend(arguments(cell, look));
+        rows.extend(arguments(cell, is_whole, look));
     }
     match (cell.result(), context.diffs) {
         (None, _) => {
-            rows.extend(block(&context.live.text, &context.live.colours, look, most(fold, PREVIEW), Side::Last))
+            // It is laid out again whenever more of it comes.
+            let most = if fold == Fold::Full { LIVE } else { PREVIEW };
+            rows.extend(block(&context.live.text, &context.live.colours, look, most, Side::Last));
         }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // What a command printed is no part of what it changed.
@@ -346,8 +354,8 @@ fn most(fold: Fold, preview: usize) -> usize {
     if fold == Fold::Full { usize::MAX } else { preview }
 }
 
-/// `✓ edit stats.sh  +1 −1  3ms`
-fn card(cell: &Tool, look: &Look<'_>) -> Row {
+/// `✓ edit stats.sh  +1 −1  3ms`, and whether that says all of what it is about.
+fn card(cell: &Tool, look: &Look<'_>) -> (Row, bool) {
     let theme = look.theme;
     let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
@@ -373,16 +381,20 @@ fn card(cell: &Tool, look: &Look<'_>) -> Row {
             tail.push(Span::styled(format!("  {took}"), theme.dim()));
         }
     }
+    if let Some(answer) = cell.answer {
+        tail.push(Span::styled(format!("  {answer}"), theme.dim()));
+    }
     let name = &cell.call().name;
+    let target = visible(&target(cell));
     let room = look.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
     let mut spans = vec![
         Span::styled(mark, style),
         Span::styled(name.clone(), theme.fg(if cell.is_by_person() { theme.user } else { theme.tool })),
         Span::raw(" "),
-        Span::styled(fit(&visible(&target(cell)), room), theme.fg(theme.text)),
+        Span::styled(fit(&target, room), theme.fg(theme.text)),
     ];
     spans.extend(tail);
-    Row { gutter: width(mark), ..Row::text(Line::from(spans)) }
+    (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
 }
 
 /// The argument that says most, on one line.
@@ -411,29 +423,38 @@ pub(crate) fn target(cell: &Tool) -> String {
 }
 
 /// What the card's one line could not say of the arguments; what a diff shows is left to it.
-fn arguments(cell: &Tool, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+fn arguments(cell: &Tool, is_whole: bool, look: &Look<'_>) -> Vec<Row> {
     let Some(args) = cell.call().args.as_object() else { return Vec::new() };
-    let shown = args.iter().filter(|(key, value)| {
-        let is_long_command = value.as_str().is_some_and(|text| text.contains('\n') || text.len() > look.columns / 2);
-        match key.as_str() {
-            "old_text" | "new_text" | "content" | "edits" | "items" | "questions" => false,
-            "command" => is_long_command,
-            "path" | "pattern" | "query" | "name" | "job" => false,
-            _ => true,
-        }
+    // What was not done is in no diff.
+    let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());
+    let shown = args.iter().filter(|(key, value)| match key.as_str() {
+        "old_text" | "new_text" | "content" | "edits" => came_to_nothing,
+        "command" => !is_whole || value.as_str().is_some_and(|text| text.contains('\n')),
+        "path" | "pattern" | "query" | "name" | "job" | "questions" => !is_whole,
+        // The plan is an entry of its own.
+        "items" => false,
+        _ => true,
     });
-    shown
-        .flat_map(|(key, value)| {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            wrap(
-                &[Span::styled(visible(&text), theme.fg(theme.code))],
-                look.columns,
-                &[Span::styled(format!("  {key}: "), theme.dim())],
-                &[Span::raw("    ")],
-            )
-        })
-        .collect()
+    let mut rows = Vec::new();
+    shown.for_each(|(key, value)| argument(key, value, look, &mut rows));
+    rows
+}
+
+/// One argument, or what it is made of.
+fn argument(key: &str, value: &Value, look: &Look<'_>, rows: &mut Vec<Row>) {
+    let label = Span::styled(format!("  {key}: "), look.theme.dim());
+    let text = match value {
+        Value::Array(items) => return items.iter().for_each(|item| argument(key, item, look, rows)),
+        Value::Object(members) => return members.iter().for_each(|(key, value)| argument(key, value, look, rows)),
+        Value::String(text) if text.contains('\n') => {
+            rows.push(Row::text(Line::from(label)));
+            return rows.extend(block(text, &[], look, usize::MAX, Side::First));
+        }
+        Value::String(text) => visible(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    };
+    let text = [Span::styled(text, look.theme.fg(look.theme.code))];
+    rows.extend(wrap(&text, look.columns, &[label], &[Span::raw("    ")]));
 }
 
 fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
@@ -464,8 +485,10 @@ fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<
         (Fold::Line, _) | (Fold::Some, true) => Vec::new(),
         (Fold::Full, _) => block(text, &result.colours, look, usize::MAX, Side::First),
         (Fold::Some, false) if cell.is_by_person() => block(text, &result.colours, look, PERSONS_PREVIEW, Side::Last),
+        // What a command says last is what came of it.
         (Fold::Some, false) => {
-            block(text, &result.colours, look, PREVIEW, if result.ok { Side::First } else { Side::Last })
+            let is_last = !result.ok || cell.call().name == "bash";
+            block(text, &result.colours, look, PREVIEW, if is_last { Side::Last } else { Side::First })
         }
     }
 }
@@ -497,7 +520,7 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
     let room = most.saturating_mul(2);
     let longest = room.saturating_mul(look.columns).saturating_mul(4);
     let begin = text.as_ptr().addr();
-    let rows_of = |line: &str| {
+    let all_rows_of = |line: &str| {
         let line = match side {
             Side::First => &line[..line.floor_char_boundary(longest)],
             Side::Last => &line[line.ceil_char_boundary(line.len().saturating_sub(longest))..],
@@ -519,6 +542,19 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
         let body = line.trim_start_matches(' ');
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
         wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()])
+    };
+    // One line that is very long leaves room for the others.
+    let rows_of = |line: &str| {
+        let mut rows = all_rows_of(line);
+        if most < usize::MAX && rows.len() > LINE {
+            let told = format!("… more of this line{}", look.more.details);
+            let cut = Row::mark(Line::from(vec![bar(), Span::styled(told, theme.dim())]));
+            match side {
+                Side::First => drop(rows.splice(LINE - 1.., [cut])),
+                Side::Last => drop(rows.splice(..=rows.len() - LINE, [cut])),
+            }
+        }
+        rows
     };
     let lines: Vec<&str> = text.lines().skip(skipped).take(shown).collect();
     let mut rows: Vec<Row> = Vec::new();

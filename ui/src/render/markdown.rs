@@ -9,7 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::highlight::Highlighter;
-use super::split::outdented;
+use super::split::{is_delimiter, outdented};
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 use crate::keymap::More;
 use crate::theme::Theme;
@@ -75,10 +75,61 @@ pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
 fn with_fence<'t>(source: &'t str, before: &str) -> Cow<'t, str> {
     let source = plain(source);
     if before.is_empty() {
-        return source;
+        return with_pipes(source);
     }
     let fence = before.lines().next().unwrap_or_default();
     outdented(&format!("{}\n{source}", fence.trim_end())).into_owned().into()
+}
+
+/// With every `|` that stands in code in a table told from those between its cells: models write them as they are, and the
+/// rest of the row would be lost.
+fn with_pipes(source: Cow<'_, str>) -> Cow<'_, str> {
+    let lines: Vec<&str> = source.split_inclusive('\n').collect();
+    let is_head = |at: usize| lines.get(at + 1).is_some_and(|below| is_delimiter(below.trim()));
+    if !source.contains('`') || !(0..lines.len()).any(is_head) {
+        return source;
+    }
+    let (mut out, mut in_table, mut fence) = (String::with_capacity(source.len() + 16), false, None);
+    for (at, line) in lines.iter().enumerate() {
+        let bare = line.trim();
+        let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
+        match fence {
+            None if mark.is_some() => fence = mark,
+            Some(_) if fence == mark => fence = None,
+            _ => {}
+        }
+        in_table = fence.is_none() && !bare.is_empty() && bare.contains('|') && (in_table || is_head(at));
+        if in_table && bare.contains('`') {
+            escape_pipes(line, &mut out);
+        } else {
+            out.push_str(line);
+        }
+    }
+    out.into()
+}
+
+/// A row of a table, with what stands between backticks escaped.
+fn escape_pipes(line: &str, out: &mut String) {
+    let mut rest = line;
+    while let Some(open) = rest.find('`') {
+        let ticks = &rest[open..][..rest[open..].bytes().take_while(|byte| *byte == b'`').count()];
+        let (before, code) = rest.split_at(open + ticks.len());
+        out.push_str(before);
+        rest = code;
+        if let Some(close) = code.find(ticks) {
+            let mut was_escape = false;
+            for c in code[..close].chars() {
+                if c == '|' && !was_escape {
+                    out.push('\\');
+                }
+                was_escape = c == '\\';
+                out.push(c);
+            }
+            out.push_str(ticks);
+            rest = &code[close + ticks.len()..];
+        }
+    }
+    out.push_str(rest);
 }
 
 fn is_break(html: &str) -> bool {
@@ -144,7 +195,6 @@ struct Page<'a> {
     /// Where links lead, and how many of them are open now.
     urls: Vec<Arc<str>>,
     open_links: Vec<OpenLink>,
-    heading: Option<HeadingLevel>,
     code: Option<(String, String)>,
     /// Code that stands before that of the first fence.
     continued: Option<String>,
@@ -163,7 +213,6 @@ impl<'a> Page<'a> {
             styles: vec![look.theme.fg(look.theme.text)],
             urls: Vec::new(),
             open_links: Vec::new(),
-            heading: None,
             code: None,
             continued: None,
             blocks: 0,
@@ -245,8 +294,13 @@ impl<'a> Page<'a> {
             Tag::Paragraph => self.gap(),
             Tag::Heading { level, .. } => {
                 self.gap();
-                self.heading = Some(level);
-                self.styles.push(theme.fg(theme.heading).add_modifier(Modifier::BOLD));
+                let weight = match level {
+                    HeadingLevel::H1 => Modifier::BOLD | Modifier::UNDERLINED,
+                    HeadingLevel::H2 => Modifier::BOLD,
+                    HeadingLevel::H3 => Modifier::BOLD | Modifier::ITALIC,
+                    HeadingLevel::H4 | HeadingLevel::H5 | HeadingLevel::H6 => Modifier::ITALIC,
+                };
+                self.styles.push(theme.fg(theme.heading).add_modifier(weight));
             }
             Tag::BlockQuote(_) => {
                 self.gap();
@@ -309,7 +363,6 @@ impl<'a> Page<'a> {
             TagEnd::Paragraph => self.flush(),
             TagEnd::Heading(_) => {
                 self.flush();
-                self.heading = None;
                 self.styles.pop();
             }
             TagEnd::BlockQuote(_) => {
@@ -429,12 +482,7 @@ impl<'a> Page<'a> {
         if self.pieces.is_empty() || self.table.is_some() {
             return;
         }
-        let mut pieces = std::mem::take(&mut self.pieces);
-        if let Some(level) = self.heading
-            && level > HeadingLevel::H2
-        {
-            pieces.insert(0, ("· ".to_owned(), (self.look.theme.dim(), 0)));
-        }
+        let pieces = std::mem::take(&mut self.pieces);
         self.put(&pieces);
     }
 
@@ -548,6 +596,26 @@ mod tests {
         let highlighter = Highlighter::new(|| ());
         let look = Look::new(&theme, &highlighter, columns);
         rows(source, &look).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_pipe_in_code_parts_no_cells() {
+        let source = "| code | says |\n|---|---|\n| `a | b` | one |\n| ``x ` | y`` | two |\n| `open | three |\n\n`a | b` stays\n\n```sh\n| `a | b` |\n|---|---|\n```";
+        assert_eq!(
+            shown(source, 40),
+            [
+                "code    │ says",
+                "────────┼──────",
+                "a | b   │ one",
+                "x ` | y │ two",
+                "`open   │ three",
+                "",
+                "a | b stays",
+                "",
+                " | `a | b` |",
+                " |---|---|"
+            ]
+        );
     }
 
     #[test]

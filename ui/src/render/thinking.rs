@@ -4,12 +4,14 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::markdown::{self, Look};
-use super::text::{Row, plain, wrap};
+use super::text::{Row, fit, plain, wrap};
 use crate::transcript::{Fold, LayoutKey};
 
 /// Lines that are shown before it is opened, while it goes on and after.
 const LIVE: usize = 3;
 const PREVIEW: usize = 10;
+/// Most of the first line that is looked at for its headline, bytes.
+const HEADLINE: usize = 1_000;
 /// While it goes on, its end is laid out from here on, counted from the end; and no more than twice of a line that has no
 /// end is laid out again and again. Bytes.
 const TAIL: usize = 8 << 10;
@@ -63,7 +65,22 @@ fn style(look: &Look<'_>) -> Style {
 fn laid(text: &str, is_first: bool, look: &Look<'_>) -> Vec<Row> {
     let style = style(look);
     let first = if is_first { Span::styled("✻ ", style) } else { Span::raw("  ") };
-    wrap(&[Span::styled(plain(text), style)], look.columns, &[first], &[Span::raw("  ")])
+    let text = plain(text);
+    // A line that is all bold is a headline.
+    let headline = |line: &str| {
+        Some(line.trim().strip_prefix("**")?.strip_suffix("**")?.to_owned()).filter(|it| !it.contains("**"))
+    };
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        match headline(line) {
+            Some(words) => {
+                spans.push(Span::styled(words, style.add_modifier(Modifier::BOLD)));
+                spans.push(Span::styled(line[line.trim_end().len()..].to_owned(), style));
+            }
+            None => spans.push(Span::styled(line.to_owned(), style)),
+        }
+    }
+    wrap(&spans, look.columns, &[first], &[Span::raw("  ")])
 }
 
 /// The end of what still goes on.
@@ -91,7 +108,10 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
             shown
         }
         Fold::Line => {
-            let first = markdown::first_line(text, look.columns.saturating_sub(22));
+            // Models write headlines as Markdown.
+            let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let words = markdown::words(&line[..line.floor_char_boundary(HEADLINE)], "");
+            let first = fit(words.trim().lines().next().unwrap_or_default(), look.columns.saturating_sub(22));
             let more = rows.len() - 1;
             let lines = if more == 1 { "line" } else { "lines" };
             let line = Line::from(vec![

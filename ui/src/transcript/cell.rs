@@ -47,6 +47,8 @@ pub(crate) struct Tool {
     /// When it was allowed, milliseconds since 1970, where somebody was asked.
     pub(super) allowed: Option<i64>,
     pub(crate) refused: bool,
+    /// What the person answered, where somebody was asked.
+    pub(crate) answer: Option<&'static str>,
 }
 
 impl Tool {
@@ -59,7 +61,7 @@ impl Tool {
             })),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false }
+        Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false, answer: None }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {

@@ -104,7 +104,11 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         state.overlays.retain(|layer| !layer.is_over(Told::CallEnded(&it.call_id)));
     }
     state.transcript.record(entry);
-    read::look_again(state)
+    let mut effects = read::look_again(state);
+    if matches!(entry.fact, Fact::TurnEnded(_)) && state.replay.is_none() {
+        effects.push(Effect::LookAtBranch);
+    }
+    effects
 }
 
 fn settings_told(it: &SettingsChanged) -> String {
@@ -144,7 +148,10 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         state.tries_again = None;
     }
     match live {
-        Live::TextDelta { text } => state.transcript.stream_text(&text),
+        Live::TextDelta { text } => {
+            state.transcript.stream_text(&text);
+            return read::look_again_soon(state);
+        }
         Live::ReasoningDelta { text } => state.transcript.stream_thinking(&text),
         Live::ToolCallDelta { name, bytes, .. } => match &mut state.writing {
             Some((of, all)) if *of == name => *all += bytes,

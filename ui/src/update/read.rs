@@ -1,5 +1,7 @@
 //! Reading: scrolling, jumping, folding, finding, copying; and what stands beside the transcript.
 
+use std::time::Duration;
+
 use pixir_core::event::Fact;
 
 use crate::overlay::diff::DiffView;
@@ -32,6 +34,9 @@ pub(crate) fn to_end(state: &mut State, _: &str) -> Vec<Effect> {
 }
 
 /// The line, a question, the transcript, the side panel, and around.
+/// How often it is looked for again while more is being said.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
 pub(crate) fn focus_next(state: &mut State, _: &str) -> Vec<Effect> {
     let order = [Focus::Composer, Focus::Question, Focus::Transcript, Focus::Side];
     let at = order.iter().position(|it| *it == state.focus).unwrap_or(0);
@@ -227,6 +232,14 @@ pub(crate) fn look_for(state: &mut State) -> Vec<Effect> {
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
 }
 
+/// More is being said: what is searched for may be in it, and is looked for now and then.
+pub(crate) fn look_again_soon(state: &mut State) -> Vec<Effect> {
+    let is_due = state.search.as_ref().is_some_and(|search| {
+        search.found.is_some() && search.looked.is_none_or(|looked| state.now.since(looked) >= LOOK_AGAIN)
+    });
+    if is_due { look_again(state) } else { Vec::new() }
+}
+
 /// More was said: what is searched for may be in it.
 pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
     let Some(search) = state.search.as_mut().filter(|search| !search.text.is_empty()) else { return Vec::new() };
@@ -235,7 +248,7 @@ pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     state.searches += 1;
-    (search.number, search.is_again) = (state.searches, true);
+    (search.number, search.is_again, search.looked) = (state.searches, true, Some(state.now.at));
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
 }
 

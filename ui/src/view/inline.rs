@@ -26,7 +26,9 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     let room = usize::from(rows.saturating_sub(foot.rows() + 1));
     let mut printed: Vec<Row> = Vec::new();
     let told = begin(state, room, columns, &mut printed);
-    let end = if all { state.transcript.len() } else { state.transcript.settled_until(told, state.is_busy()) };
+    // Whoever listens hears an answer once, when it is there.
+    let settled_until = || state.transcript.settled_until(told, state.is_busy(), !state.is_read_aloud);
+    let end = if all { state.transcript.len() } else { settled_until() };
     let mut until = told;
     while until < end && printed.len() < MOST {
         printed.extend(state.rows_of(until).iter().cloned());
