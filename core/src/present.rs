@@ -13,7 +13,7 @@ mod cut; // the start and the end of a text, nothing that a person sees as one c
 mod guard; // is it text at all
 mod strip; // terminal sequences out of a stream of bytes
 
-use cut::{AROUND, collapse_returns, first_of, last_of};
+use cut::{AROUND, colours_of, first_of, last_of, last_states, pieces};
 pub(crate) use guard::{Guard, is_whole_image, media_type};
 pub use strip::Stripper;
 
@@ -159,7 +159,7 @@ impl Capture {
 
     /// What a person would have seen: a progress bar that drew over itself, in its last state.
     fn settled(&self, text: &str) -> String {
-        if self.is_of_files { text.replace("\r\n", "\n") } else { collapse_returns(text) }
+        if self.is_of_files { text.replace("\r\n", "\n") } else { pieces(text, &last_states(text)) }
     }
 
     /// What was taken out of a file's text is not passed over.
@@ -257,9 +257,10 @@ impl Capture {
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
             let shown = String::from_utf8_lossy(&self.head);
             let mut text = self.settled(&shown);
-            // Colours are where they were, unless something was drawn over, or the bytes were no text.
-            let is_as_it_came = text == shown && shown.as_bytes() == self.head;
-            let colours = if is_as_it_came && !self.is_of_files { self.stripper.take_colours() } else { Vec::new() };
+            // Of what is no text nobody knows where they stood.
+            let has_colours = shown.as_bytes() == self.head && !self.is_of_files;
+            let colours = if has_colours { self.stripper.take_colours() } else { Vec::new() };
+            let colours = if colours.is_empty() { colours } else { colours_of(colours, &last_states(&shown)) };
             self.told_of_controls(&mut text);
             return Presented { text, colours, bytes: self.raw, ..Presented::default() };
         }
@@ -525,6 +526,10 @@ mod tests {
 
     #[test]
     fn a_progress_bar_is_shown_in_its_last_state() {
+        let it = shown(b"\x1b[31mred\x1b[0m\n\x1b[33m10%\r\x1b[32m99%\x1b[0m done\r\nend\n", true);
+        let at: Vec<(u64, &str)> = it.colours.iter().map(|it| (it.at, it.sgr.as_str())).collect();
+        assert_eq!(it.text, "red\n99% done\nend\n");
+        assert_eq!(at, [(0, "31"), (3, "0"), (4, "33"), (4, "32"), (7, "0")], "its colours are where they are seen");
         assert_eq!(shown(b"10%\r50%\r100%\ndone\r\n", true).text, "100%\ndone\n");
     }
 

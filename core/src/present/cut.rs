@@ -1,6 +1,10 @@
 //! Where a text is cut: after a line where there is one, and never within what a person sees as one character.
 
+use std::ops::Range;
+
 use unicode_segmentation::GraphemeCursor;
+
+use crate::event::Colouring;
 
 /// So many bytes and lines from the start, cut after a line where there is one, else after a whole character.
 pub(super) fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
@@ -68,18 +72,39 @@ fn boundary(bytes: &[u8], mut at: usize, side: Side) -> usize {
     near.ok().flatten().map_or(at, |near| near + from)
 }
 
-/// A progress bar that drew over itself is shown in its last state.
-pub(super) fn collapse_returns(text: &str) -> String {
-    if !text.contains('\r') {
-        return text.to_owned();
+/// The pieces of a text that a terminal still shows: of a progress bar that drew over itself, the last state.
+pub(super) fn last_states(text: &str) -> Vec<Range<usize>> {
+    let mut kept = Vec::new();
+    let mut begin = 0;
+    for line in text.split_inclusive('\n') {
+        let end = begin + line.len();
+        let body = line.strip_suffix('\n').map_or(line, |body| body.trim_end_matches('\r'));
+        let from = body.rfind('\r').map_or(0, |at| at + 1);
+        kept.push(begin + from..begin + body.len());
+        if line.ends_with('\n') {
+            kept.push(end - 1..end);
+        }
+        begin = end;
     }
-    text.split_inclusive('\n')
-        .map(|line| {
-            let (body, end) = match line.strip_suffix('\n') {
-                Some(body) => (body.trim_end_matches('\r'), "\n"),
-                None => (line, ""),
-            };
-            format!("{}{end}", body.rsplit('\r').next().unwrap_or(body))
-        })
-        .collect()
+    kept
+}
+
+/// Text that is made of some pieces of it.
+pub(super) fn pieces(text: &str, kept: &[Range<usize>]) -> String {
+    kept.iter().map(|piece| &text[piece.clone()]).collect()
+}
+
+/// Colours where they stand in it then; one that began in what is gone begins with what comes next.
+pub(super) fn colours_of(mut colours: Vec<Colouring>, kept: &[Range<usize>]) -> Vec<Colouring> {
+    let mut rest = kept.iter().peekable();
+    let mut before = 0;
+    for it in &mut colours {
+        let at = usize::try_from(it.at).unwrap_or(usize::MAX);
+        while let Some(piece) = rest.next_if(|piece| piece.end <= at) {
+            before += piece.len();
+        }
+        let within = rest.peek().map_or(0, |piece| at.saturating_sub(piece.start));
+        it.at = (before + within) as u64;
+    }
+    colours
 }
