@@ -114,8 +114,14 @@ async fn an_entry_is_folded_by_itself_or_with_all_others() {
     // What a command says last is what came of it.
     assert!(screen.contains("number 40") && !screen.contains("number 34"), "{screen}");
     assert!(screen.contains("… 34 more lines · Ctrl+O"), "{screen}");
-    pixir.does("<Tab>").await;
-    pixir.does("k").await;
+    // A message too, though it has many parts.
+    pixir.does("<C-Home><Tab>j").await;
+    let screen = pixir.does(" ").await;
+    assert!(screen.contains("❯ tell me of fruit") && screen.contains("… 118 more lines"), "{screen}");
+    assert!(!screen.contains("Paragraph 2 ") && screen.contains("✓ bash cat numbers.txt"), "{screen}");
+    let screen = pixir.does(" ").await;
+    assert!(screen.contains("Paragraph 2 "), "{screen}");
+    pixir.does("Gk").await;
     let screen = pixir.does(" ").await;
     assert!(screen.contains("number 12"), "all of it:\n{screen}");
     let screen = pixir.does(" ").await;
@@ -187,12 +193,12 @@ async fn the_mouse_selects_text_as_it_stands_in_the_source() {
     pixir.screen.bytes(&drag(from, (to.0 + 7, to.1))).await;
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.signals(), [osc52(words)]);
-    // Code without the blanks of its panel; a list without its mark.
+    // Code without the blanks of its panel; a list with its mark.
     let (from, to) = (place(&screen, "• a list"), place(&screen, "let y"));
     pixir.screen.bytes(&drag(from, (to.0 + 20, to.1))).await;
     pixir.screen.until_idle().await;
     let wanted =
-        "a list item that is long enough to be wrapped on this narrow screen, twice even\n\nlet x = 1;\nlet y = 2;";
+        "- a list item that is long enough to be wrapped on this narrow screen, twice even\n\nlet x = 1;\nlet y = 2;";
     assert_eq!(pixir.screen.signals(), [osc52(wanted)]);
     // Two clicks are a word, three a row.
     let at = place(&screen, "seven");

@@ -1,6 +1,7 @@
 //! What is read: a projection of Events into cells, one for each thing that happened or a part of it, and the draft that grows.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -414,6 +415,24 @@ impl Transcript {
             None => drop(self.folds.remove(&at)),
         }
         self.changed(at);
+    }
+
+    /// The cells of the message that this one belongs to.
+    pub(crate) fn message_of(&self, at: usize) -> Option<Range<usize>> {
+        self.cells.get(at)?.message()?;
+        let begins = |at: &usize| self.cells.get(*at).and_then(Cell::message).is_none_or(|(_, is_begin)| is_begin);
+        let begin = (0..=at).rev().find(begins)?;
+        let end = (at + 1..self.cells.len()).find(begins).unwrap_or(self.cells.len());
+        Some(begin..end)
+    }
+
+    /// Nothing is seen of it.
+    pub(crate) fn is_hidden(&self, at: usize) -> bool {
+        match self.cells.get(at) {
+            Some(Cell::Gone) => true,
+            Some(cell) => self.fold_of(at) == Some(Fold::Line) && cell.message().is_some_and(|(_, is_begin)| !is_begin),
+            None => false,
+        }
     }
 
     /// A click on its first row shows more of it, or less.

@@ -51,6 +51,10 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     state.side_area = (beside > 0).then(|| Rect { x: area.right() - beside, width: beside, ..body });
     let body = Rect { width: body.width - beside, ..body };
     draw_header(state, canvas, header);
+    if canvas.regions.is_some() {
+        let told = canvas.row_text(header.y);
+        canvas.region("header", header, || told);
+    }
     canvas.region("transcript", body, || format!("{} entries", state.transcript.len()));
     canvas.state(state.focus == Focus::Transcript, false);
     transcript::draw(state, canvas, body);

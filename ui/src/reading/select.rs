@@ -80,7 +80,8 @@ impl Selection {
                 }
             }
         }
-        let columns = columns.start.max(row.gutter)..columns.end.min(end.max(row.gutter));
+        let begin = row.gutter - row.lead;
+        let columns = columns.start.max(begin)..columns.end.min(end.max(begin));
         (columns.start < columns.end).then_some(columns)
     }
 }
@@ -124,7 +125,9 @@ impl State {
                 }
                 text.push_str(&joint);
                 if let Some(columns) = selection.columns(place, row) {
-                    text.push_str(&row.between(columns.start, columns.end));
+                    // The mark of a list, as it is written.
+                    text.push_str(&row.between(columns.start, columns.end.min(row.gutter)).replace('•', "-"));
+                    text.push_str(&row.between(columns.start.max(row.gutter), columns.end));
                 }
                 joint = match row.end {
                     End::Line | End::Skip => "\n".to_owned(),

@@ -92,6 +92,19 @@ pub(crate) fn estimate(cell: &Cell) -> Guess {
 /// The rows of a cell.
 pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
     let theme = look.theme;
+    // Of a message that is folded its first row stands for all of it.
+    if let (Some(Fold::Line), Some((text, is_begin))) = (context.fold, cell.message()) {
+        let mut rows = if is_begin { rows(cell, &Context { fold: None, ..*context }, look) } else { Vec::new() };
+        let first = rows.iter().position(|row| !row.line.spans.is_empty()).map_or(0, |at| at + 1);
+        let more = text.trim().lines().count().saturating_sub(1);
+        if rows.len() > first || more > 0 && is_begin {
+            rows.truncate(first);
+            let lines = if more == 1 { "line" } else { "lines" };
+            let told = format!("  … {more} more {lines}");
+            rows.push(Row::mark(Line::styled(told, theme.dim())));
+        }
+        return rows;
+    }
     match cell {
         Cell::Recorded(entry) => recorded(entry, context, look),
         Cell::Part(entry, part) => match &entry.fact {
@@ -364,6 +377,9 @@ fn card(cell: &Tool, look: &Look<'_>) -> (Row, bool) {
         Some(_) => ("✗ ", theme.fg(theme.error)),
     };
     let mut tail: Vec<Span<'static>> = Vec::new();
+    if let Some(answer) = cell.answer {
+        tail.push(Span::styled(format!("  {answer}"), theme.dim()));
+    }
     if let Some(result) = cell.result() {
         let (added, removed) = result.changes.iter().fold((0, 0), |(a, r), c| (a + c.added, r + c.removed));
         if added + removed > 0 {
@@ -380,9 +396,6 @@ fn card(cell: &Tool, look: &Look<'_>) -> (Row, bool) {
         if result.duration_ms > 0 {
             tail.push(Span::styled(format!("  {took}"), theme.dim()));
         }
-    }
-    if let Some(answer) = cell.answer {
-        tail.push(Span::styled(format!("  {answer}"), theme.dim()));
     }
     let name = &cell.call().name;
     let target = visible(&target(cell));

@@ -198,6 +198,8 @@ struct Page<'a> {
     code: Option<(String, String)>,
     /// Code that stands before that of the first fence.
     continued: Option<String>,
+    /// Columns of the marks that stand in front of the next line.
+    lead: usize,
     /// Pieces of code so far.
     blocks: u16,
     table: Option<Table>,
@@ -215,6 +217,7 @@ impl<'a> Page<'a> {
             open_links: Vec::new(),
             code: None,
             continued: None,
+            lead: 0,
             blocks: 0,
             table: None,
         }
@@ -423,9 +426,11 @@ impl<'a> Page<'a> {
     fn prefixes(&mut self) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
         let theme = self.look.theme;
         let (mut first, mut rest) = (Vec::new(), Vec::new());
+        let (mut items, mut has_mark) = (0, false);
         for container in &mut self.containers {
             match container {
                 Container::Quote { .. } => {
+                    (items, has_mark) = (0, false);
                     first.push(Span::styled("▎ ", theme.fg(theme.quote)));
                     rest.push(Span::styled("▎ ", theme.fg(theme.quote)));
                 }
@@ -434,10 +439,12 @@ impl<'a> Page<'a> {
                     let blank = Span::raw(" ".repeat(width(mark)));
                     first.push(if *used { blank.clone() } else { Span::styled(mark.clone(), theme.fg(theme.accent)) });
                     rest.push(blank);
-                    *used = true;
+                    items += width(mark);
+                    has_mark |= !std::mem::replace(used, true);
                 }
             }
         }
+        self.lead = if has_mark { items } else { 0 };
         (first, rest)
     }
 
@@ -488,8 +495,12 @@ impl<'a> Page<'a> {
 
     fn put(&mut self, pieces: &[Piece]) {
         let (first, rest) = self.prefixes();
+        let begin = self.rows.len();
         let pieces = pieces.iter().map(|(text, ink)| (text.as_str(), *ink));
         self.rows.extend(wrap_linked(pieces, &self.urls, self.look.columns, &first, &rest));
+        if let Some(row) = self.rows.get_mut(begin) {
+            row.lead = self.lead;
+        }
     }
 
     fn end_code(&mut self) {
@@ -519,7 +530,7 @@ impl<'a> Page<'a> {
                 line.push(Span::styled(" ".repeat(padding), panel));
                 let end = if at < last { End::Nothing } else { End::Line };
                 let block = (number == 0 && at == 0).then_some(self.blocks);
-                self.rows.push(Row { line: Line::from(line), gutter, padding, end, links: Vec::new(), block });
+                self.rows.push(Row { line: Line::from(line), gutter, padding, end, block, ..Row::default() });
             }
         }
         self.blocks = self.blocks.saturating_add(1);

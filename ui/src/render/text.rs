@@ -99,6 +99,8 @@ pub(crate) struct Row {
     pub(crate) line: Line<'static>,
     /// Columns in front that are no text: marks, bars, numbers.
     pub(crate) gutter: usize,
+    /// Columns at the end of those that are copied with the text all the same: the mark of a list, and how far it is indented.
+    pub(crate) lead: usize,
     /// Columns at its end that are no text either.
     pub(crate) padding: usize,
     /// How the text goes on.
@@ -161,7 +163,7 @@ impl Row {
 
     /// The text between two columns, as it stands in the source; what stands in front of the text is not part of it.
     pub(crate) fn between(&self, from: usize, to: usize) -> String {
-        let from = from.max(self.gutter);
+        let from = from.max(self.gutter - self.lead);
         let (mut text, mut at) = (String::new(), 0);
         for grapheme in self.line.spans.iter().flat_map(|span| span.content.graphemes(true)) {
             if at >= to {

@@ -40,7 +40,7 @@ pub fn check(theme: &Theme, is_light: bool) -> Vec<Finding> {
         findings.push(Finding { token, on, ratio, wanted });
     };
     let it = theme;
-    for (token, colour) in [
+    let said = [
         ("text", it.text),
         ("dim", it.dim),
         ("accent", it.accent),
@@ -60,26 +60,26 @@ pub fn check(theme: &Theme, is_light: bool) -> Vec<Finding> {
         ("mode_read_only", it.mode_read_only),
         ("mode_ask", it.mode_ask),
         ("mode_auto", it.mode_auto),
-    ] {
-        see(token, colour, "background", it.background);
-    }
-    for (token, colour) in [
-        ("text", it.text),
+    ];
+    let coded = [
         ("keyword", it.keyword),
         ("string", it.string),
         ("comment", it.comment),
         ("number", it.number),
         ("function", it.function),
         ("type", it.r#type),
-    ] {
-        see(token, colour, "code_panel", it.code_panel);
-    }
-    for (token, colour) in [("text", it.text), ("accent", it.accent)] {
+    ];
+    said.into_iter().for_each(|(token, colour)| see(token, colour, "background", it.background));
+    coded
+        .into_iter()
+        .chain([("text", it.text)])
+        .for_each(|(token, colour)| see(token, colour, "code_panel", it.code_panel));
+    for (token, colour) in [("text", it.text), ("dim", it.dim), ("accent", it.accent)] {
         see(token, colour, "panel", it.panel);
     }
-    // Without a colour of its own, what is chosen is reversed.
+    // Everything can be chosen or selected. Without a colour of its own it is reversed.
     if it.selection != Color::Reset {
-        see("text", it.text, "selection", it.selection);
+        said.into_iter().chain(coded).for_each(|(token, colour)| see(token, colour, "selection", it.selection));
     }
     see("added", it.added, "added_panel", it.added_panel);
     see("removed", it.removed, "removed_panel", it.removed_panel);

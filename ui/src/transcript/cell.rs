@@ -30,6 +30,22 @@ pub(crate) enum Cell {
     Gone,
 }
 
+impl Cell {
+    /// The message of which it is all or a part, and whether that is its begin.
+    pub(crate) fn message(&self) -> Option<(&str, bool)> {
+        let (entry, is_begin) = match self {
+            Cell::Recorded(entry) => (entry, true),
+            Cell::Part(entry, part) => (entry, part.range.start == 0),
+            _ => return None,
+        };
+        match &entry.fact {
+            Fact::UserMessage(it) => Some((&it.text, is_begin)),
+            Fact::AssistantMessage(it) => Some((&it.text, is_begin)),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Thinking {
     pub(crate) text: String,

@@ -138,7 +138,7 @@ pub(crate) fn step(state: &mut State, by: isize) -> Vec<Effect> {
             break;
         }
         at = next;
-        if !matches!(state.transcript.cell(at), Some(Cell::Gone)) {
+        if !state.transcript.is_hidden(at) {
             break;
         }
     }
@@ -185,8 +185,13 @@ pub(crate) fn fold_cell(state: &mut State, cell: usize) {
     if let Some(search) = &mut state.search {
         search.opened = search.opened.filter(|(opened, _)| *opened != cell);
     }
-    let now = state.transcript.fold_of(cell).unwrap_or(usual);
     state.viewport.stay(&state.transcript);
+    if let Some(message) = state.transcript.message_of(cell) {
+        let fold = if state.transcript.fold_of(cell) == Some(Fold::Line) { None } else { Some(Fold::Line) };
+        select(state, message.start);
+        return message.for_each(|at| state.transcript.set_fold(at, fold));
+    }
+    let now = state.transcript.fold_of(cell).unwrap_or(usual);
     state.transcript.set_fold(cell, Some(now.next()));
 }
 

@@ -92,6 +92,7 @@ pub(super) fn draw_pill(state: &mut State, canvas: &mut Canvas, area: Rect, line
     let columns = u16::try_from(width(&pill)).unwrap_or(area.width).min(area.width);
     let at = Rect { x: area.x + 2.min(area.width - columns), y, width: columns, height: 1 };
     canvas.fill(at, state.theme.base());
+    canvas.region("pill", at, || pill.trim().to_owned());
     canvas.line(Line::styled(pill, state.theme.selected().fg(state.theme.accent)), at);
     state.pill = Some(at);
 }
