@@ -133,7 +133,7 @@ pub(crate) struct App {
     /// The files of the workspace, as they were when a mention was begun.
     files: Option<(Instant, Index)>,
     /// They are being looked at; and the letters that somebody looks for by now.
-    walking: Option<Option<String>>,
+    walking: Option<String>,
     /// The draft is to be written in the person's own editor.
     pub(crate) wants_editor: bool,
     editor: String,

@@ -50,9 +50,9 @@ pub(super) enum News {
     Files {
         letters: String,
         found: Vec<String>,
-        /// The tree, if it was walked for this.
-        index: Option<Index>,
     },
+    /// The tree, or its first part.
+    Walked(Index),
     /// What was sent in earlier Sessions.
     Past(Vec<String>),
     /// What became of a text that was copied.
@@ -129,26 +129,22 @@ impl App {
         self.spawn(async move { News::Copied(clipboard::copy(&text, &ways, sent).await) });
     }
 
-    /// Files are found beside the screen; the tree is walked anew when what is known of it is old.
+    /// Files are found beside the screen, in what is known of the tree; where that is old, or not all of it, it is walked
+    /// meanwhile and they are looked for again.
     pub(super) fn find_files(&mut self, letters: String) {
-        let known =
-            self.files.as_ref().filter(|(since, _)| since.elapsed() < FILES_AGE).map(|(_, index)| index.clone());
-        if known.is_none() {
-            // One walk at a time; the newest letters wait for it.
-            if let Some(wanted) = &mut self.walking {
-                *wanted = Some(letters);
-                return;
-            }
-            self.walking = Some(None);
+        let known = self.files.as_ref().map(|(_, index)| index.clone());
+        let is_fresh = self.files.as_ref().is_some_and(|(since, it)| it.is_whole && since.elapsed() < FILES_AGE);
+        if let Some(index) = known.clone() {
+            let letters = letters.clone();
+            self.spawn_blocking(move || News::Files { found: index.find(&letters), letters });
+        }
+        // One walk at a time; the newest letters wait for it.
+        if is_fresh || self.walking.replace(letters).is_some() {
+            return;
         }
         let workspace = self.state.workspace.clone();
-        let lost = if known.is_none() { Lost::Walk } else { Lost::Nothing };
-        self.spawn_blocking_for(lost, move || {
-            let fresh = known.is_none();
-            let index = known.unwrap_or_else(|| Index::read(&workspace));
-            let found = index.find(&letters);
-            News::Files { letters, found, index: fresh.then_some(index) }
-        });
+        let walk = if known.is_none() { Index::begin } else { Index::read };
+        self.spawn_blocking_for(Lost::Walk, move || News::Walked(walk(&workspace)));
     }
 
     /// Files that a message mentions are read when it is sent; a name that is no file is only a word.
@@ -303,13 +299,13 @@ impl App {
                 let effects = news::on_found(&mut self.state, number, found);
                 Box::pin(self.perform(effects)).await;
             }
-            News::Files { letters, found, index } => {
-                if let Some(index) = index {
-                    self.files = Some((Instant::now(), index));
-                    if let Some(letters) = self.walking.take().flatten() {
-                        self.find_files(letters);
-                    }
+            News::Walked(index) => {
+                self.files = Some((Instant::now(), index));
+                if let Some(letters) = self.walking.take() {
+                    self.find_files(letters);
                 }
+            }
+            News::Files { letters, found } => {
                 let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
                 if is_wanted {
                     self.state.composer.files = Some((letters, found));

@@ -1,7 +1,10 @@
 //! `@` and a few letters: files of the workspace, found beside the screen over a tree that heeds `.gitignore`.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
@@ -12,6 +15,8 @@ use super::is_image_name;
 const OFFERED: usize = 50;
 /// The most that is looked at; a larger tree is searched in its first part.
 const MOST: usize = 400_000;
+/// So many are found in no time: they are offered while the rest is being looked at.
+const FIRST: usize = 3_000;
 
 /// What stands behind an `@` at the caret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,27 +72,40 @@ fn is_word(c: char) -> bool {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     paths: Arc<Vec<Box<str>>>,
+    /// Nothing of the workspace is missing.
+    pub(crate) is_whole: bool,
 }
 
 impl Index {
     /// Walks the workspace; what is ignored, and `.git`, is left out.
     pub(crate) fn read(workspace: &Path) -> Index {
-        let mut paths: Vec<Box<str>> = Vec::new();
-        let walk =
-            ignore::WalkBuilder::new(workspace).hidden(false).filter_entry(|it| it.file_name() != ".git").build();
-        for entry in walk.flatten().skip(1) {
-            let Some(path) = entry.path().strip_prefix(workspace).ok().and_then(Path::to_str) else { continue };
-            if path.chars().any(char::is_control) {
-                continue;
-            }
-            let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
-            paths.push(if is_folder { format!("{path}/") } else { path.to_owned() }.into());
-            if paths.len() >= MOST {
-                break;
-            }
-        }
+        let (tell, told) = mpsc::channel();
+        let count = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+        walk(workspace).threads(threads).build_parallel().run(|| {
+            let (tell, count) = (tell.clone(), &count);
+            Box::new(move |entry| {
+                if let Some(path) = entry.ok().and_then(|entry| path_of(&entry, workspace)) {
+                    let _ = tell.send(path);
+                }
+                if count.fetch_add(1, Ordering::Relaxed) < MOST { WalkState::Continue } else { WalkState::Quit }
+            })
+        });
+        drop(tell);
+        Index::of(told.into_iter().collect(), true)
+    }
+
+    /// Its first part.
+    pub(crate) fn begin(workspace: &Path) -> Index {
+        let mut walk = walk(workspace).build();
+        let entries = walk.by_ref().take(FIRST).flatten();
+        let paths = entries.filter_map(|entry| path_of(&entry, workspace)).collect();
+        Index::of(paths, walk.next().is_none())
+    }
+
+    fn of(mut paths: Vec<Box<str>>, is_whole: bool) -> Index {
         paths.sort_unstable();
-        Index { paths: Arc::new(paths) }
+        Index { paths: Arc::new(paths), is_whole }
     }
 
     /// Paths that fit these letters, best first.
@@ -123,6 +141,22 @@ impl Index {
     }
 }
 
+fn walk(workspace: &Path) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(workspace);
+    walk.hidden(false).filter_entry(|it| it.file_name() != ".git");
+    walk
+}
+
+/// As it is offered; a folder ends with a slash.
+fn path_of(entry: &DirEntry, workspace: &Path) -> Option<Box<str>> {
+    let path = entry.path().strip_prefix(workspace).ok().and_then(Path::to_str)?;
+    if path.is_empty() || path.chars().any(char::is_control) {
+        return None;
+    }
+    let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
+    Some(if is_folder { format!("{path}/") } else { path.to_owned() }.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +180,7 @@ mod tests {
     fn a_few_letters_find_a_file_among_very_many() {
         let paths =
             (0..100_000).map(|n| format!("src/module{}/part{n}.rs", n % 100).into()).chain(["src/main.rs".into()]);
-        let index = Index { paths: Arc::new(paths.collect()) };
+        let index = Index::of(paths.collect(), true);
         assert_eq!(index.find("smain")[0], "src/main.rs");
         assert_eq!(index.find("part99999")[0], "src/module99/part99999.rs");
         assert_eq!(index.find("part").len(), OFFERED);
