@@ -228,6 +228,10 @@ pub(crate) fn wrap_linked<'t>(
         space: None,
     };
     for (text, ink) in pieces {
+        if text.is_ascii() {
+            wrapper.ascii(text, ink);
+            continue;
+        }
         for grapheme in text.graphemes(true) {
             match grapheme {
                 "\n" | "\r\n" => wrapper.newline(),
@@ -260,6 +264,50 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
+    /// Text in which every byte is a character: most of it, and taken in by words.
+    fn ascii(&mut self, text: &str, ink: Ink) {
+        let mut rest = text;
+        while let Some(first) = rest.bytes().next() {
+            let taken = match first {
+                b' ' => {
+                    self.blank(ink);
+                    1
+                }
+                b'\n' => {
+                    self.newline();
+                    1
+                }
+                b'\r' if rest.starts_with("\r\n") => {
+                    self.newline();
+                    2
+                }
+                _ => {
+                    let end = rest.bytes().skip(1).position(|byte| matches!(byte, b' ' | b'\n' | b'\r'));
+                    let end = end.map_or(rest.len(), |at| at + 1);
+                    self.push_word(&rest[..end], ink);
+                    end
+                }
+            };
+            rest = &rest[taken..];
+        }
+    }
+
+    /// Characters without a blank between them.
+    fn push_word(&mut self, word: &str, ink: Ink) {
+        // Where it begins the word before may end.
+        let (first, rest) = word.split_at(1);
+        self.push(first, ink);
+        let (wide, room) = (width(rest), self.room());
+        match self.word.last_mut() {
+            Some((text, last)) if *last == ink && self.word_width + wide <= room => {
+                text.push_str(rest);
+                self.word_width += wide;
+                self.last = rest.chars().next_back().or(self.last);
+            }
+            _ => (0..rest.len()).for_each(|at| self.push(&rest[at..=at], ink)),
+        }
+    }
+
     fn push(&mut self, grapheme: &str, ink: Ink) {
         let wide = width(grapheme);
         let first = grapheme.chars().next();
@@ -273,12 +321,8 @@ impl Wrapper<'_> {
             self.end_word();
         }
         self.last = first;
-        // Behind what stands in front of the row that is open; a word that fits into the next one waits for it.
-        let is_first = self.used == self.row.gutter && self.rows.is_empty();
-        let prefix = if is_first { self.row.gutter.max(self.rest_width) } else { self.rest_width };
-        let room = self.columns.saturating_sub(prefix).max(1);
         // A word that no line can hold is broken where the line ends.
-        if self.word_width + wide > room {
+        if self.word_width + wide > self.room() {
             self.end_word();
             if self.used + wide > self.columns && self.used > self.row.gutter {
                 self.break_row(End::Nothing);
@@ -289,6 +333,13 @@ impl Wrapper<'_> {
             _ => self.word.push((grapheme.to_owned(), ink)),
         }
         self.word_width += wide;
+    }
+
+    /// Columns behind what stands in front of the row that is open; a word that fits into the next one waits for it.
+    fn room(&self) -> usize {
+        let is_first = self.used == self.row.gutter && self.rows.is_empty();
+        let prefix = if is_first { self.row.gutter.max(self.rest_width) } else { self.rest_width };
+        self.columns.saturating_sub(prefix).max(1)
     }
 
     fn blank(&mut self, ink: Ink) {
@@ -362,6 +413,21 @@ mod tests {
             .iter()
             .map(|row| row.line.to_string())
             .collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn words_break_where_characters_by_themselves_do(text in "[a-c (\t\r\n漢」-]{0,60}", columns in 1_usize..20) {
+            let rows = |pieces: &[&str]| {
+                let pieces = pieces.iter().map(|text| (*text, (Style::new(), 0)));
+                wrap_linked(pieces, &[], columns, &[Span::raw("• ")], &[Span::raw("  ")])
+            };
+            let by_character: Vec<&str> = text.graphemes(true).collect();
+            let told = |rows: Vec<Row>| rows.iter().map(|row| format!("{:?} {:?}", row.line.to_string(), row.end)).collect::<Vec<_>>();
+            proptest::prop_assert_eq!(told(rows(&[&text])), told(rows(&by_character)));
+            let by_word: Vec<&str> = text.split_inclusive(' ').collect();
+            proptest::prop_assert_eq!(told(rows(&by_word)), told(rows(&by_character)));
+        }
     }
 
     #[test]
