@@ -21,7 +21,7 @@ async fn a_change_shows_its_diff_waits_and_is_made_when_it_is_allowed() {
     assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "nothing happens before the answer");
     let screen = pixir.does("<A-y>").await;
     assert_eq!(pixir.file("a.txt"), "omega\nbeta\n");
-    assert!(screen.contains("✓ edit a.txt  +1 −1"), "{screen}");
+    assert!(screen.contains("✓ edit a.txt  allowed  +1 −1"), "{screen}");
     assert!(pixir.kinds().contains(&"permission_decision".to_owned()));
 }
 
