@@ -89,6 +89,31 @@ fn a_question_is_asked_and_answered_between_the_lines() {
 }
 
 #[test]
+fn a_long_answer_goes_into_the_history_while_it_comes() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let filling = "It says what it says, in as many words as it takes.";
+    let paragraphs: String = (0..60).map(|n| format!("Paragraph {n} of it. {filling}\n\n")).collect();
+    let server = Server::start(vec![Reply::Stall { text: paragraphs }]);
+    let mut terminal = start(&shell, &server, size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Paragraph 59 ");
+    let stand_once = |bytes: &[u8], until: usize| {
+        let lines = kept(bytes, size.0, size.1);
+        (0..until).all(|n| lines.iter().filter(|line| line.contains(&format!("Paragraph {n} of it."))).count() == 1)
+    };
+    // But for its last part, which may still change.
+    crate::shell::wait_until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
+    terminal.send("\x1b");
+    terminal.wait_for("it broke off here");
+    terminal.send_later("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(stand_once(&left.bytes, 60), "{:#?}", kept(&left.bytes, size.0, size.1));
+}
+
+#[test]
 fn another_size_shows_what_fits_and_every_way_out_leaves_the_terminal_as_it_was() {
     let shell = Shell::new(&[]);
     for signal in [None, Some(Signal::TERM), Some(Signal::HUP), Some(Signal::INT), Some(Signal::QUIT)] {

@@ -85,6 +85,91 @@ async fn what_is_longer_than_the_screen_must_be_read_before_it_can_be_allowed() 
 }
 
 #[tokio::test]
+async fn every_hint_names_the_key_that_is_bound() {
+    let edit = calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"}));
+    let keys: [(&str, &[&str]); 5] = [
+        ("allow-once", &["alt+1"]),
+        ("question-allow-once", &["1"]),
+        ("deny", &["alt+2"]),
+        ("details", &["alt+o"]),
+        ("to-end", &["none"]),
+    ];
+    let command = calls("bash", json!({"command": "seq 1 40"}));
+    let mut pixir = Pixir::with_keys(vec![edit, command, says("Done.")], &keys).expect("they are free");
+    std::fs::write(pixir.path("a.txt"), "1\n").expect("write");
+    let screen = pixir.does("count<Enter>").await;
+    assert!(screen.contains("Alt+1 once") && screen.contains("Alt+2 no") && !screen.contains("Alt+Y"), "{screen}");
+    let screen = pixir.does("<Tab>").await;
+    assert!(screen.contains(" 1 once") && !screen.contains("y once"), "{screen}");
+    pixir.does("1").await;
+    assert_eq!(pixir.file("a.txt"), "2\n", "and the key does what the hint says");
+    let screen = pixir.does("<A-1>").await;
+    assert!(screen.contains("… 34 more lines · Alt+O"), "{screen}");
+    let screen = pixir.does("<A-o><PgUp>").await;
+    assert!(screen.contains(" ↓ ") && !screen.contains("Ctrl+End"), "{screen}");
+}
+
+#[tokio::test]
+async fn what_was_refused_can_still_be_read() {
+    let args = json!({"path": "a.txt", "old_text": "alpha\nbeta", "new_text": "omega"});
+    let pattern = format!("\\b{}\\b", "long".repeat(40));
+    let search = calls("grep", json!({"pattern": pattern, "path": "."}));
+    let steps = vec![calls("edit", args), search, says("As you like.")];
+    let mut pixir = Pixir::new(steps, &[("a.txt", "alpha\nbeta\n")]);
+    pixir.does("change it<Enter>").await;
+    let screen = pixir.does("<A-n>").await;
+    assert!(screen.contains("⊘ edit a.txt") && !screen.contains("omega"), "{screen}");
+    let screen = pixir.does("<C-o><C-Home>").await;
+    for shown in ["old_text:", "│ alpha", "│ beta", "new_text: omega"] {
+        assert!(screen.contains(shown), "{shown}:\n{screen}");
+    }
+    let said: String = screen.split_whitespace().collect();
+    assert!(said.contains(&pattern), "what the card cuts is there in full:\n{screen}");
+}
+
+#[tokio::test]
+async fn a_question_leaves_some_of_the_conversation_in_sight() {
+    for rows in [15, 17, 24] {
+        let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+        let mut step = calls("write", json!({"path": "b.txt", "content": lines}));
+        step.text = "This is why it has to be written.".into();
+        let mut pixir = Pixir::sized(vec![step, says("Ok.")], &[], 80, rows);
+        pixir.does("go<Enter>").await;
+        let screen = pixir.does("<PgUp>").await;
+        assert!(screen.contains("This is why") && screen.contains("Alt+N no"), "{rows}:\n{screen}");
+    }
+}
+
+#[tokio::test]
+async fn the_branch_in_the_header_is_the_one_that_it_is_on() {
+    let command = calls("bash", json!({"command": "echo 'ref: refs/heads/other' > ../main/.git/worktrees/app/HEAD"}));
+    // A work tree, whose repository is elsewhere.
+    let files = [
+        (".git", "gitdir: ../main/.git/worktrees/app\n"),
+        ("../main/.git/worktrees/app/HEAD", "ref: refs/heads/topic\n"),
+    ];
+    let mut pixir = Pixir::new(vec![command, says("Done.")], &files);
+    pixir.screen.until("app · topic").await;
+    pixir.does("/mode auto<Enter>go<Enter>").await;
+    pixir.screen.until("app · other").await;
+}
+
+#[tokio::test]
+async fn thinking_ends_with_a_headline_when_the_answer_begins() {
+    let thought = "**Looking at the problem**\n\nFirst the code, then the tests.\n\n**Checking**\n\nAll of it.";
+    let step = Step { reasoning: thought.into(), hang: true, ..says("The answer begins") };
+    let mut pixir = Pixir::new(vec![step], &[]);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("The answer begins").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("✻ Looking at the problem  +") && !screen.contains("All of it."), "{screen}");
+    pixir.screen.keys("<A-t><A-t>").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("  Checking") && screen.contains("All of it.") && !screen.contains("**"), "{screen}");
+}
+
+#[tokio::test]
 async fn a_small_screen_still_shows_what_would_be_done_and_how_to_answer() {
     for (columns, rows) in [(40, 10), (60, 20)] {
         let step = calls("bash", json!({"command": "make install"}));

@@ -283,6 +283,26 @@ fn resizing_while_it_streams_keeps_everything_in_its_place() {
 }
 
 #[test]
+fn whoever_selects_beyond_the_top_stays_where_that_led() {
+    let shell = Shell::new(&[]);
+    let paragraphs: String = (0..80).map(|n| format!("Paragraph {n}.\n\n")).collect();
+    let server = Server::start(vec![Reply::Stall { text: paragraphs }]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Paragraph 79.");
+    // The button is held above the transcript until it has moved, and let go.
+    terminal.send("\x1b[<0;10;15M\x1b[<32;10;1M");
+    terminal.wait_that("it scrolls back", |screen| !screen.contains("Paragraph 79.") && screen.contains("Ctrl+End"));
+    terminal.send("\x1b[<0;10;1m");
+    terminal.wait_for_bytes("\x1b]52;c;");
+    let screen = terminal.wait_for("copied");
+    assert!(!screen.contains("Paragraph 79.") && screen.contains("Ctrl+End"), "{screen}");
+    terminal.signal(Signal::TERM);
+    terminal.end().assert_sane();
+}
+
+#[test]
 fn a_paste_with_line_ends_never_sends_itself() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Got both.")]);

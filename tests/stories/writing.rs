@@ -27,6 +27,38 @@ async fn a_few_letters_behind_an_at_sign_find_a_file_that_is_not_ignored() {
 }
 
 #[tokio::test]
+async fn in_a_large_tree_a_file_is_offered_wherever_it_is() {
+    let names: Vec<String> = (0..4_000).map(|n| format!("many/{}/file{n}.txt", n % 40)).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let mut pixir = Pixir::new(vec![says("Seen.")], &files);
+    for n in [0, 1_999, 3_999] {
+        pixir.does(&format!("@file{n}.txt")).await;
+        pixir.screen.until(&format!(" file{n}.txt")).await;
+        pixir.does("<Tab>").await;
+        assert_eq!(pixir.screen.draft(), format!("@many/{}/file{n}.txt ", n % 40));
+        pixir.does("<C-c>").await;
+    }
+}
+
+#[tokio::test]
+async fn a_paste_that_comes_back_comes_back_as_one_thing() {
+    let mut pixir = Pixir::new(vec![says("Read."), says("Again.")], &[]);
+    let pasted: String = (0..300).map(|n| format!("line {n}\n")).collect();
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("see ").await;
+    pixir.screen.paste(&pasted).await;
+    pixir.does("<Enter>").await;
+    for recalled in ["<Up>", "<C-c><Up>"] {
+        let screen = pixir.does(recalled).await;
+        assert!(screen.contains("❯ see [paste 1: 300 lines]"), "{recalled}:\n{screen}");
+    }
+    let mut pixir = pixir.again(vec![says("Once more.")]).await;
+    let screen = pixir.does("").await;
+    assert!(screen.contains("❯ see [paste 1: 300 lines]"), "after it was closed in the middle of it:\n{screen}");
+    assert_eq!(pixir.screen.draft(), format!("see {pasted}"));
+}
+
+#[tokio::test]
 async fn a_large_paste_stands_in_the_line_as_one_thing_and_is_sent_whole() {
     let mut pixir = Pixir::new(vec![says("Read.")], &[]);
     pixir.screen.until_idle().await;
