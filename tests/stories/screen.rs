@@ -128,6 +128,17 @@ async fn what_was_refused_can_still_be_read() {
 }
 
 #[tokio::test]
+async fn of_an_output_that_was_cut_every_line_is_counted() {
+    let ok = calls("bash", json!({"command": "seq 1 20000"}));
+    let failed = calls("bash", json!({"command": "seq 1 20000; exit 3"}));
+    let mut pixir = Pixir::sized(vec![ok, failed, says("Done.")], &[], 100, 40);
+    let screen = pixir.does("/mode auto<Enter>count<Enter>").await;
+    assert!(screen.contains("│ 6\n   │ … 19994 more lines · Ctrl+O"), "{screen}");
+    assert!(screen.contains("│ … 19994 more lines · Ctrl+O\n   │ 19995") && screen.contains("│ 20000"), "{screen}");
+    assert!(!screen.contains("Explore:"), "what is said to the model:\n{screen}");
+}
+
+#[tokio::test]
 async fn a_question_leaves_some_of_the_conversation_in_sight() {
     for rows in [15, 17, 24] {
         let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();

@@ -349,7 +349,7 @@ fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
         (None, _) => {
             // It is laid out again whenever more of it comes.
             let most = if fold == Fold::Full { LIVE } else { PREVIEW };
-            rows.extend(block(&context.live.text, &context.live.colours, look, most, Side::Last));
+            rows.extend(block(&context.live.text, &context.live.colours, look, most, Side::Last, 0));
         }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // What a command printed is no part of what it changed.
@@ -461,7 +461,7 @@ fn argument(key: &str, value: &Value, look: &Look<'_>, rows: &mut Vec<Row>) {
         Value::Object(members) => return members.iter().for_each(|(key, value)| argument(key, value, look, rows)),
         Value::String(text) if text.contains('\n') => {
             rows.push(Row::text(Line::from(label)));
-            return rows.extend(block(text, &[], look, usize::MAX, Side::First));
+            return rows.extend(block(text, &[], look, usize::MAX, Side::First, 0));
         }
         Value::String(text) => visible(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -493,17 +493,20 @@ fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
 fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<Row> {
     // The footer is on the card already.
     let text = result.output.rsplit_once('\n').map_or("", |(text, _)| text);
-    let quiet = is_short(cell) && result.ok;
-    match (fold, quiet) {
-        (Fold::Line, _) | (Fold::Some, true) => Vec::new(),
-        (Fold::Full, _) => block(text, &result.colours, look, usize::MAX, Side::First),
-        (Fold::Some, false) if cell.is_by_person() => block(text, &result.colours, look, PERSONS_PREVIEW, Side::Last),
-        // What a command says last is what came of it.
-        (Fold::Some, false) => {
-            let is_last = !result.ok || cell.call().name == "bash";
-            block(text, &result.colours, look, PREVIEW, if is_last { Side::Last } else { Side::First })
-        }
+    if fold == Fold::Full {
+        return block(text, &result.colours, look, usize::MAX, Side::First, 0);
     }
+    if fold == Fold::Line || (is_short(cell) && result.ok) {
+        return Vec::new();
+    }
+    // How the rest can be had is said to the model; of a success that was cut there is no end.
+    let omitted = result.truncated.map_or(0, |cut| usize::try_from(cut.lines_omitted).unwrap_or(usize::MAX));
+    let text =
+        if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
+    // What a command says last is what came of it.
+    let is_last = !result.ok || (omitted == 0 && (cell.is_by_person() || cell.call().name == "bash"));
+    let most = if cell.is_by_person() { PERSONS_PREVIEW } else { PREVIEW };
+    block(text, &result.colours, look, most, if is_last { Side::Last } else { Side::First }, omitted.saturating_sub(1))
 }
 
 /// Which end of a long text is shown.
@@ -513,7 +516,8 @@ enum Side {
     Last,
 }
 
-fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: Side) -> Vec<Row> {
+/// Lines behind a bar; those beyond `most`, and those that the text leaves out, are counted.
+fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: Side, left_out: usize) -> Vec<Row> {
     let theme = look.theme;
     let text = text.trim_end();
     if text.is_empty() {
@@ -597,7 +601,7 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
             rows.extend(laid.into_iter().rev().flatten().skip(high.saturating_sub(room)));
         }
     }
-    let more = count - whole;
+    let more = if count > whole { count - whole + left_out } else { 0 };
     if more > 0 {
         let lines = if more == 1 { "line" } else { "lines" };
         let text = format!("… {more} more {lines}{}", look.more.details);
