@@ -1,6 +1,6 @@
 //! Every verb of the interface, once: its name, its keys, its words, when it holds, and what it does.
 //!
-//! Keys, palette, help, hints, slash commands and `docs/reference/keys.md` are made of this table.
+//! Keys, palette, help, hints, slash commands and what `pixir schema` says of them are made of this table.
 
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
