@@ -127,15 +127,15 @@ impl Keymap {
         of.iter().filter_map(hint).collect::<Vec<_>>().join(" · ")
     }
 
-    /// `Tab, then Enter`: what shows all of a question.
-    pub(crate) fn to_all_of_question(&self) -> String {
-        format!("{}, then {}", self.key_of("focus-next"), self.key_of("question-expand"))
-    }
-
     /// The same, behind something else.
     pub(crate) fn and_hints(&self, of: &[(&str, &str)]) -> String {
         let hints = self.hints(of);
         if hints.is_empty() { hints } else { format!(" · {hints}") }
+    }
+
+    /// `Tab, then Enter`: what shows all of a question.
+    pub(crate) fn to_all_of_question(&self) -> String {
+        format!("{}, then {}", self.key_of("focus-next"), self.key_of("question-expand"))
     }
 }
 
