@@ -260,7 +260,7 @@ impl Capture {
             // Of what is no text nobody knows where they stood.
             let has_colours = shown.as_bytes() == self.head && !self.is_of_files;
             let colours = if has_colours { self.stripper.take_colours() } else { Vec::new() };
-            let colours = if colours.is_empty() { colours } else { colours_of(colours, &last_states(&shown)) };
+            let colours = colours_of(colours, &last_states(&shown));
             self.told_of_controls(&mut text);
             return Presented { text, colours, bytes: self.raw, ..Presented::default() };
         }

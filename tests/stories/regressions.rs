@@ -497,7 +497,7 @@ fn characters_that_are_cut_between_two_pieces_of_a_stream_are_whole() {
 #[test]
 fn whoever_reads_slowly_gets_all_of_it() {
     let shell = Shell::new(&[]);
-    let long: String = (0..8_000).map(|n| format!("line {n} of a long answer\n")).collect();
+    let long: String = (0..40_000).map(|n| format!("line {n} of a long answer\n")).collect();
     let server = Server::start(vec![text(&long)]);
     let mut args = server.flags(Dialect::Chat);
     args.extend(["--headless", "go"].map(str::to_owned));

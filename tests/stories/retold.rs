@@ -59,7 +59,7 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
     terminal.wait_that("the palette is closed", |screen| !screen.contains("Palette"));
     terminal.send("\x1bOP");
     let screen = terminal.wait_for("In a replay");
-    assert!(!screen.contains("shift+tab") && !screen.contains("In the line"), "{screen}");
+    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the line"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.

@@ -87,9 +87,7 @@ impl TreeView {
             KeyCode::Esc => self.naming = None,
             KeyCode::Backspace => drop(name.pop()),
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => name.clear(),
-            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
-                cut_word(name);
-            }
+            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(name),
             KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => name.push(c),
             KeyCode::Enter => {
                 let text = self.naming.take().unwrap_or_default().trim().to_owned();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pixir_core::event::{Entry, Fact};
+use pixir_core::event::Fact;
 
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};
@@ -45,16 +45,19 @@ impl Labels {
             let at = |row| Place { cell: it.cell, row };
             let tail;
             let message = match cell {
-                Cell::Recorded(entry) => said(entry).map(|said| (Some(entry.seq), said, None)),
-                Cell::Part(entry, part) => said(entry).map(|said| (Some(entry.seq), said, Some(&**part))),
-                Cell::Drafted(part) => Some((None, (state.transcript.draft(), "answer"), Some(&**part))),
+                Cell::Recorded(entry) => cell.message().map(|(text, _)| (Some(entry), text, None)),
+                Cell::Part(entry, part) => cell.message().map(|(text, _)| (Some(entry), text, Some(&**part))),
+                Cell::Drafted(part) => Some((None, state.transcript.draft(), Some(&**part))),
                 Cell::Tail => {
                     tail = state.transcript.tail();
-                    Some((None, (state.transcript.draft(), "answer"), Some(&tail)))
+                    Some((None, state.transcript.draft(), Some(&tail)))
                 }
                 _ => None,
             };
-            if let Some((seq, (text, what), part)) = message {
+            if let Some((entry, text, part)) = message {
+                let is_prompt = entry.is_some_and(|entry| matches!(entry.fact, Fact::UserMessage(_)));
+                let what = if is_prompt { "prompt" } else { "answer" };
+                let seq = entry.map(|entry| entry.seq);
                 let first = it.rows[it.from..it.to].iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
                 // One letter for all parts of it that are in sight.
                 if last_message.replace(seq) != Some(seq) {
@@ -110,15 +113,6 @@ impl Labels {
         let labelled = found.into_iter().zip(LETTERS.chars());
         let label = |((place, column, what, text), letter)| Label { letter, place, column, what, text };
         Labels(labelled.map(label).collect())
-    }
-}
-
-/// A message, and what it is.
-fn said(entry: &Entry) -> Option<(&str, &'static str)> {
-    match &entry.fact {
-        Fact::AssistantMessage(it) => Some((&it.text, "answer")),
-        Fact::UserMessage(it) => Some((&it.text, "prompt")),
-        _ => None,
     }
 }
 

@@ -214,7 +214,7 @@ pub(crate) fn outdented(text: &str) -> Cow<'_, str> {
 }
 
 /// The row below the head of a table.
-pub(super) fn is_delimiter(line: &str) -> bool {
+pub(crate) fn is_delimiter(line: &str) -> bool {
     line.contains('-') && line.contains('|') && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
 }
 
