@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
 use crate::changes::blobs_of;
-use crate::error::{Code, Error, Result};
-use crate::event::SessionId;
 use crate::log::{self, Damage};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::SessionId;
 use crate::store::{Place, Store, Summary};
 
 const KIND: &str = "pixir-session";

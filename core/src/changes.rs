@@ -6,7 +6,7 @@ use std::sync::Arc;
 use similar::TextDiff;
 
 use crate::blobs::Blobs;
-use crate::event::{ChangeKind, Entry, Fact, FileChange};
+use crate::protocol::event::{ChangeKind, Entry, Fact, FileChange};
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;

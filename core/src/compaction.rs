@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Code, Error, Result};
-use crate::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 use crate::history::{History, is_request, length_of, starts_turn};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 
 /// Tokens of the newest history that stay verbatim.
 const KEEP_TOKENS: u64 = 8_000;

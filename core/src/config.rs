@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::{Mode, Toolset};
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::{Mode, Toolset};
 use crate::provider::models::{Effort, Price};
 use crate::provider::retry::Patience;
 

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
 use crate::config::Surroundings;
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 
 pub mod device; // sign in on another device, and renew what came of it
 #[cfg(feature = "keyring")]

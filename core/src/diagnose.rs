@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::blobs::Blobs;
 use crate::changes::of_entry;
-use crate::error::{Code, Result};
-use crate::event::{Fact, TurnStatus};
 use crate::history::History;
 use crate::log::{self, Log};
+use crate::protocol::error::{Code, Result};
+use crate::protocol::event::{Fact, TurnStatus};
 use crate::provider::choose::Providers;
 use crate::store::Place;
 
@@ -168,7 +168,8 @@ fn look_at_files(history: &History, place: &Place, blobs: &Blobs, it: &mut Findi
         changes += 1;
         let names = [&change.before_blob, &change.after_blob].into_iter().flatten();
         lost += usize::from(names.into_iter().any(|name| !blobs.has(name)));
-        let before_is_known = change.kind == crate::event::ChangeKind::Created || change.before_blob.is_some();
+        let before_is_known =
+            change.kind == crate::protocol::event::ChangeKind::Created || change.before_blob.is_some();
         unknown += usize::from(!before_is_known);
     }
     match lost {

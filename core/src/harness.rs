@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use crate::blobs::Blobs;
 use crate::config::Surroundings;
-use crate::error::{Code, Error, Result};
-use crate::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::history::History;
 use crate::images;
 use crate::jobs::Jobs;
@@ -14,6 +12,8 @@ use crate::library::Library;
 use crate::log::{self, Log};
 use crate::process;
 use crate::prompt;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::provider::choose::Providers;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::skills::Skill;
@@ -153,7 +153,7 @@ impl Harness {
         self.open(id, Pen::ReadsOnly(why), contents.entries)
     }
 
-    fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::event::Entry>>) -> Result<Handle> {
+    fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::protocol::event::Entry>>) -> Result<Handle> {
         let mut history = History::fold(entries);
         let mut note = None;
         if history.started.pixir_version != env!("CARGO_PKG_VERSION") {
@@ -244,7 +244,7 @@ impl Harness {
         &self.surface.registry
     }
 
-    /// Keeps an image, to be sent with a [`Message`](crate::input::Message): a file, relative to the workspace or
+    /// Keeps an image, to be sent with a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or
     /// absolute. What is not sent after all is cleaned up like everything that no Log names.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{
+use crate::protocol::event::{
     Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, SessionStarted,
     SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
@@ -415,8 +415,8 @@ impl History {
 
     /// The result that closes a call which was cut off.
     pub(crate) fn orphan_result(call_id: &str) -> ToolResult {
-        let error = crate::error::Error::new(
-            crate::error::Code::OrphanToolCall,
+        let error = crate::protocol::error::Error::new(
+            crate::protocol::error::Code::OrphanToolCall,
             "the call was cut off before its result was recorded",
             "check what it did before running it again",
         )
@@ -460,7 +460,7 @@ pub fn is_request(fact: &Fact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{HeadMoved, SessionId, ToolCall, UserMessage, now};
+    use crate::protocol::event::{HeadMoved, SessionId, ToolCall, UserMessage, now};
 
     fn log(facts: Vec<Fact>) -> History {
         let id = SessionId::now();

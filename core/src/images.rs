@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::blobs::Blobs;
-use crate::error::{Code, Error, Result};
-use crate::event::Attachment;
 use crate::present::{human_size, is_whole_image, media_type};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::Attachment;
 
 /// Larger images are not sent, bytes: a third more, as base64, is what the strictest Provider takes.
 const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::blobs::Blobs;
-use crate::event::Entry;
 use crate::history::{History, Item, Piece};
 use crate::prompt;
+use crate::protocol::event::Entry;
 use crate::provider::Dialect;
 use crate::provider::choose::Providers;
 use crate::provider::models::Facts;

@@ -5,10 +5,9 @@
 //! global is [`process`]'s table of children, because a process has only one.
 #![warn(missing_docs)]
 
-// The vocabulary; it imports nothing of ours.
-pub mod error; // what can go wrong, and what to do instead
-pub mod event; // what a Session says: entries and live news
-pub mod input; // what a Presenter may ask
+pub mod protocol; // what crosses the boundary
+
+pub use protocol::{error, event, input};
 
 // The conversation.
 pub mod archive; // a Session as one document, and back

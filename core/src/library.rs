@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::event::{Entry, Fact, SessionId};
 use crate::log;
+use crate::protocol::event::{Entry, Fact, SessionId};
 use crate::skills::{self, Skill};
 use crate::store::{Place, Summary, summaries};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::error::{Code, Error, Result};
-use crate::event::{Entry, Fact, SessionId, now};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Entry, Fact, SessionId, now};
 
 mod chain; // the checksum that ties a line to the one before it
 mod disk; // what a Log asks of a disk

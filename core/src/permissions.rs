@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::{Code, Error};
-use crate::event::{DecidedBy, Mode, Rule};
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{DecidedBy, Mode, Rule};
 
 pub mod shell; // which commands are proven to only read
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{Code, Error};
-use crate::event::{Colouring, Printed, Truncated};
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{Colouring, Printed, Truncated};
 
 mod cut; // the start and the end of a text, nothing that a person sees as one cut in two
 mod guard; // is it text at all

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::blobs::Blobs;
-use crate::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::history::{History, Item};
+use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::provider::Request;
 use crate::tools::Registry;
 use crate::workspace::Workspace;

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::blobs::Blobs;
-use crate::error::{Code, Error};
-use crate::event::{Attachment, Usage};
 use crate::history::Item;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{Attachment, Usage};
 use crate::tools::{BoxFuture, ToolSpec};
 use models::Facts;
 use retry::Patience;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::blobs::{self, Blobs};
 use crate::changes::{self, of_entry};
-use crate::error::{Code, Error, Result};
-use crate::event::{
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{
     ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
 };
-use crate::input::{Choice, Wish};
+use crate::protocol::input::{Choice, Wish};
 use crate::workspace::{Contents, Workspace};
 
 /// What a file was, or should be.

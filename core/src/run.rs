@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::{Attachment, Fact, FileChange, Plan};
 use crate::permissions::{Action, shell};
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::{Attachment, Fact, FileChange, Plan};
 use crate::tools::Context;
 
 mod call; // a line that can run

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::blobs::Blobs;
 use crate::changes;
-use crate::event::{ChangeKind, FileChange};
+use crate::protocol::event::{ChangeKind, FileChange};
 use crate::tools::Cancel;
 use crate::workspace::Workspace;
 

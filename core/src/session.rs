@@ -9,16 +9,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::compaction;
-use crate::error::{Code, Error, Result};
-use crate::event::{
-    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
-    SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
-};
 use crate::history::{History, Settings};
-use crate::input::{Decision, Input, Message};
 use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{
+    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
+    SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
+};
+use crate::protocol::input::{Decision, Input, Message};
 use crate::provider::models::Effort;
 use crate::skills;
 use crate::store::Indexed;

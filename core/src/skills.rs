@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::SkillActivation;
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::SkillActivation;
 
 /// The most of a `SKILL.md`, bytes.
 const MAX_SKILL: u64 = 256 << 10;

@@ -6,9 +6,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::blobs;
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::{SessionId, SettingsChanged};
 use crate::log::Log;
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::{SessionId, SettingsChanged};
 
 mod gc; // what nothing refers to any more
 mod index; // one line for each Session, rebuilt from the Logs

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::blobs::Blobs;
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
 use crate::jobs::Jobs;
 use crate::library::Library;
 use crate::permissions::Action;
 use crate::present::{Budget, Capture, Overflow};
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
 use crate::scan::Shadow;
 use crate::workspace::Workspace;
 

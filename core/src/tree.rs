@@ -1,7 +1,7 @@
 //! Branches of one conversation, read from its History and never stored.
 
-use crate::event::{Fact, FilesRestored, RestoreReason};
 use crate::history::{History, starts_turn};
+use crate::protocol::event::{Fact, FilesRestored, RestoreReason};
 
 /// One Turn in the tree: a request and where its answer ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use crate::event::{AssistantMessage, Entry, HeadMoved, SessionId, UserMessage, now};
+    use crate::protocol::event::{AssistantMessage, Entry, HeadMoved, SessionId, UserMessage, now};
 
     #[test]
     fn two_ways_on_from_one_turn_are_two_branches_and_the_live_one_comes_first() {

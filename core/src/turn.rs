@@ -10,14 +10,14 @@ use futures_util::future::join_all;
 use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{Code, Error};
-use crate::event::{
+use crate::permissions::{Action, Judgement};
+use crate::present::Overflow;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,
     SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
 };
-use crate::input::Decision;
-use crate::permissions::{Action, Judgement};
-use crate::present::Overflow;
+use crate::protocol::input::Decision;
 use crate::provider::models::Facts;
 use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
 use crate::session::{Options, Surface};

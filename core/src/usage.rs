@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use crate::event::{Cost, Fact, Usage};
 use crate::history::History;
+use crate::protocol::event::{Cost, Fact, Usage};
 
 /// What some requests took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]

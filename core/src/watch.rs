@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::event::{Event, Live};
 use crate::history::History;
+use crate::protocol::event::{Event, Live};
 
 /// A Session's past and its news. A slow reader gets merged deltas, and every recorded entry.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
-use crate::error::{Code, Error, Result};
 use crate::present::OUTPUTS;
+use crate::protocol::error::{Code, Error, Result};
 
 /// Files above this size are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
@@ -444,7 +444,7 @@ impl Workspace {
         let parent = at.path.parent().unwrap_or(Path::new(""));
         let name = at.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let listed = self.names(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
-        match crate::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
+        match crate::protocol::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
             Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
             None => "find or ls to see what is there".to_owned(),
         }

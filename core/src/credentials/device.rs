@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Token;
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::provider::endpoint::{check_address, client, is_loopback, said, unreachable};
 
 /// How long somebody may take to sign in, unless the issuer says less.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
+use crate::protocol::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
 
 /// What an image counts for in estimates, bytes of text: about a thousand tokens, however large its file is.
 const IMAGE: usize = 4_000;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
-use crate::event::UserMessage;
+use crate::protocol::event::UserMessage;
 
 mod sim; // the disk
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::chain::{self, Chain};
 use super::disk::DiskFile;
 use super::{read_failed, unreadable};
-use crate::error::{Code, Error, Result};
-use crate::event::{Entry, SessionId};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Entry, SessionId};
 
 /// The longest line that is read or written, bytes.
 pub(super) const MAX_LINE: usize = 64 << 20;

@@ -10,8 +10,8 @@ use super::chain::{self, Chain};
 use super::disk::{Disk, RealDisk, append_all};
 use super::read::{Damage, Reader, Verdict};
 use super::{open_locked, unreadable, write_failed};
-use crate::error::{Code, Error, Result};
-use crate::event::{Entry, Fact, LogRepaired, SessionId, now};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Entry, Fact, LogRepaired, SessionId, now};
 
 /// What a repair does, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unicode_segmentation::GraphemeCursor;
 
-use crate::event::Colouring;
+use crate::protocol::event::Colouring;
 
 /// So many bytes and lines from the start, cut after a line where there is one, else after a whole character.
 pub(super) fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {

@@ -1,6 +1,6 @@
 //! Terminal sequences out of a stream of bytes, wherever it is cut.
 
-use crate::event::Colouring;
+use crate::protocol::event::Colouring;
 
 /// Drops ECMA-48 sequences (CSI, OSC, DCS, APC, …) and control characters; keeps text, newline, tab and return.
 #[derive(Debug, Clone, Default)]

@@ -10,9 +10,9 @@ use super::dialect::{Heard, Reader, pieces, plain};
 use super::models::{Effort, Facts, Thinking};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
-use crate::error::Result;
-use crate::event::{Attachment, Usage};
 use crate::history::Piece;
+use crate::protocol::error::Result;
+use crate::protocol::event::{Attachment, Usage};
 
 /// Tokens of an answer, where the model's own limit is not known.
 const MAX_TOKENS: u64 = 32_000;

@@ -16,7 +16,7 @@ use super::script::Scripted;
 use super::setup::{Definition, Definitions, Found, Setup};
 use crate::config::{Config, Surroundings};
 use crate::credentials::{Credential, Vault};
-use crate::error::{Code, Error, Result, nearest};
+use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// How long a local server may take to list its models.
 const LOCAL_WAIT: Duration = Duration::from_millis(500);

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::script::{Script, Scripted};
 use super::{Answer, Chunk, Failure, Provider, Request, Said};
-use crate::event::Usage;
 use crate::history::Piece;
+use crate::protocol::event::Usage;
 use crate::tools::BoxFuture;
 
 /// The prompt that the demo answers.

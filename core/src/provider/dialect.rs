@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::models::Facts;
 use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
-use crate::error::{Code, Error, Result};
-use crate::event::Usage;
 use crate::history::{Item, Piece};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::Usage;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,7 +15,7 @@ use super::refusal::{no_stream, retry_after, shown, told_with_status, unreached}
 use super::retry::Patience;
 use super::{Failure, invalid};
 use crate::credentials::{Credential, Source};
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long the rest of a refusal may take, and how much of it is read, bytes.

@@ -1,8 +1,8 @@
 //! What is known of models: windows, efforts, prices. What a person says in `[models]` counts for more.
 
 use crate::config::ModelConfig;
-use crate::error::{Code, Error, Result};
-use crate::event::{Cost, Usage};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Cost, Usage};
 
 mod table; // the models that are known
 

@@ -15,7 +15,7 @@ use super::retry::Patience;
 use super::script::{Recorded, RecordedChunk, RecordedFailure};
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::credentials::Credential;
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::tools::BoxFuture;
 
 /// What comes after the last step, so that the file is a whole script at every moment.

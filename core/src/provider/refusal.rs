@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::invalid;
-use crate::error::{Code, Error};
+use crate::protocol::error::{Code, Error};
 
 /// The most of a text from outside that is shown, characters.
 const MAX_SHOWN: usize = 200;

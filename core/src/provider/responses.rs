@@ -11,9 +11,9 @@ use super::models::Facts;
 use super::preset::Quirks;
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
-use crate::error::Result;
-use crate::event::{Attachment, Usage};
 use crate::history::Piece;
+use crate::protocol::error::Result;
+use crate::protocol::event::{Attachment, Usage};
 
 pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
     let mut input = Vec::with_capacity(request.items.len() + 1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Failure;
-use crate::error::Code;
+use crate::protocol::error::Code;
 
 /// How long is waited for what, and how often something is tried. A person's `[requests]` changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn human(wait: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use crate::protocol::error::Error;
 
     fn failure(code: Code) -> Failure {
         Error::new(code, "x", "y").into()

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said};
-use crate::error::{Code, Error, Result, nearest};
-use crate::event::Usage;
 use crate::history::Piece;
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::Usage;
 use crate::tools::BoxFuture;
 use tokio::time::Instant;
 

@@ -14,7 +14,7 @@ use super::retry::Patience;
 use super::stream::hear;
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::config::ModelConfig;
-use crate::error::Code;
+use crate::protocol::error::Code;
 use crate::tools::BoxFuture;
 
 /// A server that models answer on.

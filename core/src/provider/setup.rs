@@ -11,7 +11,7 @@ use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
 use super::server::Server;
 use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
 use crate::credentials::{Credential, Vault};
-use crate::error::{Code, Error, Result, nearest};
+use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// Providers by their names.
 pub(super) type Definitions = BTreeMap<String, Definition>;

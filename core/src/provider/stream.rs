@@ -14,7 +14,7 @@ use super::dialect::{Dialect, Heard};
 use super::refusal::{closed, shown};
 use super::retry::Patience;
 use super::{Answer, Chunk, Failure, invalid};
-use crate::error::{Code, Error};
+use crate::protocol::error::{Code, Error};
 
 /// The largest event that is taken, bytes.
 pub const MAX_EVENT: usize = 16 << 20;

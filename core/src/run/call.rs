@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::chain::{Ended, How, Take, perform};
 use super::{Bound, Effects, Kind, Shared, Step, parse};
-use crate::error::{Code, Error, Result};
-use crate::event::Plan;
 use crate::permissions::Action;
 use crate::present::Source;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::Plan;
 use crate::tools::Context;
 
 /// A chain that can run: what it would do is known as far as it can be.

@@ -6,8 +6,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use super::chain::How;
 use super::parse::Word;
 use super::{Shared, unknown};
-use crate::error::{Code, Error, nearest};
 use crate::permissions::Action;
+use crate::protocol::error::{Code, Error, nearest};
 use crate::tools::Context;
 use crate::workspace::Inside;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 
 /// The longest line, bytes.
 const MAX_LINE: usize = 64 << 10;

@@ -2,8 +2,8 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::event::SessionId;
-use crate::input::Input;
+use crate::protocol::event::SessionId;
+use crate::protocol::input::Input;
 use crate::watch::Watch;
 
 /// A running Session, to be spoken to from anywhere. When the last handle is dropped, it closes.

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::Session;
-use crate::event::{Delivery, Event, Live};
-use crate::input::Message;
+use crate::protocol::event::{Delivery, Event, Live};
+use crate::protocol::input::Message;
 
 /// What begins when the running Turn has ended.
 pub(super) enum Waiting {

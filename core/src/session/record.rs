@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Pen, Session};
-use crate::error::Result;
-use crate::event::{Entry, Event, Fact, Live, Severity, Status};
+use crate::protocol::error::Result;
+use crate::protocol::event::{Entry, Event, Fact, Live, Severity, Status};
 
 impl Session {
     pub(super) fn writable(&self) -> Result<()> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::blobs::Blobs;
-use crate::event::{SessionId, Toolset};
 use crate::jobs::Jobs;
 use crate::library::Library;
+use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
 use crate::scan::Shadow;
 use crate::skills::Skill;

@@ -9,16 +9,16 @@ use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
 use crate::compaction;
-use crate::error::{Code, Error, Result};
-use crate::event::{
-    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,
-    RestorePlan, RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
-};
 use crate::history::Settings;
-use crate::input::{Choice, Summarize, Wish};
 use crate::log::Log;
 use crate::present::outputs_named;
 use crate::prompt;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{
+    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,
+    RestorePlan, RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
+};
+use crate::protocol::input::{Choice, Summarize, Wish};
 use crate::provider::Failure;
 use crate::restore::{self, Aim};
 use crate::turn::{Report, Summarized};
@@ -313,7 +313,7 @@ impl Session {
         for entry in path {
             let mark = self.history.mark(entry.seq);
             if mark.text.is_some() || mark.pinned.is_some() {
-                log.append(None, crate::event::Label { seq: new(entry.seq), ..mark }.into())?;
+                log.append(None, crate::protocol::event::Label { seq: new(entry.seq), ..mark }.into())?;
             }
         }
         if !self.history.plan.is_empty() {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::error::{Code, Error, Result};
-use crate::event::{Plan, Question};
 use crate::permissions::Action;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Plan, Question};
 
 /// Questions of one form.
 const MOST: usize = 5;

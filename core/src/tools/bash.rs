@@ -10,11 +10,11 @@ use tokio::process::Command;
 
 use super::job::{jobs_of, line};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::error::{Code, Error, Result};
-use crate::event::{FileChange, Plan, Printed};
 use crate::permissions::{Action, shell};
 use crate::present::Budget;
 use crate::process::{self, Ended, Group, Stream};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{FileChange, Plan, Printed};
 
 /// Seconds that a command may take, unless asked otherwise.
 const TIMEOUT: u64 = 120;

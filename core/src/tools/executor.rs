@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use crate::error::{Code, Error, ErrorKind, Result};
-use crate::event::{Fact, Plan, ToolResult};
 use crate::present::{self, footer};
+use crate::protocol::error::{Code, Error, ErrorKind, Result};
+use crate::protocol::event::{Fact, Plan, ToolResult};
 
 use super::{Context, Output, Prepared, Registry, beside, broke, schema};
 

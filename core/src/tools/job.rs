@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::error::{Code, Error, Result};
-use crate::event::{JobState, JobStatus, Plan};
 use crate::jobs::{Jobs, News};
 use crate::permissions::Action;
 use crate::present::human_size;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{JobState, JobStatus, Plan};
 
 /// The most seconds that can be waited.
 const MAX_WAIT: u64 = 60;

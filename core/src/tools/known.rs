@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::workspace::{Inside, Workspace};
 
 /// What a Session's model has read and written, by content. It begins empty when a Session is opened.

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::error::{Code, Error, Result};
-use crate::event::{Fact, Plan, PlanItem, PlanUpdated, StepStatus};
 use crate::permissions::Action;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Fact, Plan, PlanItem, PlanUpdated, StepStatus};
 
 pub(super) struct UpdatePlan;
 

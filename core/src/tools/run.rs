@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::bash::tell;
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::error::Result;
 use crate::permissions::Action;
 use crate::present::Budget;
+use crate::protocol::error::Result;
 use crate::run::{self, BUILTINS, Call, TIMEOUT};
 
 pub(super) const NAME: &str = "run";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::ToolSpec;
-use crate::error::{Code, Error, Result, nearest};
+use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// Checks arguments against everything that the tool's schema says.
 ///

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{Code, Error};
-use crate::event::TurnStatus;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::TurnStatus;
 use crate::provider::CallRequest;
 
 /// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.

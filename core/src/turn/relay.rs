@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Report;
-use crate::event::Live;
+use crate::protocol::event::Live;
 use crate::provider::Chunk;
 
 /// No screen shows more often than this.

@@ -6,7 +6,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 
 use super::{Builtin, Fault, Flags, Io, Stdin, files, reads};
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
 use crate::workspace::Inside;
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::{BufRead as _, Write as _};
 
 use super::{Builtin, Fault, Flags, Io, Stdin, next_line, number, reads};
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
 
 /// The most that is sorted, bytes.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
-use crate::error::{Code, Error, Result};
-use crate::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
 use crate::permissions::Action;
 use crate::process;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
 use crate::run::chain::How;
 use crate::run::parse::{Command, Stderr, Word};
 use crate::run::{Kind, judged, kind_of, unknown};

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, bytes, next_line, number, reads};
-use crate::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
 use crate::workspace::Inside;
 

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin};
-use crate::error::{Code, Error, Result};
-use crate::event::Plan;
 use crate::permissions::Action;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::Plan;
 use crate::run::chain::How;
 use crate::run::parse::Word;
 use crate::tools::Context;

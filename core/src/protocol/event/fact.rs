@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 mod fact; // what happened: one struct per kind
 mod printed; // what a program has printed so far

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Error, Result};
-use crate::event::{Attachment, SettingsChanged};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Attachment, SettingsChanged};
 
 /// One request to a Session. What it leads to comes back as Events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
