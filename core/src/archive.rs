@@ -11,12 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::blobs::Blobs;
 use crate::changes::blobs_of;
-use crate::log::{self, Damage};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
-use crate::store::{Place, Store, Summary};
+use crate::storage::blobs::Blobs;
+use crate::storage::log::{self, Damage};
+use crate::storage::store::{Place, Store, Summary};
 
 const KIND: &str = "pixir-session";
 
@@ -128,7 +128,7 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         Err(e) => Err(bad(format!("{name} is not base64: {e}"))),
     };
     let blobs: Vec<(String, Vec<u8>)> = document.blobs.iter().map(decode).collect::<Result<_>>()?;
-    if let Some((name, _)) = blobs.iter().find(|(name, bytes)| crate::blobs::name_of(bytes) != **name) {
+    if let Some((name, _)) = blobs.iter().find(|(name, bytes)| crate::storage::blobs::name_of(bytes) != **name) {
         return Err(bad(format!("the file version {name} was changed")));
     }
     let outputs: Vec<(String, Vec<u8>)> = document.outputs.iter().map(decode).collect::<Result<_>>()?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use similar::TextDiff;
 
-use crate::blobs::Blobs;
 use crate::protocol::event::{ChangeKind, Entry, Fact, FileChange};
+use crate::storage::blobs::Blobs;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;

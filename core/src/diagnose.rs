@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::blobs::Blobs;
 use crate::changes::of_entry;
 use crate::history::History;
-use crate::log::{self, Log};
 use crate::protocol::error::{Code, Result};
 use crate::protocol::event::{Fact, TurnStatus};
 use crate::provider::choose::Providers;
-use crate::store::Place;
+use crate::storage::blobs::Blobs;
+use crate::storage::log::{self, Log};
+use crate::storage::store::Place;
 
 /// How grave a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::blobs::Blobs;
 use crate::config::Surroundings;
 use crate::history::History;
 use crate::images;
 use crate::jobs::Jobs;
 use crate::library::Library;
-use crate::log::{self, Log};
 use crate::process;
 use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};
@@ -17,7 +15,9 @@ use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, Settin
 use crate::provider::choose::Providers;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::skills::Skill;
-use crate::store::{Place, Store, Summary};
+use crate::storage::blobs::Blobs;
+use crate::storage::log::{self, Log};
+use crate::storage::store::{Place, Store, Summary};
 use crate::tools::{Context, Registry};
 use crate::workspace::Workspace;
 

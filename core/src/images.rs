@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use crate::blobs::Blobs;
 use crate::present::{human_size, is_whole_image, media_type};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
+use crate::storage::blobs::Blobs;
 
 /// Larger images are not sent, bytes: a third more, as base64, is what the strictest Provider takes.
 const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::blobs::Blobs;
 use crate::history::{History, Item, Piece};
 use crate::prompt;
 use crate::protocol::event::Entry;
@@ -13,6 +12,7 @@ use crate::provider::Dialect;
 use crate::provider::choose::Providers;
 use crate::provider::models::Facts;
 use crate::provider::preset::PLAIN;
+use crate::storage::blobs::Blobs;
 use crate::tools::{Registry, ToolSpec};
 
 /// Items that are named one by one, the largest first.

@@ -8,6 +8,7 @@
 pub mod protocol; // what crosses the boundary
 
 pub use protocol::{error, event, input};
+pub use storage::{blobs, log, store};
 
 // The conversation.
 pub mod archive; // a Session as one document, and back
@@ -35,15 +36,13 @@ pub mod run; // the run language: one line is a whole workflow
 pub mod tools; // trait Tool, the registry, one path for every call
 
 // What they lean on.
-pub mod blobs; // file versions by content
 pub mod config; // settings, read once and passed in
 pub mod credentials; // keys and tokens: found, kept, renewed, never printed
 mod images; // what a model looks at
-pub mod log; // append, chain, lock, repair
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together
 mod scan; // what a command changed
-pub mod store; // Sessions at rest: index, moves, cleaning up
+pub mod storage; // Logs, and what is stored beside them
 pub mod workspace; // the root that no path may leave
 
 pub use error::{Code, Error, ErrorKind, Result};

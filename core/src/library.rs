@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::log;
 use crate::protocol::event::{Entry, Fact, SessionId};
 use crate::skills::{self, Skill};
-use crate::store::{Place, Summary, summaries};
+use crate::storage::log;
+use crate::storage::store::{Place, Summary, summaries};
 
 /// The most of a text around what was found, characters.
 const AROUND: usize = 160;

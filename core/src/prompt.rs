@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::blobs::Blobs;
 use crate::history::{History, Item};
 use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::provider::Request;
+use crate::storage::blobs::Blobs;
 use crate::tools::Registry;
 use crate::workspace::Workspace;
 

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::blobs::Blobs;
 use crate::history::Item;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
+use crate::storage::blobs::Blobs;
 use crate::tools::{BoxFuture, ToolSpec};
 use models::Facts;
 use retry::Patience;

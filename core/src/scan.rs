@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::blobs::Blobs;
 use crate::changes;
 use crate::protocol::event::{ChangeKind, FileChange};
+use crate::storage::blobs::Blobs;
 use crate::tools::Cancel;
 use crate::workspace::Workspace;
 

@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 
 use crate::compaction;
 use crate::history::{History, Settings};
-use crate::log::Log;
 use crate::permissions;
 use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};
@@ -21,7 +20,8 @@ use crate::protocol::event::{
 use crate::protocol::input::{Decision, Input, Message};
 use crate::provider::models::Effort;
 use crate::skills;
-use crate::store::Indexed;
+use crate::storage::log::Log;
+use crate::storage::store::Indexed;
 use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
 use crate::watch::{Outbox, Watch};

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::blobs::Blobs;
 use crate::jobs::Jobs;
 use crate::library::Library;
 use crate::permissions::Action;
@@ -18,6 +17,7 @@ use crate::present::{Budget, Capture, Overflow};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
 use crate::scan::Shadow;
+use crate::storage::blobs::Blobs;
 use crate::workspace::Workspace;
 
 mod ask; // a question to the person

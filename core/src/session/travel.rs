@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use super::{Job, Session, Work};
 use crate::compaction;
 use crate::history::Settings;
-use crate::log::Log;
 use crate::present::outputs_named;
 use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};
@@ -21,6 +20,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Choice, Summarize, Wish};
 use crate::provider::Failure;
 use crate::restore::{self, Aim};
+use crate::storage::log::Log;
 use crate::turn::{Report, Summarized};
 
 /// A move of the head that waits for its summary.

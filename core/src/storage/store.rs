@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::blobs;
-use crate::log::Log;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{SessionId, SettingsChanged};
+use crate::storage::blobs;
+use crate::storage::log::Log;
 
 mod gc; // what nothing refers to any more
 mod index; // one line for each Session, rebuilt from the Logs

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write_whole;
-use crate::log::{self, Position};
 use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage};
+use crate::storage::log::{self, Position};
 
 const FILE: &str = "index.jsonl";
 /// The most of a first prompt that is kept, characters.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::log::disk::{Disk, DiskFile};
+use crate::storage::log::disk::{Disk, DiskFile};
 
 /// The unit in which a disk writes.
 const BLOCK: usize = 512;

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Place, Store, Summary, failed, make_private, write_whole};
-use crate::log::{Log, rename_new};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{SessionId, SettingsChanged, now};
+use crate::storage::log::{Log, rename_new};
 
 const MANIFEST: &str = "manifest.json";
 
