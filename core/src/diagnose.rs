@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::changes::of_entry;
-use crate::history::History;
+use crate::conversation::history::History;
 use crate::protocol::error::{Code, Result};
 use crate::protocol::event::{Fact, TurnStatus};
 use crate::provider::choose::Providers;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::Surroundings;
-use crate::history::History;
+use crate::conversation::history::History;
 use crate::images;
 use crate::jobs::Jobs;
 use crate::library::Library;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::history::{History, Item, Piece};
+use crate::conversation::history::{History, Item, Piece};
 use crate::prompt;
 use crate::protocol::event::Entry;
 use crate::provider::Dialect;

@@ -7,6 +7,7 @@
 
 pub mod protocol; // what crosses the boundary
 
+pub use conversation::{history, tree, usage};
 pub use protocol::{error, event, input};
 pub use storage::{blobs, log, store};
 
@@ -14,9 +15,9 @@ pub use storage::{blobs, log, store};
 pub mod archive; // a Session as one document, and back
 pub mod changes; // files before and after, as diffs
 pub mod compaction; // where to cut a long history, and what to keep
+pub mod conversation; // what a Log means
 pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
-pub mod history; // entries folded into what the model should see
 pub mod inspect; // the exact request at any entry
 pub mod jobs; // what runs in the background
 pub mod library; // what past Sessions and skills say
@@ -24,9 +25,7 @@ pub mod prompt; // instructions, context, tools and History as one request
 pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
 pub mod skills; // find, read and activate SKILL.md
-pub mod tree; // branches, read from a History
 mod turn; // ask the model, run its tools, repeat
-pub mod usage; // what requests took: per Turn, branch, Session and model
 pub mod watch; // everything so far, then every event
 
 // Who answers, and what it may do.

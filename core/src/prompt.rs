@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::history::{History, Item};
+use crate::conversation::history::{History, Item};
 use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::provider::Request;
 use crate::storage::blobs::Blobs;

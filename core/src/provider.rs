@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::history::Item;
+use crate::conversation::history::Item;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
 use crate::storage::blobs::Blobs;

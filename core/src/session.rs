@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::compaction;
-use crate::history::{History, Settings};
+use crate::conversation::history::{History, Settings};
 use crate::permissions;
 use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::history::History;
+use crate::conversation::history::History;
 use crate::protocol::event::{Event, Live};
 
 /// A Session's past and its news. A slow reader gets merged deltas, and every recorded entry.

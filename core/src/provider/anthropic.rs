@@ -10,7 +10,7 @@ use super::dialect::{Heard, Reader, pieces, plain};
 use super::models::{Effort, Facts, Thinking};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
-use crate::history::Piece;
+use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
 

@@ -11,7 +11,7 @@ use super::models::Facts;
 use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
-use crate::history::Piece;
+use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::script::{Script, Scripted};
 use super::{Answer, Chunk, Failure, Provider, Request, Said};
-use crate::history::Piece;
+use crate::conversation::history::Piece;
 use crate::protocol::event::Usage;
 use crate::tools::BoxFuture;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::models::Facts;
 use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
-use crate::history::{Item, Piece};
+use crate::conversation::history::{Item, Piece};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Usage;
 

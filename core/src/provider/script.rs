@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said};
-use crate::history::Piece;
+use crate::conversation::history::Piece;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Usage;
 use crate::tools::BoxFuture;

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
 use crate::compaction;
-use crate::history::Settings;
+use crate::conversation::history::Settings;
 use crate::present::outputs_named;
 use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};

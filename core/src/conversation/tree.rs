@@ -1,6 +1,6 @@
 //! Branches of one conversation, read from its History and never stored.
 
-use crate::history::{History, starts_turn};
+use crate::conversation::history::{History, starts_turn};
 use crate::protocol::event::{Fact, FilesRestored, RestoreReason};
 
 /// One Turn in the tree: a request and where its answer ended.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use crate::history::History;
+use crate::conversation::history::History;
 use crate::protocol::event::{Cost, Fact, Usage};
 
 /// What some requests took.

@@ -1,0 +1,5 @@
+//! What a Log means: its Entries folded into History, branches and usage.
+
+pub mod history; // Entries folded into what the model sees
+pub mod tree; // branches, read from a History
+pub mod usage; // tokens and cost: per Turn, branch, Session and model
