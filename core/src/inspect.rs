@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
-use crate::prompt;
 use crate::protocol::event::Entry;
 use crate::provider::Dialect;
 use crate::provider::choose::Providers;

@@ -7,6 +7,7 @@
 
 pub mod protocol; // what crosses the boundary
 
+pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
 pub use protocol::{error, event, input};
 pub use storage::{blobs, log, store};
@@ -14,17 +15,14 @@ pub use storage::{blobs, log, store};
 // The conversation.
 pub mod archive; // a Session as one document, and back
 pub mod changes; // files before and after, as diffs
-pub mod compaction; // where to cut a long history, and what to keep
+pub mod context; // what the model is sent
 pub mod conversation; // what a Log means
 pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod inspect; // the exact request at any entry
 pub mod jobs; // what runs in the background
-pub mod library; // what past Sessions and skills say
-pub mod prompt; // instructions, context, tools and History as one request
 pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
-pub mod skills; // find, read and activate SKILL.md
 mod turn; // ask the model, run its tools, repeat
 pub mod watch; // everything so far, then every event
 

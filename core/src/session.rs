@@ -8,10 +8,11 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::compaction;
+use crate::context::compaction;
+use crate::context::prompt;
+use crate::context::skills;
 use crate::conversation::history::{History, Settings};
 use crate::permissions;
-use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
@@ -19,7 +20,6 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Decision, Input, Message};
 use crate::provider::models::Effort;
-use crate::skills;
 use crate::storage::log::Log;
 use crate::storage::store::Indexed;
 use crate::tools::Answers;

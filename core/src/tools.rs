@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::context::library::Library;
 use crate::jobs::Jobs;
-use crate::library::Library;
 use crate::permissions::Action;
 use crate::present::{Budget, Capture, Overflow};
 use crate::protocol::error::{Code, Error, Result, nearest};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::context::library::Library;
+use crate::context::skills::Skill;
 use crate::jobs::Jobs;
-use crate::library::Library;
 use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
 use crate::scan::Shadow;
-use crate::skills::Skill;
 use crate::storage::blobs::Blobs;
 use crate::storage::store::Place;
 use crate::tools::{Cancel, Context, Known, Registry};

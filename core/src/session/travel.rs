@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
-use crate::compaction;
+use crate::context::compaction;
+use crate::context::prompt;
 use crate::conversation::history::Settings;
 use crate::present::outputs_named;
-use crate::prompt;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::context::skills;
 use crate::protocol::error::Result;
-use crate::skills;
 
 pub(super) struct SkillsList;
 

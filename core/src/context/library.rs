@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::context::skills::{self, Skill};
 use crate::protocol::event::{Entry, Fact, SessionId};
-use crate::skills::{self, Skill};
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
 
