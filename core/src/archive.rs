@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::changes::blobs_of;
+use crate::files::changes::blobs_of;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
 use crate::storage::blobs::Blobs;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::changes::of_entry;
 use crate::conversation::history::History;
+use crate::files::changes::of_entry;
 use crate::protocol::error::{Code, Result};
 use crate::protocol::event::{Fact, TurnStatus};
 use crate::provider::choose::Providers;

@@ -8,7 +8,8 @@ use crate::context::library::Library;
 use crate::context::prompt;
 use crate::context::skills::Skill;
 use crate::conversation::history::History;
-use crate::images;
+use crate::files::images;
+use crate::files::workspace::Workspace;
 use crate::jobs::Jobs;
 use crate::process;
 use crate::protocol::error::{Code, Error, Result};
@@ -19,7 +20,6 @@ use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Log};
 use crate::storage::store::{Place, Store, Summary};
 use crate::tools::{Context, Registry};
-use crate::workspace::Workspace;
 
 /// Everything that the Sessions of one workspace share.
 #[derive(Clone)]

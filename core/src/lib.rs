@@ -9,19 +9,18 @@ pub mod protocol; // what crosses the boundary
 
 pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
+pub use files::{changes, restore, workspace};
 pub use protocol::{error, event, input};
 pub use storage::{blobs, log, store};
 
 // The conversation.
 pub mod archive; // a Session as one document, and back
-pub mod changes; // files before and after, as diffs
 pub mod context; // what the model is sent
 pub mod conversation; // what a Log means
 pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod inspect; // the exact request at any entry
 pub mod jobs; // what runs in the background
-pub mod restore; // files set to how they had been
 pub mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
 pub mod watch; // everything so far, then every event
@@ -35,12 +34,10 @@ pub mod tools; // trait Tool, the registry, one path for every call
 // What they lean on.
 pub mod config; // settings, read once and passed in
 pub mod credentials; // keys and tokens: found, kept, renewed, never printed
-mod images; // what a model looks at
+pub mod files;
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together
-mod scan; // what a command changed
-pub mod storage; // Logs, and what is stored beside them
-pub mod workspace; // the root that no path may leave
+pub mod storage; // Logs, and what is stored beside them // the workspace and its versions
 
 pub use error::{Code, Error, ErrorKind, Result};
 pub use event::{Entry, Event, Fact, Live};

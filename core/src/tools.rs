@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::context::library::Library;
+use crate::files::scan::Shadow;
+use crate::files::workspace::Workspace;
 use crate::jobs::Jobs;
 use crate::permissions::Action;
 use crate::present::{Budget, Capture, Overflow};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
-use crate::scan::Shadow;
 use crate::storage::blobs::Blobs;
-use crate::workspace::Workspace;
 
 mod ask; // a question to the person
 pub(crate) mod bash; // run a command line

@@ -6,10 +6,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use super::chain::How;
 use super::parse::Word;
 use super::{Shared, unknown};
+use crate::files::workspace::Inside;
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, nearest};
 use crate::tools::Context;
-use crate::workspace::Inside;
 
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::context::library::Library;
 use crate::context::skills::Skill;
+use crate::files::scan::Shadow;
+use crate::files::workspace::Workspace;
 use crate::jobs::Jobs;
 use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
-use crate::scan::Shadow;
 use crate::storage::blobs::Blobs;
 use crate::storage::store::Place;
 use crate::tools::{Cancel, Context, Known, Registry};
-use crate::workspace::Workspace;
 
 /// Bounds of a Turn; each is optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

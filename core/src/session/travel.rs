@@ -11,6 +11,7 @@ use super::{Job, Session, Work};
 use crate::context::compaction;
 use crate::context::prompt;
 use crate::conversation::history::Settings;
+use crate::files::restore::{self, Aim};
 use crate::present::outputs_named;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
@@ -19,7 +20,6 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Choice, Summarize, Wish};
 use crate::provider::Failure;
-use crate::restore::{self, Aim};
 use crate::storage::log::Log;
 use crate::turn::{Report, Summarized};
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::write::Replacement;
 use super::{Context, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
-use crate::workspace::Inside;
 
 /// The most of a line that is compared for a hint, characters.
 const MAX_HINT: usize = 200;

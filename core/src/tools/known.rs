@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::files::workspace::{Inside, Workspace};
 use crate::protocol::error::{Code, Error, Result};
-use crate::workspace::{Inside, Workspace};
 
 /// What a Session's model has read and written, by content. It begins empty when a Session is opened.
 #[derive(Debug, Default)]

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::images;
+use crate::files::images;
+use crate::files::workspace::Inside;
 use crate::present::{Budget, Guard, binary_file, human_size, media_type};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
-use crate::workspace::Inside;
 
 /// Lines of one page, unless asked otherwise.
 const PAGE: u64 = 2_000;

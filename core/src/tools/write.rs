@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, beside, object, parse_args};
-use crate::changes;
+use crate::files::changes;
+use crate::files::workspace::{Contents, Inside};
 use crate::permissions::Action;
 use crate::present::human_size;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{FileChange, Plan};
-use crate::workspace::{Contents, Inside};
 
 pub(super) struct Write;
 

@@ -5,11 +5,11 @@ use std::io::{Read as _, Write as _};
 use globset::GlobBuilder;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
+use crate::files::workspace::Inside;
 use crate::present::{human_size, on_one_line};
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::{Word, without_braces};
 use crate::tools::{Context, read, walk};
-use crate::workspace::Inside;
 
 /// Files below a folder that are not ignored, with the name under which they are shown.
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {

@@ -6,9 +6,9 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 
 use super::{Builtin, Fault, Flags, Io, Stdin, files, reads};
+use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
-use crate::workspace::Inside;
 
 pub(super) const GREP: Builtin = Builtin {
     name: "grep",

@@ -66,7 +66,7 @@ fn wc(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         total.words += counts.words;
         total.chars += counts.chars;
         total.bytes += counts.bytes;
-        rows.push((counts, input.as_ref().map(crate::workspace::Inside::display)));
+        rows.push((counts, input.as_ref().map(crate::files::workspace::Inside::display)));
     }
     let is_one = inputs.len() == 1;
     if !is_one {

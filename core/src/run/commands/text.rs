@@ -6,9 +6,9 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, bytes, next_line, number, reads};
+use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
-use crate::workspace::Inside;
 
 /// The most that `tail` holds, bytes.
 const MAX_TAIL: usize = 64 << 20;

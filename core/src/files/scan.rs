@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::changes;
+use crate::files::changes;
+use crate::files::workspace::Workspace;
 use crate::protocol::event::{ChangeKind, FileChange};
 use crate::storage::blobs::Blobs;
 use crate::tools::Cancel;
-use crate::workspace::Workspace;
 
 /// More files than this are not watched.
 const MAX_FILES: usize = 20_000;

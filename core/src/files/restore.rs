@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::changes::{self, of_entry};
+use crate::files::changes::{self, of_entry};
+use crate::files::workspace::{Contents, Workspace};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
 };
 use crate::protocol::input::{Choice, Wish};
 use crate::storage::blobs::{self, Blobs};
-use crate::workspace::{Contents, Workspace};
 
 /// What a file was, or should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,7 @@
+//! The workspace and its file versions.
+
+pub mod changes; // files before and after, as diffs
+pub(crate) mod images; // images for the model, checked and bounded
+pub mod restore; // undo, redo, rewind
+pub(crate) mod scan; // what a command changed
+pub mod workspace; // the root that no path may leave
