@@ -10,6 +10,7 @@ pub mod protocol; // what crosses the boundary
 pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
 pub use files::{changes, restore, workspace};
+pub use process::jobs;
 pub use protocol::{error, event, input};
 pub use storage::{blobs, log, store};
 
@@ -20,7 +21,6 @@ pub mod conversation; // what a Log means
 pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod inspect; // the exact request at any entry
-pub mod jobs; // what runs in the background
 pub mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
 pub mod watch; // everything so far, then every event

@@ -8,7 +8,7 @@ use crate::context::library::Library;
 use crate::context::skills::Skill;
 use crate::files::scan::Shadow;
 use crate::files::workspace::Workspace;
-use crate::jobs::Jobs;
+use crate::process::jobs::Jobs;
 use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
 use crate::storage::blobs::Blobs;

@@ -1,0 +1,377 @@
+//! Processes that a command started: stopped together, whatever becomes of the call.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getsid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
+    waitpid,
+};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+
+/// How long a process may take to end by itself after it was asked to.
+const GRACE: Duration = Duration::from_millis(150);
+
+/// What a running command and everything that it starts is known by.
+const TAG: &str = "PIXIR_COMMAND";
+/// How long the pipes are still read after a command itself has ended.
+const DRAIN: Duration = Duration::from_millis(100);
+/// How long processes that left their group may take to be gone.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Commands that were started and are not reaped yet. A process has one table of children, so this is one for all.
+static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// Programs that run for the person, like an editor: no command has started them, and none takes them along.
+static OF_THE_PERSON: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// Processes whose parents have ended become our children.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on no process that a command leaves behind can get away from us, whatever session it makes for itself.
+/// It is for the program to say, not for a library: every child that nobody here has started is taken for such a process.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
+        ADOPTS.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A program that runs for the person; as long as this lives, it is nobody's stray.
+#[derive(Debug)]
+pub struct OfThePerson(Option<i32>);
+
+impl OfThePerson {
+    /// Starts it. What it leaves behind, such as the keeper of a clipboard, is left alone as well.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(command: &mut Command) -> io::Result<(Child, OfThePerson)> {
+        command.env(TAG, "person");
+        // Nobody takes the new child for somebody else's before it is noted.
+        let _leaders = leaders();
+        let child = command.spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        of_the_person().extend(id);
+        Ok((child, OfThePerson(id)))
+    }
+}
+
+impl Drop for OfThePerson {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            of_the_person().remove(&id);
+        }
+    }
+}
+
+fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
+    OF_THE_PERSON.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The processes of a running command. When it is dropped, none of them lives on.
+#[derive(Debug)]
+pub(crate) struct Group {
+    leader: Option<Pid>,
+    tag: String,
+    /// The leader was reaped; its number may belong to another process once the group is empty.
+    reaped: AtomicBool,
+}
+
+impl Group {
+    /// Starts a command line and leads its processes.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be started.
+    pub(crate) fn start(mut command: Command) -> io::Result<(Child, Group)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        command.env(TAG, &tag);
+        // Nobody takes the new child for somebody else's before it is noted.
+        let mut leaders = leaders();
+        let child = command.spawn()?;
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        leaders.extend(leader.map(|pid| pid.as_raw_nonzero().get()));
+        Ok((child, Group { leader, tag, reaped: AtomicBool::new(false) }))
+    }
+
+    /// The leader has ended, and whoever waited for it knows.
+    pub(crate) fn leader_ended(&self) {
+        self.reaped.store(true, Ordering::Relaxed);
+        if let Some(leader) = self.leader {
+            leaders().remove(&leader.as_raw_nonzero().get());
+        }
+    }
+
+    /// Whether any process of the command is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.group_is_alive() || !self.strays().is_empty()
+    }
+
+    fn group_is_alive(&self) -> bool {
+        self.leader
+            .is_some_and(|leader| !self.reaped.load(Ordering::Relaxed) || test_kill_process_group(leader).is_ok())
+    }
+
+    /// Asks them to end, and makes them if they do not within the grace.
+    pub(crate) fn stop(&self) {
+        if let Some(leader) = self.leader {
+            self.signal(leader, Signal::TERM);
+            if !self.ends(leader, GRACE) {
+                self.signal(leader, Signal::KILL);
+                // Nobody survives that, but dying takes a moment too.
+                self.ends(leader, GRACE);
+            }
+        }
+        self.sweep();
+    }
+
+    /// What made a session of its own is our child once its parent has ended, and what it has started is so after it.
+    fn sweep(&self) {
+        let until = Instant::now() + SWEEP;
+        loop {
+            let strays = self.strays();
+            if strays.is_empty() || Instant::now() >= until {
+                return;
+            }
+            for stray in strays {
+                let _ = kill_process(stray, Signal::KILL);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Our children that nobody here has started and that are not known to belong to another command. Those that have
+    /// ended are reaped on the way.
+    fn strays(&self) -> Vec<Pid> {
+        if !ADOPTS.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let leaders = leaders();
+        let others = of_the_person().clone();
+        let is_of_this = |pid: &Pid| match tag_of(*pid) {
+            Some(tag) => tag == self.tag,
+            // Its environment does not say. The session that it is in may; else it is ours when there is nobody else.
+            None => {
+                let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
+                getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
+                    || leaders.iter().all(|leader| Some(*leader) == own)
+            }
+        };
+        loop {
+            let mut has_reaped = false;
+            let mut runs = |pid: &Pid| {
+                let seen = waitpid(Some(*pid), WaitOptions::NOHANG);
+                has_reaped |= matches!(seen, Ok(Some(_)));
+                matches!(seen, Ok(None)) && test_kill_process(*pid).is_ok()
+            };
+            let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
+            let strays: Vec<Pid> = ours.filter_map(Pid::from_raw).filter(&mut runs).filter(is_of_this).collect();
+            // What ended after they were counted has left its own children to us.
+            if !strays.is_empty() || !has_reaped {
+                return strays;
+            }
+        }
+    }
+
+    /// To the group, and to the leader itself, which may not have made the group yet.
+    fn signal(&self, leader: Pid, signal: Signal) {
+        if !self.reaped.load(Ordering::Relaxed) {
+            let _ = kill_process(leader, signal);
+        }
+        let _ = kill_process_group(leader, signal);
+    }
+
+    /// Whether every process of the group ends within this time.
+    fn ends(&self, leader: Pid, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            // Until it is reaped, a process that has ended still counts as one of its group.
+            if !self.reaped.load(Ordering::Relaxed) && !matches!(waitpid(Some(leader), WaitOptions::NOHANG), Ok(None)) {
+                self.leader_ended();
+            }
+            if !self.group_is_alive() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            self.stop();
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, or by a signal from elsewhere.
+    Exited(ExitStatus),
+    /// It took longer than it was given.
+    TimedOut,
+}
+
+impl Ended {
+    /// As a shell would say it: 128 + n after a signal, 124 after a timeout.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Ended::Exited(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            Ended::TimedOut => 124,
+        }
+    }
+}
+
+/// Which of a command's streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// Takes in what a command prints on the streams that are piped, until the command itself has ended: whoever it left
+/// behind may keep the pipes open for ever.
+///
+/// # Errors
+/// What the system says when its end cannot be waited for.
+pub(crate) async fn drain(
+    child: &mut Child,
+    group: &Group,
+    limit: Option<Duration>,
+    mut take: impl FnMut(Stream, &[u8]),
+) -> io::Result<Ended> {
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let (mut out_buffer, mut err_buffer) = (vec![0; 32 << 10], vec![0; 8 << 10]);
+    let deadline = tokio::time::sleep(limit.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
+    tokio::pin!(deadline);
+    let mut status = None;
+    while out.is_some() || err.is_some() || status.is_none() {
+        tokio::select! {
+            n = read_some(&mut out, &mut out_buffer), if out.is_some() => match n {
+                Ok(0) | Err(_) => out = None,
+                Ok(n) => take(Stream::Out, &out_buffer[..n]),
+            },
+            n = read_some(&mut err, &mut err_buffer), if err.is_some() => match n {
+                Ok(0) | Err(_) => err = None,
+                Ok(n) => take(Stream::Err, &err_buffer[..n]),
+            },
+            ended = child.wait(), if status.is_none() => {
+                group.leader_ended();
+                status = Some(ended?);
+                deadline.as_mut().reset(tokio::time::Instant::now() + DRAIN);
+            }
+            () = &mut deadline => break,
+        }
+    }
+    Ok(status.map_or(Ended::TimedOut, Ended::Exited))
+}
+
+async fn read_some(stream: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut [u8]) -> io::Result<usize> {
+    match stream {
+        Some(stream) => stream.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Direct children of this process, whichever thread they are listed under.
+fn children() -> Vec<i32> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// The command that a process belongs to, as far as its environment still says.
+fn tag_of(pid: Pid) -> Option<String> {
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let own = format!("{TAG}=");
+    let entry = environment.split(|b| *b == 0).find_map(|entry| entry.strip_prefix(own.as_bytes()))?;
+    Some(String::from_utf8_lossy(entry).into_owned())
+}
+
+/// A command line, in a session of its own: without our terminal, and as the leader of its process group.
+///
+/// `setsid` is a program because a child can only be given a session before it starts, which takes unsafe code.
+pub(crate) fn shell(command: &str) -> Command {
+    program("bash", &["-c".to_owned(), command.to_owned()])
+}
+
+/// A program with its arguments as they are, no shell between, in a session of its own.
+pub(crate) fn program(name: &str, args: &[String]) -> Command {
+    let setsid = Path::new("/usr/bin/setsid");
+    let mut it = if setsid.exists() {
+        let mut it = Command::new(setsid);
+        it.arg("--").arg(name);
+        it
+    } else {
+        let mut it = Command::new(name);
+        it.process_group(0);
+        it
+    };
+    it.args(args);
+    it
+}
+
+/// The environment that commands get: the person's, without what looks like a secret or changes how shells start.
+pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+    const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];
+    const QUIET: [(&str, &str); 6] = [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("EDITOR", "false"),
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("TERM", "dumb"),
+    ];
+    let keep = |name: &str| {
+        let upper = name.to_uppercase();
+        !SECRET.iter().any(|secret| upper.contains(secret))
+            && !HIJACK.contains(&name)
+            && !name.starts_with("BASH_FUNC_")
+            && !name.starts_with("LD_")
+    };
+    let mut kept: Vec<_> =
+        all.into_iter().filter(|(name, _)| keep(name) && QUIET.iter().all(|(quiet, _)| quiet != name)).collect();
+    kept.extend(QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_the_environment_reaches_a_command() {
+        let all = [
+            "OPENAI_API_KEY",
+            "GH_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "SSH_AUTH_SOCK",
+            "db_password",
+            "BASH_FUNC_ls%%",
+            "LD_PRELOAD",
+            "PATH",
+            "HOME",
+        ];
+        let kept = environment(all.map(|name| (name.to_owned(), "canary".to_owned())));
+        let names: Vec<_> = kept.iter().filter(|(_, value)| value == "canary").map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["PATH", "HOME"]);
+    }
+}
