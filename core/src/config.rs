@@ -11,6 +11,8 @@ use crate::protocol::event::{Mode, Toolset};
 use crate::provider::models::{Effort, Price};
 use crate::provider::retry::Patience;
 
+pub mod credentials; // keys and tokens: found, stored, renewed, never printed
+
 /// Where things are, and what the environment says.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {

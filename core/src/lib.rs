@@ -7,6 +7,7 @@
 
 pub mod protocol; // what crosses the boundary
 
+pub use config::credentials;
 pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
 pub use files::{changes, restore, workspace};
@@ -33,7 +34,6 @@ pub mod tools; // trait Tool, the registry, one path for every call
 
 // What they lean on.
 pub mod config; // settings, read once and passed in
-pub mod credentials; // keys and tokens: found, kept, renewed, never printed
 pub mod files;
 pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together

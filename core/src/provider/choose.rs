@@ -14,8 +14,8 @@ use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
 use super::setup::{Definition, Definitions, Found, Setup};
+use crate::config::credentials::{Credential, Vault};
 use crate::config::{Config, Surroundings};
-use crate::credentials::{Credential, Vault};
 use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// How long a local server may take to list its models.

@@ -14,7 +14,7 @@ use super::dialect::Dialect;
 use super::refusal::{no_stream, retry_after, shown, told_with_status, unreached};
 use super::retry::Patience;
 use super::{Failure, invalid};
-use crate::credentials::{Credential, Source};
+use crate::config::credentials::{Credential, Source};
 use crate::protocol::error::{Code, Error, Result};
 
 const CONNECT: Duration = Duration::from_secs(10);

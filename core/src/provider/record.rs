@@ -14,7 +14,7 @@ use super::models::Facts;
 use super::retry::Patience;
 use super::script::{Recorded, RecordedChunk, RecordedFailure};
 use super::{Answer, Chunk, Failure, Provider, Request};
-use crate::credentials::Credential;
+use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
 use crate::tools::BoxFuture;
 

@@ -9,8 +9,8 @@ use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
 use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
 use super::server::Server;
+use crate::config::credentials::{Credential, Vault};
 use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
-use crate::credentials::{Credential, Vault};
 use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// Providers by their names.
