@@ -7,6 +7,7 @@
 
 pub mod protocol; // what crosses the boundary
 
+pub use call::present;
 pub use config::credentials;
 pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
@@ -27,6 +28,7 @@ mod turn; // ask the model, run its tools, repeat
 pub mod watch; // everything so far, then every event
 
 // Who answers, and what it may do.
+pub mod call; // the way of a tool call
 pub mod permissions; // may this call run?
 pub mod provider; // trait Provider and its dialects
 pub mod run; // the run language: one line is a whole workflow
@@ -35,7 +37,6 @@ pub mod tools; // trait Tool, the registry, one path for every call
 // What they lean on.
 pub mod config; // settings, read once and passed in
 pub mod files;
-pub mod present; // bytes → what the model reads
 pub mod process; // processes that are stopped together
 pub mod storage; // Logs, and what is stored beside them // the workspace and its versions
 

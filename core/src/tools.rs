@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::call::present::{Budget, Capture, Overflow};
 use crate::context::library::Library;
 use crate::files::scan::Shadow;
 use crate::files::workspace::Workspace;
 use crate::permissions::Action;
-use crate::present::{Budget, Capture, Overflow};
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};

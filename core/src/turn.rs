@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::call::present::Overflow;
 use crate::permissions::{Action, Judgement};
-use crate::present::Overflow;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
     Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,

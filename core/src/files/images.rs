@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use crate::present::{human_size, is_whole_image, media_type};
+use crate::call::present::{human_size, is_whole_image, media_type};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
 use crate::storage::blobs::Blobs;

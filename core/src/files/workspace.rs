@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
-use crate::present::OUTPUTS;
+use crate::call::present::OUTPUTS;
 use crate::protocol::error::{Code, Error, Result};
 
 /// Files above this size are not read whole, bytes.

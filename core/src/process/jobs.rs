@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::present::{MAX_SPILL, shown_path};
+use crate::call::present::{MAX_SPILL, shown_path};
 use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::chain::{Ended, How, Take, perform};
 use super::{Bound, Effects, Kind, Shared, Step, parse};
+use crate::call::present::Source;
 use crate::permissions::Action;
-use crate::present::Source;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 use crate::tools::Context;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
+use crate::call::present::outputs_named;
 use crate::context::compaction;
 use crate::context::prompt;
 use crate::conversation::history::Settings;
 use crate::files::restore::{self, Aim};
-use crate::present::outputs_named;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,

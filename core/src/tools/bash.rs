@@ -10,8 +10,8 @@ use tokio::process::Command;
 
 use super::job::{jobs_of, line};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::present::Budget;
 use crate::permissions::{Action, shell};
-use crate::present::Budget;
 use crate::process::{self, Ended, Group, Stream};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{FileChange, Plan, Printed};

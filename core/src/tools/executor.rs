@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use crate::present::{self, footer};
+use crate::call::present::{self, footer};
 use crate::protocol::error::{Code, Error, ErrorKind, Result};
 use crate::protocol::event::{Fact, Plan, ToolResult};
 

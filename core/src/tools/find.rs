@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Cancel, Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::present::on_one_line;
+use crate::call::present::on_one_line;
 use crate::protocol::error::{Code, Error, Result};
 
 /// The most names of one answer, unless asked otherwise.

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::find::walk_files;
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::present::on_one_line;
 use crate::files::workspace::Inside;
-use crate::present::on_one_line;
 use crate::protocol::error::{Code, Error, Result};
 
 /// The most matching lines of one answer, unless asked otherwise.

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::present::human_size;
 use crate::permissions::Action;
-use crate::present::human_size;
 use crate::process::jobs::{Jobs, News};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus, Plan};

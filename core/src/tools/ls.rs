@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
-use crate::present::{human_size, on_one_line};
+use crate::call::present::{human_size, on_one_line};
 use crate::protocol::error::Result;
 
 pub(super) struct Ls;

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::present::{Budget, Guard, binary_file, human_size, media_type};
 use crate::files::images;
 use crate::files::workspace::Inside;
-use crate::present::{Budget, Guard, binary_file, human_size, media_type};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
 

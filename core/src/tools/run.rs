@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::bash::tell;
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::present::Budget;
 use crate::permissions::Action;
-use crate::present::Budget;
 use crate::protocol::error::Result;
 use crate::run::{self, BUILTINS, Call, TIMEOUT};
 

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Context, Output, Prepared, Tool, ToolSpec, beside, object, parse_args};
+use crate::call::present::human_size;
 use crate::files::changes;
 use crate::files::workspace::{Contents, Inside};
 use crate::permissions::Action;
-use crate::present::human_size;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{FileChange, Plan};
 

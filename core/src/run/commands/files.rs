@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use globset::GlobBuilder;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
+use crate::call::present::{human_size, on_one_line};
 use crate::files::workspace::Inside;
-use crate::present::{human_size, on_one_line};
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::{Word, without_braces};
 use crate::tools::{Context, read, walk};

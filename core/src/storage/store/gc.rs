@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::{Store, failed};
-use crate::present::outputs_named;
+use crate::call::present::outputs_named;
 use crate::protocol::error::{Code, Error, Result};
 
 /// What is younger may belong to something that is just being recorded.

@@ -1,0 +1,3 @@
+//! The way of a tool call.
+
+pub mod present; // bytes → what the model reads
