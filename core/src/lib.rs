@@ -12,17 +12,16 @@ pub use config::credentials;
 pub use context::{compaction, library, prompt, skills};
 pub use conversation::{history, tree, usage};
 pub use files::{changes, restore, workspace};
+pub use maintenance::{archive, diagnose, inspect};
 pub use process::jobs;
 pub use protocol::{error, event, input};
 pub use storage::{blobs, log, store};
 
 // The conversation.
-pub mod archive; // a Session as one document, and back
 pub mod context; // what the model is sent
 pub mod conversation; // what a Log means
-pub mod diagnose; // what is wrong with a Session
 pub mod harness; // one workspace's Sessions: start, resume, look, tend
-pub mod inspect; // the exact request at any entry
+pub mod maintenance; // work on Sessions at rest
 pub mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
 pub mod watch; // everything so far, then every event
