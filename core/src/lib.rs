@@ -15,6 +15,7 @@ pub use files::{changes, restore, workspace};
 pub use maintenance::{archive, diagnose, inspect};
 pub use process::jobs;
 pub use protocol::{error, event, input};
+pub use session::watch;
 pub use storage::{blobs, log, store};
 
 // The conversation.
@@ -24,7 +25,6 @@ pub mod harness; // one workspace's Sessions: start, resume, look, tend
 pub mod maintenance; // work on Sessions at rest
 pub mod session; // one conversation: the single writer of its Log
 mod turn; // ask the model, run its tools, repeat
-pub mod watch; // everything so far, then every event
 
 // Who answers, and what it may do.
 pub mod call; // the way of a tool call

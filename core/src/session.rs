@@ -20,17 +20,18 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Decision, Input, Message};
 use crate::provider::models::Effort;
+use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::Log;
 use crate::storage::store::Indexed;
 use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
-use crate::watch::{Outbox, Watch};
 
 mod handle; // a running Session, from outside
 mod queue; // what waits for the running Turn
 mod record; // what is recorded, and who hears of it
-mod surface;
-mod travel; // going elsewhere in the conversation // what it leans on, and how it is run
+mod surface; // what it leans on, and how it is run
+mod travel; // going elsewhere in the conversation
+pub mod watch; // everything so far, then every event
 
 use handle::Command;
 pub use handle::Handle;

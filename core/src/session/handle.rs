@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::protocol::event::SessionId;
 use crate::protocol::input::Input;
-use crate::watch::Watch;
+use crate::session::watch::Watch;
 
 /// A running Session, to be spoken to from anywhere. When the last handle is dropped, it closes.
 #[derive(Debug, Clone)]
