@@ -33,6 +33,7 @@ fn fact(n: usize) -> Fact {
             call_id: format!("call_{n}"),
             name: "read".into(),
             args: serde_json::json!({ "path": format!("src/part{n}.rs"), "offset": 1 }),
+            info: None,
         }
         .into(),
         _ => ToolResult {

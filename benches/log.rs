@@ -18,7 +18,6 @@ use pixir_core::history::History;
 use pixir_core::log::{self, Log};
 use pixir_core::prompt;
 use pixir_core::store::Store;
-use pixir_core::tools::Registry;
 use pixir_core::tree;
 
 use conversation::write_log;
@@ -56,7 +55,7 @@ fn main() {
         let contents = log::read(&path).expect("read").entries;
         let folded = best(|| History::fold(contents.iter().map(Arc::clone)));
         let history = History::fold(contents.iter().map(Arc::clone));
-        let registry = Registry::all();
+        let registry = pixir_core::harness::builtin_tools([]);
         let blobs = pixir_core::blobs::Blobs::new(std::env::temp_dir());
         let request = best(|| prompt::request(&history, &registry, &blobs, "key"));
         let nodes = best(|| tree::nodes(&history));

@@ -60,11 +60,9 @@ impl Tool {
         Tool { call, result: None, refused: None, diffs: Vec::new() }
     }
 
-    /// The argument that says most.
-    pub(crate) fn argument(&self) -> &str {
-        let args = &self.call.args;
-        let found = ["command", "path", "pattern"].into_iter().find_map(|key| args[key].as_str());
-        found.unwrap_or_default().lines().next().unwrap_or_default()
+    /// What the call is about, on one line.
+    pub(crate) fn target(&self) -> String {
+        self.call.about().target.lines().next().unwrap_or_default().to_owned()
     }
 }
 
@@ -88,11 +86,7 @@ impl Story {
             Fact::AssistantMessage(it) => Block::Assistant { text: it.text.clone(), partial: it.partial },
             Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(it.text.clone()),
             Fact::ToolCall(it) => Block::Tool(Box::new(Tool::called(it.clone()))),
-            Fact::UserCommand(it) => {
-                let args = serde_json::json!({ "command": it.command });
-                let name = it.mark().to_owned();
-                Block::Tool(Box::new(Tool::called(ToolCall { call_id: it.call_id.clone(), name, args })))
-            }
+            Fact::UserCommand(it) => Block::Tool(Box::new(Tool::called(it.as_call()))),
             Fact::ToolResult(it) => {
                 if let Some(tool) = self.tool(&it.call_id) {
                     tool.diffs = changes::between(std::iter::once(entry), blobs);

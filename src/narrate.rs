@@ -28,7 +28,10 @@ impl Narrator {
             }
             Fact::AssistantMessage(it) => Some(format!("{}\n", it.text.trim_end())),
             Fact::ToolCall(it) => {
-                self.calls.insert(it.call_id.clone(), format!("{} {}", it.name, argument(&it.args)));
+                self.calls.insert(
+                    it.call_id.clone(),
+                    format!("{} {}", it.name, it.about().target.lines().next().unwrap_or_default()),
+                );
                 None
             }
             Fact::ToolResult(it) => Some(result(&self.calls.remove(&it.call_id).unwrap_or_default(), it)),
@@ -93,12 +96,6 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         Live::Notice { message, .. } => Some(format!("• {message}")),
         _ => None,
     }
-}
-
-/// The argument that says most.
-fn argument(args: &serde_json::Value) -> String {
-    let key = ["command", "path", "pattern"].into_iter().find_map(|key| args[key].as_str());
-    key.unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
 fn result(call: &str, it: &ToolResult) -> String {

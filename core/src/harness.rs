@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::call::{Context, Registry, Tool};
 use crate::config::Surroundings;
 use crate::context::library::Library;
 use crate::context::prompt;
@@ -15,11 +16,12 @@ use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::provider::choose::Providers;
+use crate::run;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Log};
 use crate::storage::store::{Place, Store, Summary};
-use crate::tools::{Context, Registry};
+use crate::tools;
 
 /// Everything that the Sessions of one workspace share.
 #[derive(Clone)]
@@ -79,18 +81,25 @@ impl Harness {
         let surface = Surface {
             workspace: Arc::new(workspace),
             providers,
-            registry: Registry::all(),
+            registry: builtin_tools([]),
             blobs: store.blobs(),
             environment,
             user_folder: around.user_folder.clone(),
             logs,
             options,
             shadow: Arc::default(),
-            known: Arc::default(),
+            read_set: Arc::default(),
             jobs: None,
             library: Arc::new(library),
         };
         Ok(Harness { store, surface, beginning })
+    }
+
+    /// The same harness, whose Sessions offer these tools too. One with the name of a built-in tool replaces it.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Harness {
+        self.surface.registry = builtin_tools(tools);
+        self
     }
 
     /// Starts a new Session.
@@ -221,7 +230,7 @@ impl Harness {
         let surface = Surface {
             workspace: Arc::new(workspace),
             shadow: Arc::default(),
-            known: Arc::default(),
+            read_set: Arc::default(),
             jobs: Some(jobs),
             library: Arc::new(library),
             ..self.surface.clone()
@@ -271,7 +280,7 @@ impl Harness {
         self.surface.skills()
     }
 
-    /// What a single tool call outside a Session may lean on.
+    /// The context of a single tool call outside a Session.
     pub fn tool_context(&self, call_id: &str) -> Context {
         self.surface.context(call_id, Toolset::Both, true)
     }
@@ -311,6 +320,11 @@ impl Harness {
     pub fn store(&self) -> &Store {
         &self.store
     }
+}
+
+/// The built-in tools and `others`; of two with one name the later one counts.
+pub fn builtin_tools(others: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
+    Registry::new(tools::builtin().into_iter().chain([run::tool::tool()]).chain(others))
 }
 
 /// A crash may have left calls without a result and a Turn without an end.

@@ -1,5 +1,7 @@
 //! What crosses the boundary between a Session and its Presenters. It imports nothing of ours.
 
+pub mod call_info; // what a tool call is about
 pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // what a Presenter may ask
+pub mod tool_spec; // how a tool is offered to a model

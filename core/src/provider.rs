@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::conversation::history::Item;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
+use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
-use crate::tools::{BoxFuture, ToolSpec};
+use futures_util::future::BoxFuture;
 use models::Facts;
 use retry::Patience;
 
@@ -222,7 +223,7 @@ pub trait Provider: Send + Sync {
         let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
         serde_json::json!({
             "model": request.model, "instructions": request.instructions, "context": request.context,
-            "tools": request.tools.iter().map(|tool| tool.name).collect::<Vec<_>>(), "items": items,
+            "tools": request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), "items": items,
         })
     }
 

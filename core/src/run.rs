@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::call::Context;
 use crate::permissions::{Action, shell};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan};
-use crate::tools::Context;
 
 mod call; // a line that can run
 mod chain; // pipes between commands, and when each runs
 pub mod commands; // what can be said
 pub mod parse; // words and operators
+pub mod tool; // the tool `run`
 
 pub use call::Call;
 pub use chain::{Ended, Take};

@@ -8,11 +8,11 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::call::{Answers, Standing};
 use crate::context::compaction;
 use crate::context::prompt;
 use crate::context::skills;
 use crate::conversation::history::{History, Settings};
-use crate::permissions;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
@@ -23,7 +23,6 @@ use crate::provider::models::Effort;
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::Log;
 use crate::storage::store::Indexed;
-use crate::tools::Answers;
 use crate::turn::{Outcome, Report, Step, Turn};
 
 mod handle; // a running Session, from outside
@@ -430,13 +429,8 @@ impl Session {
             },
             Some(Report::Record { fact, reply }) => self.record_report(*fact, reply),
             Some(Report::Live(live)) => self.relay(live),
-            Some(Report::Judge { action, reply }) => {
-                let _ = reply.send(permissions::judge(
-                    self.history.settings.mode,
-                    &action,
-                    &self.history.rules,
-                    self.surface.workspace.root(),
-                ));
+            Some(Report::Standing(reply)) => {
+                let _ = reply.send(Standing { mode: self.history.settings.mode, rules: self.history.rules.clone() });
             }
             Some(Report::Ask { approval, reply }) => {
                 if let Some(work) = &mut self.work {

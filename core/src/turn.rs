@@ -11,18 +11,18 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::permissions::{Action, Judgement};
+use crate::call::{self, Answers, Authority, Call, Caller, Context, Done, FormRequest, Gone, Standing};
+use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,
-    SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
+    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, SessionId,
+    Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::Decision;
 use crate::provider::models::Facts;
 use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
 use crate::session::{Options, Surface};
-use crate::tools::executor::{self, Done};
-use crate::tools::{Answers, Ask, Context, Prepared, bash};
+use crate::tools::bash;
 
 mod ending; // how a Turn can end
 mod relay; // pieces of an answer, at most once a frame
@@ -44,8 +44,8 @@ pub(crate) enum Report {
     Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
     /// This is happening.
     Live(Live),
-    /// May this run?
-    Judge { action: Action, reply: oneshot::Sender<Judgement> },
+    /// Which mode and rules are in force?
+    Standing(oneshot::Sender<Standing>),
     /// The person has to say.
     Ask { approval: Approval, reply: oneshot::Sender<Decision> },
     /// The model wants to know something from the person.
@@ -85,16 +85,6 @@ pub(crate) struct Turn {
     next_output: AtomicU64,
     began: Instant,
 }
-
-/// Who wants a call to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    ByModel,
-    ByPerson,
-}
-
-/// The Session has dropped this Turn; there is nobody left to tell.
-struct Gone;
 
 impl Turn {
     pub(crate) fn new(
@@ -237,7 +227,7 @@ impl Turn {
     }
 
     /// Records an answer in its own order; returns what it asks for.
-    async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<CallRequest>, Gone> {
+    async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<(Call, CallInfo)>, Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
             self.record_usage(step, usage, answer.usd).await?;
@@ -249,10 +239,17 @@ impl Turn {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
                 }
                 Said::Text { text, phase } => self.record(AssistantMessage { text, partial: false, phase }).await?,
-                Said::Call(call) => {
-                    let (call_id, name) = (call.id.clone(), call.name.clone());
-                    self.record(ToolCall { call_id, name, args: args_object(&call.args) }).await?;
-                    calls.push(call);
+                Said::Call(CallRequest { id, name, args }) => {
+                    let call = Call { id, tool: name, args: args_object(&args), caller: Caller::Model };
+                    let info = self.describe(&call, step.toolset).await;
+                    self.record(ToolCall {
+                        call_id: call.id.clone(),
+                        name: call.tool.clone(),
+                        args: call.args.clone(),
+                        info: Some(Box::new(info.clone())),
+                    })
+                    .await?;
+                    calls.push((call, info));
                 }
             }
         }
@@ -266,19 +263,30 @@ impl Turn {
 
     // ─── Its tools ───
 
-    /// Runs what was asked for. Whether all of it failed.
-    async fn perform(&self, step: &Step, calls: &[CallRequest]) -> Result<bool, Gone> {
+    /// What a call is about. A tool may look at the file system for that, so it runs on a thread for such work.
+    async fn describe(&self, call: &Call, toolset: Toolset) -> CallInfo {
+        let (registry, call) = (self.surface.registry.clone(), call.clone());
+        let ctx = self.surface.context(&call.id, toolset, true);
+        let unknown = CallInfo::unknown(&call.tool, &call.args);
+        tokio::task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
+    }
+
+    /// Runs the calls of an answer. Returns whether all of them failed.
+    async fn perform(&self, step: &Step, calls: &[(Call, CallInfo)]) -> Result<bool, Gone> {
         self.live(Live::Status { status: Status::Working })?;
         let mut rest = calls;
         let mut failed = true;
         while !rest.is_empty() {
             if self.steered.load(Ordering::Relaxed) {
-                return self.skip(rest).await.map(|()| false);
+                let skipped: Vec<Call> = rest.iter().map(|(call, _)| call.clone()).collect();
+                return self.skip(&skipped).await.map(|()| false);
             }
-            let together = rest.iter().take(AT_ONCE).take_while(|call| self.only_reads(step, call)).count();
+            let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| info.reads_only).count();
             let (now, later) = rest.split_at(together.max(1));
             // Recorded in the order of the calls, whichever ended first.
-            for done in join_all(now.iter().map(|call| self.call(step, call))).await {
+            for done in
+                join_all(now.iter().map(|(call, _)| self.call(call, step.toolset, step.facts.sees_images))).await
+            {
                 let Done { result, facts } = done?;
                 failed &= result.error.is_some();
                 for fact in facts {
@@ -291,199 +299,53 @@ impl Turn {
         Ok(failed)
     }
 
-    fn only_reads(&self, step: &Step, call: &CallRequest) -> bool {
-        let ctx = self.surface.context(&call.id, step.toolset, true);
-        self.surface.registry.only_reads(&call.name, &call.args, &ctx)
-    }
-
-    async fn skip(&self, calls: &[CallRequest]) -> Result<(), Gone> {
+    async fn skip(&self, calls: &[Call]) -> Result<(), Gone> {
         for call in calls {
             let error = Error::new(
                 Code::SkippedForSteer,
-                "not run: the person said something first",
+                "not run: the user said something first",
                 "read the message, then decide anew",
             );
-            self.record(executor::failed(&call.id, &call.name, &error, Duration::ZERO)).await?;
+            self.record(Done::failed(call, &error).result).await?;
         }
         Ok(())
     }
 
-    async fn call(&self, step: &Step, call: &CallRequest) -> Result<Done, Gone> {
-        self.carry_out(call, step.toolset, step.facts.sees_images, Wanted::ByModel).await
-    }
-
-    /// Runs what the person typed, by the way of every call.
+    /// Runs the command that the user typed.
     pub(crate) async fn run_command(self, call_id: String, command: String) {
         let args = serde_json::json!({ "command": command, "timeout": bash::MAX_TIMEOUT });
-        let call = CallRequest { id: call_id, name: bash::NAME.into(), args: args.to_string() };
-        let Ok(Done { result, .. }) = self.carry_out(&call, Toolset::Both, false, Wanted::ByPerson).await else {
-            return;
-        };
+        let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
+        let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false).await else { return };
         if self.record(result).await.is_ok() {
             let _ = self.reports.send(Report::Done(Outcome::completed()));
         }
     }
 
-    /// One call, from its arguments to its result.
-    async fn carry_out(
-        &self,
-        call: &CallRequest,
-        toolset: Toolset,
-        sees_images: bool,
-        wanted: Wanted,
-    ) -> Result<Done, Gone> {
-        let failed = |error: &Error| {
-            let result = executor::failed(&call.id, &call.name, error, Duration::ZERO);
-            Ok(Done { result, facts: Vec::new() })
-        };
-        let (asker, questions) = mpsc::channel(1);
-        let ctx = self.context(call, toolset, sees_images, asker);
-        // However this ends, what still runs on another thread is told to.
-        let _told = ctx.cancel.clone().on_drop();
-        let args = args_object(&call.args);
-        let prepared = match executor::prepare(&self.surface.registry, &call.name, args, &ctx).await {
-            Ok(prepared) => prepared,
-            Err(error) => return failed(&error),
-        };
-        if self.surface.options.dry_run && !prepared.only_reads() {
-            return Ok(Done { result: executor::planned(&call.id, prepared.plan), facts: Vec::new() });
-        }
-        if let Err(refusal) = self.permit(call, &prepared.plan, &prepared.actions, wanted).await? {
-            return failed(&refusal);
-        }
-        self.execute(call, prepared, ctx, questions).await
-    }
-
-    fn context(&self, call: &CallRequest, toolset: Toolset, sees_images: bool, asker: mpsc::Sender<Ask>) -> Context {
+    /// One call, from its arguments to its result; what it prints and asks meanwhile is reported.
+    async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
+        let (forms, mut opened) = mpsc::channel(1);
+        let (progress, mut printed) = mpsc::channel(64);
         let number = self.next_output.fetch_add(1, Ordering::Relaxed);
-        Context {
+        let ctx = Context {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
-            asker: Some(asker).filter(|_| self.surface.options.can_ask),
+            forms: Some(forms).filter(|_| self.surface.options.can_ask),
+            progress: Some(progress),
             ..self.surface.context(&call.id, toolset, sees_images)
-        }
-    }
-
-    /// Whether every part of a call may run. Where several have to be asked about, it is one question.
-    async fn permit(
-        &self,
-        call: &CallRequest,
-        plan: &Plan,
-        actions: &[Action],
-        wanted: Wanted,
-    ) -> Result<Result<(), Error>, Gone> {
-        let mut decisions = Vec::new();
-        let mut asked: Vec<(String, Option<Rule>)> = Vec::new();
-        let mut refusal = None;
-        for action in actions {
-            let judgement = self.ask_session(|reply| Report::Judge { action: action.clone(), reply }).await?;
-            match judgement {
-                Judgement::Allow { by: None, .. } => {}
-                Judgement::Allow { by: Some(by), rule, reason } => {
-                    decisions.push(decided(call, Verdict::Allow, by, reason, rule));
-                }
-                Judgement::Deny(error) => {
-                    let error = match wanted {
-                        Wanted::ByModel => error,
-                        Wanted::ByPerson => {
-                            Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
-                        }
-                    };
-                    decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
-                    refusal = Some(error);
-                }
-                // Whoever typed it need not be asked whether they want it.
-                Judgement::Ask { .. } if wanted == Wanted::ByPerson => {
-                    decisions.push(decided(call, Verdict::Allow, DecidedBy::User, "the person typed it".into(), None));
-                }
-                Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
-                    let error = Error::new(
-                        Code::InputRequired,
-                        format!("this needs a person's permission ({reason}), and nobody can be asked here"),
-                        "take another way, or the person runs pixir with --write or in the terminal",
-                    );
-                    decisions.push(decided(call, Verdict::Deny, DecidedBy::NoAsker, reason, None));
-                    refusal = Some(error);
-                }
-                Judgement::Ask { reason, rule } => asked.push((reason, rule)),
-            }
-        }
-        if refusal.is_none() && !asked.is_empty() {
-            let (answers, refused) = self.ask_person(call, plan, asked).await?;
-            decisions.extend(answers);
-            refusal = refused;
-        }
-        // What is allowed is durable before it runs, and so is the call that it allows.
-        for decision in decisions {
-            self.record(decision).await?;
-        }
-        Ok(refusal.map_or(Ok(()), Err))
-    }
-
-    async fn ask_person(
-        &self,
-        call: &CallRequest,
-        plan: &Plan,
-        asked: Vec<(String, Option<Rule>)>,
-    ) -> Result<(Vec<PermissionDecision>, Option<Error>), Gone> {
-        let mut reasons: Vec<&str> = asked.iter().map(|(reason, _)| reason.as_str()).collect();
-        reasons.dedup();
-        // "Always" can only mean one thing.
-        let rule = asked[0].1.clone().filter(|rule| asked.iter().all(|(_, it)| it.as_ref() == Some(rule)));
-        let approval = Approval {
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
-            plan: Box::new(plan.clone()),
-            reason: reasons.join("; "),
-            rule: rule.clone(),
         };
-        let decision = self.ask_session(|reply| Report::Ask { approval, reply }).await?;
-        let each = |verdict: Verdict, rule: Option<Rule>| {
-            let all =
-                asked.iter().map(|(reason, _)| decided(call, verdict, DecidedBy::User, reason.clone(), rule.clone()));
-            all.collect::<Vec<_>>()
-        };
-        Ok(match decision {
-            Decision::Allow => (each(Verdict::Allow, None), None),
-            Decision::AllowAlways => (each(Verdict::Allow, rule), None),
-            Decision::Deny { feedback } => {
-                let said = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
-                let error = Error::new(
-                    Code::PermissionDenied,
-                    format!("the person refused this call{said}"),
-                    "respect it: take another way, or ask",
-                );
-                let mut decisions = each(Verdict::Deny, None);
-                decisions[0].feedback = feedback;
-                (decisions, Some(error))
-            }
-        })
-    }
-
-    async fn execute(
-        &self,
-        call: &CallRequest,
-        prepared: Prepared,
-        mut ctx: Context,
-        mut questions: mpsc::Receiver<Ask>,
-    ) -> Result<Done, Gone> {
-        let (progress, mut news) = mpsc::channel(64);
-        ctx.progress = Some(progress);
-        let began = Instant::now();
-        let running = executor::perform(prepared, ctx);
-        tokio::pin!(running);
-        let outcome = loop {
+        let done = call::carry_out(&self.surface.registry, call, ctx, self);
+        tokio::pin!(done);
+        loop {
             tokio::select! {
-                outcome = &mut running => break outcome,
-                Some(printed) = news.recv() => {
+                done = &mut done => return done,
+                Some(printed) = printed.recv() => {
                     self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed })?;
                 }
-                Some(Ask { questions, reply }) = questions.recv() => {
+                Some(FormRequest { questions, reply }) = opened.recv() => {
                     let form = Form { call_id: call.id.clone(), questions };
                     self.reports.send(Report::Question { form, reply }).map_err(|_| Gone)?;
                 }
             }
-        };
-        Ok(executor::finish(&call.id, &call.name, outcome, began.elapsed()))
+        }
     }
 
     // ─── The Session ───
@@ -516,14 +378,26 @@ impl Turn {
     }
 }
 
-fn decided(
-    call: &CallRequest,
-    verdict: Verdict,
-    by: DecidedBy,
-    reason: String,
-    rule: Option<Rule>,
-) -> PermissionDecision {
-    PermissionDecision { call_id: call.id.clone(), verdict, by, reason, rule, feedback: None }
+impl Authority for Turn {
+    async fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> Result<(), Gone> {
+        let (info, plan) = (Box::new(info.clone()), Box::new(plan.clone()));
+        self.live(Live::CallPrepared { call_id: call.id.clone(), info, plan })
+    }
+
+    async fn standing(&self) -> Result<Standing, Gone> {
+        self.ask_session(Report::Standing).await
+    }
+
+    async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
+        if !self.surface.options.can_ask {
+            return Ok(None);
+        }
+        self.ask_session(|reply| Report::Ask { approval, reply }).await.map(Some)
+    }
+
+    async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
+        Turn::record(self, decision).await
+    }
 }
 
 /// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each

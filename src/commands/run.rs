@@ -3,14 +3,15 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
+use pixir_core::call::{self, Call, Caller, Context, Unattended};
 use pixir_core::event::Mode;
 use pixir_core::harness::Harness;
 use pixir_core::permissions::Action;
-use pixir_core::run::Call;
-use pixir_core::tools::run;
+use pixir_core::run;
 use pixir_core::{Code, Error, Result};
+use serde_json::Value;
 
-use super::tools::{finish, permit};
+use super::tools::report;
 use crate::headless::Signals;
 use crate::output::{Output, chatter};
 
@@ -40,24 +41,30 @@ pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<
 
 async fn attend(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
     let Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run } = job;
-    let ctx = harness.tool_context("cli");
+    let call = Call { id: "cli".into(), tool: run::tool::NAME.into(), args: Value::Null, caller: Caller::Model };
+    let mut ctx = harness.tool_context(&call.id);
     let planning = ctx.clone();
     let limit = Duration::from_secs(timeout);
-    let plan = move || Call::plan(&line, stdin, limit, &planning);
-    let call = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
+    let plan = move || run::Call::plan(&line, stdin, limit, &planning);
+    let line = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
+    let authority = Unattended { mode };
     // A line that only reads is its own preview.
-    let dry_run = dry_run && call.actions.iter().any(|action| *action != Action::Read);
+    let dry_run = dry_run && line.actions.iter().any(|action| *action != Action::Read);
     let exit = if raw && !dry_run {
-        permit(harness, &call.actions, mode)?;
-        print(call, &ctx).await?
+        match call::gate(&call, &line.plan, &line.actions, &ctx, &authority).await {
+            Ok(allowed) => allowed?,
+            Err(call::Gone) => unreachable!("only a Session drops a call"),
+        }
+        print(line, &ctx).await?
     } else {
-        finish(harness, "run", run::prepared(call), ctx, mode, dry_run, output).await?
+        ctx.dry_run = dry_run;
+        report(call::carry_out_prepared(&call, run::tool::prepared(line), ctx, &authority).await, output)?
     };
     Ok(if propagate_exit { u8::try_from(exit).unwrap_or(1) } else { 0 })
 }
 
 /// Layer 1: every byte, and nothing else.
-async fn print(call: Call, ctx: &pixir_core::tools::Context) -> Result<i32> {
+async fn print(line: run::Call, ctx: &Context) -> Result<i32> {
     let mut broke: Option<std::io::Error> = None;
     let mut write = |bytes: &[u8]| {
         let mut out = std::io::stdout().lock();
@@ -66,7 +73,7 @@ async fn print(call: Call, ctx: &pixir_core::tools::Context) -> Result<i32> {
         broke = written.err();
         broke.is_none()
     };
-    let (ended, effects) = call.perform(ctx, &mut write).await?;
+    let (ended, effects) = line.perform(ctx, &mut write).await?;
     if let Some(e) = broke.filter(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
         return Err(Error::new(Code::WriteFailed, format!("write the output: {e}"), "make room, or write elsewhere"));
     }

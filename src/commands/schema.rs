@@ -4,7 +4,6 @@ use clap::{ArgAction, Command, CommandFactory as _};
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
-use pixir_core::tools::Registry;
 use pixir_core::{Code, ErrorKind, Fact, Live};
 use serde_json::{Value, json};
 
@@ -71,7 +70,7 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
         "error_kinds": ErrorKind::ALL,
         "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": c.exit() })).collect::<Vec<_>>(),
         "run_exit_codes": RUN_EXITS.iter().map(|(code, meaning)| (code.to_string(), json!(meaning))).collect::<serde_json::Map<_, _>>(),
-        "tools": Registry::all().specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
+        "tools": pixir_core::harness::builtin_tools([]).specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
         "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),
         "events": { "recorded": Fact::KINDS, "live": Live::KINDS },
         "safety": { "write_gate": "--write", "dry_run": "--dry-run", "no_input": "--no-input", "default_mode_headless": "read-only" },

@@ -133,7 +133,7 @@ fn tool(it: &Tool) -> String {
     format!(
         "<details class=\"tool {class}\"{open}><summary><b>{mark} {}</b> <code>{}</code> <span>{exit}{took}</span></summary>{inner}</details>\n",
         escape(&it.call.name),
-        escape(it.argument())
+        escape(&it.target())
     )
 }
 

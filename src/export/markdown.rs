@@ -66,7 +66,7 @@ fn folded(title: &str, body: &str) -> String {
 
 fn tool(it: &Tool) -> String {
     let output = it.result.as_ref().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
-    let mut text = format!("**{}** `{}`\n\n", it.call.name, safe(it.argument()).replace('`', "'"));
+    let mut text = format!("**{}** `{}`\n\n", it.call.name, safe(&it.target()).replace('`', "'"));
     if let Some(why) = &it.refused {
         text.push_str(&format!("*refused: {}*\n\n", safe(why)));
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use pixir_core::event::{SessionId, Severity, Status};
 use pixir_core::harness::Harness;
 use pixir_core::session::Handle;
-use pixir_core::tools::BoxFuture;
 use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;

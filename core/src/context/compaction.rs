@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::conversation::history::{History, is_request, length_of, starts_turn};
+use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 
@@ -191,7 +192,8 @@ struct Gathered {
     read: BTreeSet<String>,
     modified: BTreeSet<String>,
     commands: Vec<String>,
-    pending: Option<(String, String)>,
+    /// Commands whose result has not come: call id and command line.
+    running: Vec<(String, String)>,
     skills: Vec<String>,
     pinned: Vec<String>,
     last_words: Option<String>,
@@ -211,19 +213,22 @@ impl Gathered {
             Fact::AssistantMessage(it) if !it.partial => self.last_words = Some(it.text.clone()),
             Fact::SkillActivation(it) => self.skills.push(format!("### {}\n{}", it.name, it.body)),
             Fact::UserCommand(it) if it.send_to_model => {
-                self.pending = Some((it.call_id.clone(), it.command.clone()));
+                self.running.push((it.call_id.clone(), it.command.clone()));
             }
             Fact::ToolCall(it) => {
-                let arg = |key: &str| it.args.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-                match it.name.as_str() {
-                    "read" => drop(self.read.insert(arg("path"))),
-                    "bash" => self.pending = Some((it.call_id.clone(), arg("command"))),
-                    _ => {}
+                let about = it.about();
+                match about.kind {
+                    CallKind::Read | CallKind::Execute => self.read.extend(about.paths.iter().cloned()),
+                    CallKind::Search | CallKind::Edit | CallKind::Plan | CallKind::Ask | CallKind::Other => {}
+                }
+                if about.kind == CallKind::Execute {
+                    self.running.push((it.call_id.clone(), about.target.clone()));
                 }
             }
             Fact::ToolResult(it) => {
                 self.modified.extend(it.changes.iter().map(|c| c.path.clone()));
-                if let Some((_, command)) = self.pending.take_if(|(id, _)| *id == it.call_id) {
+                if let Some(at) = self.running.iter().position(|(id, _)| *id == it.call_id) {
+                    let (_, command) = self.running.remove(at);
                     let exit = it.exit_code.map_or("not run".to_owned(), |code| format!("exit {code}"));
                     self.commands.push(format!("`{}` → {exit}", shorten(&command, 120)));
                 }

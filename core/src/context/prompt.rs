@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::call::Registry;
 use crate::conversation::history::{History, Item};
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
 use crate::provider::Request;
 use crate::storage::blobs::Blobs;
-use crate::tools::Registry;
 
 /// The same bytes for every workspace and every Turn of a toolset, so that Providers can cache them.
 macro_rules! instructions {

@@ -481,7 +481,7 @@ mod tests {
     }
 
     fn calls(id: &str) -> Fact {
-        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}) }.into()
+        ToolCall { call_id: id.into(), name: "read".into(), args: serde_json::json!({}), info: None }.into()
     }
 
     fn told(history: &History) -> Vec<String> {

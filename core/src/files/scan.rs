@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::files::changes;
+use crate::files::walk::walk;
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{ChangeKind, FileChange};
 use crate::storage::blobs::Blobs;
-use crate::tools::Cancel;
 
 /// More files than this are not watched.
 const MAX_FILES: usize = 20_000;
@@ -81,7 +83,7 @@ struct SeenFile {
 
 impl Shadow {
     /// Looks at the workspace before a command runs, and keeps the bytes of what is new or has changed. Work per call follows that.
-    pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &Cancel) {
+    pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
         let mut seen = lock(&self.seen);
         seen.looked = Some(file_clock());
         seen.tidy();
@@ -326,7 +328,7 @@ struct Listed {
 fn list(root: &Path) -> Listed {
     let now = SystemTime::now();
     let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), others: HashSet::new(), cut: false };
-    for entry in crate::tools::walk(root).flatten() {
+    for entry in walk(root).flatten() {
         let Ok(path) = entry.path().strip_prefix(root) else { continue };
         if entry.file_type().is_some_and(|t| t.is_dir()) {
             listed.folders.insert(path.to_owned());

@@ -375,6 +375,12 @@ impl Workspace {
         Ok(self.dir_of(at)?.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
     }
 
+    /// Whether a path names an existing regular file of the workspace.
+    pub fn is_file(&self, at: &Inside) -> bool {
+        let at = &self.followed(at);
+        self.dir_of(at).is_ok_and(|dir| dir.metadata(at.as_path()).is_ok_and(|metadata| metadata.is_file()))
+    }
+
     /// Names in a folder: folders end in `/`, symlinks in `@`; sorted.
     ///
     /// # Errors

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::call::Registry;
 use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
 use crate::protocol::event::Entry;
+use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Dialect;
 use crate::provider::choose::Providers;
 use crate::provider::models::Facts;
 use crate::provider::preset::PLAIN;
 use crate::storage::blobs::Blobs;
-use crate::tools::{Registry, ToolSpec};
 
 /// Items that are named one by one, the largest first.
 const LARGEST: usize = 8;

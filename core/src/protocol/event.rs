@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 mod fact; // what happened: one struct per kind
@@ -130,6 +131,15 @@ pub enum Live {
         /// The new state.
         status: Status,
     },
+    /// What a call would do is known; it is judged next.
+    CallPrepared {
+        /// The call.
+        call_id: String,
+        /// What it is about, with its paths resolved.
+        info: Box<CallInfo>,
+        /// What it would do.
+        plan: Box<Plan>,
+    },
     /// A call waits for the person.
     ApprovalRequested(Approval),
     /// The model wants to know something from the person.
@@ -187,6 +197,7 @@ impl Live {
         "tool_call_delta",
         "tool_output_delta",
         "status",
+        "call_prepared",
         "approval_requested",
         "question_asked",
         "jobs_changed",

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::chain::{Ended, How, Take, perform};
 use super::{Bound, Effects, Kind, Shared, Step, parse};
+use crate::call::Context;
 use crate::call::present::Source;
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
-use crate::tools::Context;
 
 /// A chain that can run: what it would do is known as far as it can be.
 pub struct Call {
@@ -41,7 +41,7 @@ impl Call {
         let effects = Shared::default();
         let stdin = call.stdin.clone();
         // What ends the planning does not end what is planned.
-        let ctx = &Context { cancel: ctx.cancel.part(), ..ctx.clone() };
+        let ctx = &Context { cancel: ctx.cancel.child_token(), ..ctx.clone() };
         let mut unheard = |_: &[u8]| true;
         let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
         let ended = tokio::runtime::Handle::current().block_on(dry)?;

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use super::commands::{Fault, Io};
 use super::parse::{After, Command, Stderr};
 use super::{Bound, CANNOT, Kind, Shared, Step, is_on_path, judged, only_reads, unknown};
+use crate::call::Context;
+use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before};
+use crate::call::result::in_run_exit;
 use crate::permissions::Action;
 use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
-use crate::tools::Context;
-use crate::tools::bash::{LEFT_BEHIND, Line, look_after, look_before};
-use crate::tools::executor::in_run_exit;
 
 /// What a command says on stderr is kept up to this, bytes.
 const MAX_STDERR: usize = 64 << 10;
@@ -187,7 +187,7 @@ impl Run<'_> {
             for change in &found {
                 // The line that lets a program change a file knows that it does.
                 if let Ok(at) = self.ctx.workspace.locate(&change.path) {
-                    self.ctx.known.forget(&self.ctx.workspace, &at);
+                    self.ctx.read_set.forget(&self.ctx.workspace, &at);
                 }
             }
             effects.changes.extend(found);
@@ -316,7 +316,7 @@ impl Run<'_> {
         tokio::pin!(all);
         // Should nobody wait for this any more, our own commands know before the programs that they read from end:
         // half of what was to be written is not written.
-        let told = self.ctx.cancel.clone().on_drop();
+        let told = self.ctx.cancel.clone().drop_guard();
         let mut output = Some(output);
         let mut buffer = vec![0; 32 << 10];
         let mut over: Option<Vec<StageEnded>> = None;
@@ -352,7 +352,7 @@ impl Run<'_> {
                 Ok(_) | Err(_) => break,
             }
         }
-        told.forget();
+        told.disarm();
         self.tell(steps, over.unwrap_or_default());
         Ok(in_time)
     }

@@ -6,10 +6,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use super::chain::How;
 use super::parse::Word;
 use super::{Shared, unknown};
+use crate::call::Context;
 use crate::files::workspace::Inside;
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, nearest};
-use crate::tools::Context;
 
 mod files; // see, ls, find, diff, test
 mod grep; // lines by pattern
@@ -258,7 +258,7 @@ impl Read for Watched {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         match (&mut self.seen, read) {
-            (Some((hasher, at)), 0) => self.ctx.known.note(&self.ctx.workspace, at, hasher.finalize()),
+            (Some((hasher, at)), 0) => self.ctx.read_set.note(&self.ctx.workspace, at, hasher.finalize()),
             (Some((hasher, _)), n) => drop(hasher.update(&buffer[..n])),
             (None, _) => {}
         }

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::context::library::Library;
 use crate::context::skills::Skill;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{Context, ReadSet, Registry};
 use crate::files::scan::Shadow;
 use crate::files::workspace::Workspace;
 use crate::process::jobs::Jobs;
@@ -13,7 +16,6 @@ use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
 use crate::storage::blobs::Blobs;
 use crate::storage::store::Place;
-use crate::tools::{Cancel, Context, Known, Registry};
 
 /// Bounds of a Turn; each is optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub(crate) struct Surface {
     /// The workspace as its commands last saw it; each Session has its own.
     pub(crate) shadow: Arc<Shadow>,
     /// Files as its model last saw them.
-    pub(crate) known: Arc<Known>,
+    pub(crate) read_set: Arc<ReadSet>,
     /// What runs in its background; a workspace without a Session has none.
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) library: Arc<Library>,
@@ -70,12 +72,13 @@ impl Surface {
             blobs: self.blobs.clone(),
             overflow: None,
             progress: None,
-            cancel: Cancel::default(),
+            cancel: CancellationToken::new(),
+            dry_run: self.options.dry_run,
             shadow: Arc::clone(&self.shadow),
-            known: Arc::clone(&self.known),
+            read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
             library: Arc::clone(&self.library),
-            asker: None,
+            forms: None,
             sees_images,
             environment: Arc::clone(&self.environment),
         }

@@ -4,25 +4,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object};
+use crate::call::{Context, FormRequest, Output, Prepared, Tool};
 use crate::permissions::Action;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Plan, Question};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// Questions of one form.
 const MOST: usize = 5;
-
-/// Questions that wait for a person.
-#[derive(Debug)]
-pub struct Ask {
-    /// What is asked.
-    pub questions: Vec<Question>,
-    /// Where the answers go; none when the person does not want to answer.
-    pub reply: oneshot::Sender<Option<Answers>>,
-}
-
-/// What a person answered: for each question the options that were chosen, or their own words.
-pub type Answers = Vec<Vec<String>>;
 
 pub(super) struct AskUser;
 
@@ -34,8 +25,8 @@ struct Args {
 impl Tool for AskUser {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "ask_user",
-            description: "Ask the person what only they can decide. They may always answer in own words.",
+            name: "ask_user".into(),
+            description: "Ask the person what only they can decide. They may always answer in own words.".into(),
             parameters: object(
                 json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
                     "type": "object",
@@ -50,13 +41,22 @@ impl Tool for AskUser {
                 &["questions"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; each question with its answer",
+            streams: "reads nothing from stdin; each question with its answer".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let questions = args["questions"].as_array().into_iter().flatten().filter_map(|it| it["question"].as_str());
+        CallInfo::new(CallKind::Ask, "ask", questions.collect::<Vec<_>>().join(" · "))
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { questions } = parse_args(&self.spec(), args)?;
+        let Args { questions } = arguments::parse(args)?;
         asking(questions, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("ask")
     }
 }
 
@@ -68,7 +68,7 @@ fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if questions.iter().any(|it| it.question.trim().is_empty()) {
         return Err(Error::new(Code::InvalidArgs, "a question is empty", "say what you want to know"));
     }
-    if ctx.asker.is_none() {
+    if ctx.forms.is_none() {
         return Err(Error::new(
             Code::InputRequired,
             "nobody can be asked here",
@@ -79,9 +79,9 @@ fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     let plan = Plan { would: "ask".into(), target, ..Plan::default() };
     Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
         let gone = || Error::new(Code::InputRequired, "nobody is there to answer any more", "go on without");
-        let asker = ctx.asker.clone().ok_or_else(gone)?;
+        let forms = ctx.forms.clone().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
-        asker.send(Ask { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
+        forms.send(FormRequest { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
         let Some(answers) = answer.await.map_err(|_| gone())? else {
             return Ok(Output {
                 exit: 1,

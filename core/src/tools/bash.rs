@@ -1,20 +1,21 @@
 //! Run a command line.
 
-use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-use super::job::{jobs_of, line};
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use super::job;
+use crate::call::arguments::{self, object};
+use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before, tell, timed_out};
 use crate::call::present::Budget;
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::{Action, shell};
 use crate::process::{self, Ended, Group, Stream};
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{FileChange, Plan, Printed};
+use crate::protocol::event::Plan;
+use crate::protocol::tool_spec::ToolSpec;
 
 /// Seconds that a command may take, unless asked otherwise.
 const TIMEOUT: u64 = 120;
@@ -22,9 +23,6 @@ const TIMEOUT: u64 = 120;
 pub(crate) const MAX_TIMEOUT: u64 = 3_600;
 /// The longest command line, bytes.
 const MAX_COMMAND: usize = 128 << 10;
-/// Where the programs of a command that runs without a question come from, whatever a workspace puts in front of them.
-const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/opt/homebrew/bin";
-
 /// What the tool is called.
 pub(crate) const NAME: &str = "bash";
 
@@ -42,8 +40,8 @@ struct Args {
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME,
-            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.",
+            name: NAME.into(),
+            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.".into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "Command line" },
@@ -54,12 +52,22 @@ impl Tool for Bash {
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin is empty; stdout is the output, stderr is added on failure",
+            streams: "stdin is empty; stdout is the output, stderr is added on failure".into(),
         }
     }
 
+    fn describe(&self, args: &Value, ctx: &Context) -> CallInfo {
+        let command = args["command"].as_str().unwrap_or_default();
+        let folder = args["cwd"].as_str().filter(|folder| *folder != ".");
+        let judged = folder.map_or(command.to_owned(), |folder| format!("cd {folder} && {command}"));
+        let reads_only = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let info =
+            CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["cwd", "timeout", "background"]);
+        CallInfo { reads_only, ..info }
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { command, timeout, cwd, background } = parse_args(&self.spec(), args)?;
+        let Args { command, timeout, cwd, background } = arguments::parse(args)?;
         if command.trim().is_empty() || command.contains('\0') || command.len() > MAX_COMMAND {
             return Err(Error::new(
                 Code::InvalidArgs,
@@ -84,11 +92,11 @@ impl Tool for Bash {
         let runs_unasked = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let line = Line { command: process::shell(&command), folder, runs_unasked };
         if background {
-            let jobs = jobs_of(ctx)?;
+            let jobs = ctx.jobs()?;
             return Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
                 let job = jobs.start(line.ready(&ctx), &command)?;
                 let note = "note: what a background job changes in files is not recorded, and cannot be undone";
-                Ok(Output::text(&ctx, &format!("{}\n{note}\n", self::line(&job))))
+                Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&job))))
             }));
         }
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
@@ -106,66 +114,10 @@ impl Tool for Bash {
             Ok(output)
         }))
     }
-}
 
-/// Keeps the workspace's files as they are, so that what a command changes can be found.
-pub(crate) async fn look_before(ctx: &Context) {
-    let ctx = ctx.clone();
-    let look = move || ctx.shadow.look(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
-    let _ = tokio::task::spawn_blocking(look).await;
-}
-
-/// What was changed since, and what has to be said about that.
-pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
-    let ctx = ctx.clone();
-    let find = move || ctx.shadow.changes(&ctx.call_id, &ctx.workspace, &ctx.blobs);
-    let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
-    (found.changes, found.notes.iter().map(|note| format!("note: {note}\n")).collect())
-}
-
-/// A command that is to be run, and where.
-pub(crate) struct Line {
-    pub(crate) command: Command,
-    pub(crate) folder: std::path::PathBuf,
-    /// It was proven to only read, and runs without a question.
-    pub(crate) runs_unasked: bool,
-}
-
-impl Line {
-    /// With its environment, without a terminal, nothing on stdin, both streams piped.
-    pub(crate) fn ready(self, ctx: &Context) -> Command {
-        let Line { mut command, folder, runs_unasked } = self;
-        let safety = if runs_unasked { unasked(ctx.workspace.root()) } else { Vec::new() };
-        command
-            .current_dir(folder)
-            .env_clear()
-            .envs(ctx.environment.iter().map(|(k, v)| (k, v)))
-            .envs(safety)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+    fn run_command(&self) -> Option<&'static str> {
+        Some("<program> <argument>…")
     }
-}
-
-/// What a command that runs without a question gets on top: programs of the system alone, and a git that does not run
-/// what a repository names, fetch what it lacks, look into submodules, or search for a repository further up.
-fn unasked(root: &Path) -> Vec<(&'static str, String)> {
-    let fixed = [
-        ("PATH", SYSTEM),
-        ("GIT_OPTIONAL_LOCKS", "0"),
-        ("GIT_NO_LAZY_FETCH", "1"),
-        ("GIT_CONFIG_COUNT", "3"),
-        ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
-        ("GIT_CONFIG_VALUE_0", "false"),
-        ("GIT_CONFIG_KEY_1", "diff.ignoreSubmodules"),
-        ("GIT_CONFIG_VALUE_1", "all"),
-        ("GIT_CONFIG_KEY_2", "core.hooksPath"),
-        ("GIT_CONFIG_VALUE_2", "/dev/null"),
-    ];
-    let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
-    all.push(("GIT_DIR", root.join(".git").display().to_string()));
-    all
 }
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
@@ -192,21 +144,4 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     }
     output.exit = ended.code();
     Ok(())
-}
-
-/// Said when processes outlived their command.
-pub(crate) const LEFT_BEHIND: &[u8] = b"processes that the command left behind were stopped\n";
-
-/// Said when a command took too long.
-pub(crate) fn timed_out(limit: Duration) -> String {
-    format!("stopped after {} s without an end; give a longer timeout if it needs one\n", limit.as_secs())
-}
-
-/// A full channel drops news for the live view; what is recorded is whole.
-pub(crate) fn tell(ctx: &Context, printed: Printed) {
-    if let Some(progress) = &ctx.progress
-        && printed != Printed::default()
-    {
-        let _ = progress.try_send(printed);
-    }
 }

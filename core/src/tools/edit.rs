@@ -3,10 +3,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::write::Replacement;
-use super::{Context, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
+use crate::call::replacement::Replacement;
+use crate::call::{Context, Prepared, Tool};
 use crate::files::workspace::Inside;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// The most of a line that is compared for a hint, characters.
 const MAX_HINT: usize = 200;
@@ -39,8 +42,8 @@ impl Tool for Edit {
     fn spec(&self) -> ToolSpec {
         let text = json!({ "type": "string" });
         ToolSpec {
-            name: "edit",
-            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.",
+            name: "edit".into(),
+            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -57,12 +60,17 @@ impl Tool for Edit {
                 &["path"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it changed",
+            streams: "reads nothing from stdin; says what it changed".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let path = text(args, "path");
+        CallInfo::new(CallKind::Edit, "edit", path).on([path])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path, old_text, new_text, replace_all, mut edits } = parse_args(&self.spec(), args)?;
+        let Args { path, old_text, new_text, replace_all, mut edits } = arguments::parse(args)?;
         match (old_text, new_text) {
             (Some(old_text), Some(new_text)) if edits.is_empty() => {
                 edits.push(Change { old_text, new_text, replace_all })
@@ -76,6 +84,14 @@ impl Tool for Edit {
         let at = ctx.workspace.locate(&path)?;
         Ok(planned(ctx, at, &edits)?.prepared(ctx))
     }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("edit")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "path": "README.md", "old_text": "teh", "new_text": "the" })
+    }
 }
 
 /// What these replacements, one after the other, make of a file.
@@ -85,7 +101,7 @@ impl Tool for Edit {
 pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
     let shown = at.display();
     let before = ctx.workspace.read(&at)?;
-    ctx.known.check(&ctx.workspace, &at, Some(&before.bytes))?;
+    ctx.read_set.check(&ctx.workspace, &at, Some(&before.bytes))?;
     let mut text = String::from_utf8(before.bytes.clone()).map_err(|_| {
         let fix = "a program that knows its encoding, like iconv";
         Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)

@@ -1,17 +1,19 @@
 //! Files by name.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use globset::GlobBuilder;
-use ignore::{DirEntry, WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Cancel, Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
 use crate::call::present::on_one_line;
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::files::walk::walk_files;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// The most names of one answer, unless asked otherwise.
 const LIMIT: usize = 500;
@@ -28,8 +30,8 @@ struct Args {
 impl Tool for Find {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "find",
-            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.",
+            name: "find".into(),
+            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string" },
@@ -39,12 +41,18 @@ impl Tool for Find {
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one path a line, exit 1 when nothing matches",
+            streams: "reads nothing from stdin; one path a line, exit 1 when nothing matches".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let (pattern, path) = (text(args, "pattern"), text(args, "path"));
+        let target = if path.is_empty() { pattern.to_owned() } else { format!("{pattern} in {path}") };
+        CallInfo::new(CallKind::Search, "find", target).with_details(args, &["limit"])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { pattern, path, limit } = parse_args(&self.spec(), args)?;
+        let Args { pattern, path, limit } = arguments::parse(args)?;
         let at = ctx.workspace.locate(path.as_deref().unwrap_or("."))?;
         let whole_path = pattern.contains('/');
         let glob = GlobBuilder::new(pattern.trim_start_matches("./"))
@@ -94,44 +102,12 @@ impl Tool for Find {
             Ok(Output { exit: i32::from(matches == 0), ..Output::text(ctx, &text) })
         }))
     }
-}
 
-/// Looks at each file below a folder that is not ignored, on several threads; each has its own visitor.
-pub(super) fn walk_files<'a>(
-    root: &Path,
-    cancel: &Cancel,
-    visitor: &(dyn Fn() -> Box<dyn FnMut(&DirEntry) + Send + 'a> + Sync),
-) {
-    builder(root).build_parallel().run(|| {
-        let mut visit = visitor();
-        Box::new(move |entry| {
-            if cancel.is_cancelled() {
-                return WalkState::Quit;
-            }
-            if let Ok(entry) = entry
-                && entry.file_type().is_some_and(|t| !t.is_dir())
-            {
-                visit(&entry);
-            }
-            WalkState::Continue
-        })
-    });
-}
+    fn run_command(&self) -> Option<&'static str> {
+        Some("find")
+    }
 
-/// Everything below a folder that is not ignored, sorted; symlinks are not followed.
-pub(crate) fn walk(root: &Path) -> ignore::Walk {
-    builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
-}
-
-fn builder(root: &Path) -> WalkBuilder {
-    let mut builder = WalkBuilder::new(root);
-    // In a repository its own rules hold, up to its border; elsewhere those that are found on the way down.
-    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
-    builder
-        .hidden(false)
-        .require_git(in_repository)
-        .parents(in_repository)
-        .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != ".git");
-    builder
+    fn example(&self) -> Value {
+        json!({ "pattern": "*.rs" })
+    }
 }

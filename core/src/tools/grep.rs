@@ -10,11 +10,14 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::find::walk_files;
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
 use crate::call::present::on_one_line;
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::files::walk::walk_files;
 use crate::files::workspace::Inside;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// The most matching lines of one answer, unless asked otherwise.
 const LIMIT: usize = 200;
@@ -39,8 +42,10 @@ struct Args {
 impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "grep",
-            description: "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out.",
+            name: "grep".into(),
+            description:
+                "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out."
+                    .into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Regular expression (Rust syntax)" },
@@ -53,12 +58,19 @@ impl Tool for Grep {
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; path:line:text, exit 1 when nothing matches",
+            streams: "reads nothing from stdin; path:line:text, exit 1 when nothing matches".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let (pattern, path) = (text(args, "pattern"), text(args, "path"));
+        let target = if path.is_empty() { pattern.to_owned() } else { format!("{pattern} in {path}") };
+        CallInfo::new(CallKind::Search, "search", target)
+            .with_details(args, &["glob", "ignore_case", "context", "limit"])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let args: Args = parse_args(&self.spec(), args)?;
+        let args: Args = arguments::parse(args)?;
         let at = ctx.workspace.locate(args.path.as_deref().unwrap_or("."))?;
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(args.ignore_case)
@@ -108,6 +120,14 @@ impl Tool for Grep {
             let (text, matches) = results.told();
             Ok(Output { exit: i32::from(matches == 0), ..Output::of_files(ctx, &text) })
         }))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("grep")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "pattern": "fn main", "glob": "*.rs" })
     }
 }
 

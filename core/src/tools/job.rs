@@ -1,17 +1,19 @@
 //! What runs in the background: hearing of it, and stopping it. `bash` with `background` starts it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object};
 use crate::call::present::human_size;
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Action;
-use crate::process::jobs::{Jobs, News};
-use crate::protocol::error::{Code, Error, Result};
+use crate::process::jobs::News;
+use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::protocol::error::Result;
 use crate::protocol::event::{JobState, JobStatus, Plan};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// The most seconds that can be waited.
 const MAX_WAIT: u64 = 60;
@@ -28,8 +30,10 @@ struct OutputArgs {
 impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "job_output",
-            description: "What a background job has printed since the last time, and whether it runs. Without job: list all.",
+            name: "job_output".into(),
+            description:
+                "What a background job has printed since the last time, and whether it runs. Without job: list all."
+                    .into(),
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1, "description": "Its number" },
@@ -38,19 +42,28 @@ impl Tool for JobOutput {
                 &[],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the job's new output, then how it stands",
+            streams: "reads nothing from stdin; the job's new output, then how it stands".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let target = args["job"].as_u64().map_or("jobs".to_owned(), |id| format!("job {id}"));
+        CallInfo::new(CallKind::Read, "read", target).with_details(args, &["wait"])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let OutputArgs { job, wait } = parse_args(&self.spec(), args)?;
+        let OutputArgs { job, wait } = arguments::parse(args)?;
         output(job, wait, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("job output")
     }
 }
 
 /// A call that reports on a job, or lists all.
 fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
-    let jobs = jobs_of(ctx)?;
+    let jobs = ctx.jobs()?;
     let target = job.map_or("jobs".to_owned(), |id| format!("job {id}"));
     let plan = Plan { would: "read".into(), target, ..Plan::default() };
     Ok(Prepared::new(plan, Action::Read, move |ctx| async move {
@@ -90,46 +103,41 @@ struct KillArgs {
 impl Tool for JobKill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "job_kill",
-            description: "Stop a background job and everything that it started.",
+            name: "job_kill".into(),
+            description: "Stop a background job and everything that it started.".into(),
             parameters: object(
                 json!({ "job": { "type": "integer", "minimum": 1, "description": "Its number" } }),
                 &["job"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; how the job stands",
+            streams: "reads nothing from stdin; how the job stands".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let target = args["job"].as_u64().map_or("job".to_owned(), |id| format!("job {id}"));
+        CallInfo::new(CallKind::Other, "stop", target)
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let KillArgs { job } = parse_args(&self.spec(), args)?;
+        let KillArgs { job } = arguments::parse(args)?;
         kill(job, ctx)
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("job kill")
     }
 }
 
 /// A call that stops a job.
 fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
-    let jobs = jobs_of(ctx)?;
+    let jobs = ctx.jobs()?;
     let plan = Plan { would: "stop".into(), target: format!("job {job}"), ..Plan::default() };
     // It was allowed to run; that it stops needs nobody's leave.
     Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
         let state = jobs.stop(job).await?;
         Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
     }))
-}
-
-/// The jobs of the Session that a call belongs to.
-///
-/// # Errors
-/// `COMMAND_FAILED` outside a Session.
-pub(crate) fn jobs_of(ctx: &Context) -> Result<Arc<Jobs>> {
-    ctx.jobs.clone().ok_or_else(|| {
-        Error::new(
-            Code::CommandFailed,
-            "there is no background here: a job lives as long as its session",
-            "run it in the foreground, or in a session",
-        )
-    })
 }
 
 /// `job 1 (running): npm run dev; output in .pixir/out/job-1.txt`.

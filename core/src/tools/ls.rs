@@ -3,9 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object};
 use crate::call::present::{human_size, on_one_line};
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
+use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct Ls;
 
@@ -17,16 +20,21 @@ struct Args {
 impl Tool for Ls {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "ls",
-            description: "List a folder: folders end in /, symlinks in @, files carry their size.",
+            name: "ls".into(),
+            description: "List a folder: folders end in /, symlinks in @, files carry their size.".into(),
             parameters: object(json!({ "path": { "type": "string", "description": "Default: the workspace" } }), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one name a line",
+            streams: "reads nothing from stdin; one name a line".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let path = args["path"].as_str().unwrap_or(".");
+        CallInfo::new(CallKind::Search, "list", path).on([path])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path } = parse_args(&self.spec(), args)?;
+        let Args { path } = arguments::parse(args)?;
         let at = ctx.workspace.locate(path.as_deref().unwrap_or("."))?;
         Ok(Prepared::reading("list", at.display(), move |ctx| {
             let mut text = String::new();
@@ -40,5 +48,9 @@ impl Tool for Ls {
             }
             Ok(Output::text(ctx, &text))
         }))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("ls")
     }
 }

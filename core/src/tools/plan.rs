@@ -3,10 +3,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object};
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Action;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Fact, Plan, PlanItem, PlanUpdated, StepStatus};
+use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct UpdatePlan;
 
@@ -18,8 +21,8 @@ struct Args {
 impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "update_plan",
-            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.",
+            name: "update_plan".into(),
+            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.".into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -35,17 +38,30 @@ impl Tool for UpdatePlan {
                 &["items"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; says how far the plan is",
+            streams: "reads nothing from stdin; says how far the plan is".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let steps = args["items"].as_array().map_or(0, Vec::len);
+        CallInfo::new(CallKind::Plan, "plan", if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") })
+    }
+
     fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
-        let Args { items } = parse_args(&self.spec(), args)?;
+        let Args { items } = arguments::parse(args)?;
         let (told, fact) = checked(items)?;
         let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
         Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
             Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
         }))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("plan")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "items": [{ "step": "look", "status": "pending" }] })
     }
 }
 

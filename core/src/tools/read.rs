@@ -5,12 +5,15 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
 use crate::call::present::{Budget, Guard, binary_file, human_size, media_type};
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::images;
 use crate::files::workspace::Inside;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
+use crate::protocol::tool_spec::ToolSpec;
 
 /// Lines of one page, unless asked otherwise.
 const PAGE: u64 = 2_000;
@@ -35,8 +38,8 @@ struct Args {
 impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read",
-            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.",
+            name: "read".into(),
+            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -47,12 +50,17 @@ impl Tool for Read {
                 &["path"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the file's text is its output",
+            streams: "reads nothing from stdin; the file's text is its output".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let path = text(args, "path");
+        CallInfo::new(CallKind::Read, "read", path).on([path]).with_details(args, &["offset", "limit", "line_numbers"])
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path, offset, limit, line_numbers } = parse_args(&self.spec(), args)?;
+        let Args { path, offset, limit, line_numbers } = arguments::parse(args)?;
         let at = ctx.workspace.locate(&path)?;
         let target = match offset {
             Some(from) => format!("{}:{from}", at.display()),
@@ -76,7 +84,7 @@ impl Tool for Read {
             }
             let page = turn_to(reader.take(len), len, wanted).map_err(failed)?;
             if let Some(hash) = page.whole {
-                ctx.known.note(&ctx.workspace, &at, hash);
+                ctx.read_set.note(&ctx.workspace, &at, hash);
             }
             if page.is_binary {
                 return Err(Error {
@@ -86,6 +94,14 @@ impl Tool for Read {
             }
             Ok(Output::of_files(ctx, &page.told(wanted, len)?))
         }))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("cat")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "path": "README.md" })
     }
 }
 

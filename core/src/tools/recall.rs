@@ -3,8 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
+use crate::call::{Context, Output, Prepared, Tool};
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
+use crate::protocol::tool_spec::ToolSpec;
 
 /// The most that is found, unless asked otherwise.
 const LIMIT: usize = 10;
@@ -20,8 +23,8 @@ struct Args {
 impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "recall",
-            description: "Search what was said in earlier sessions here: messages that hold all the words.",
+            name: "recall".into(),
+            description: "Search what was said in earlier sessions here: messages that hold all the words.".into(),
             parameters: object(
                 json!({
                     "query": { "type": "string", "description": "Words, in any order" },
@@ -30,16 +33,28 @@ impl Tool for Recall {
                 &["query"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found",
+            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        CallInfo::new(CallKind::Search, "recall", text(args, "query")).with_details(args, &["limit"])
+    }
+
     fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
-        let Args { query, limit } = parse_args(&self.spec(), args)?;
+        let Args { query, limit } = arguments::parse(args)?;
         Ok(Prepared::reading("recall", query.clone(), move |ctx| {
             let text = found(ctx, &query, limit.unwrap_or(LIMIT));
             Ok(Output { exit: i32::from(text.is_empty()), ..Output::text(ctx, &text) })
         }))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("memory search")
+    }
+
+    fn example(&self) -> Value {
+        json!({ "query": "login" })
     }
 }
 

@@ -3,25 +3,36 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use crate::call::arguments::{self, object, text};
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::context::skills;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
+use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct SkillsList;
 
 impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "skills_list",
-            description: "List the skills of this workspace and the person: written practices for certain work.",
+            name: "skills_list".into(),
+            description: "List the skills of this workspace and the person: written practices for certain work.".into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one skill a line",
+            streams: "reads nothing from stdin; one skill a line".into(),
         }
+    }
+
+    fn describe(&self, _args: &Value, _ctx: &Context) -> CallInfo {
+        CallInfo::new(CallKind::Read, "list", "skills")
     }
 
     fn prepare(&self, _args: Value, _ctx: &Context) -> Result<Prepared> {
         Ok(Prepared::reading("list", "skills".into(), |ctx| Ok(Output::text(ctx, &listed(ctx)))))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("skill list")
     }
 }
 
@@ -40,18 +51,26 @@ struct Args {
 impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "skill_view",
-            description: "Read a skill in full before work that it is about.",
+            name: "skill_view".into(),
+            description: "Read a skill in full before work that it is about.".into(),
             parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
             reads_only: true,
-            streams: "reads nothing from stdin; the skill's text is its output",
+            streams: "reads nothing from stdin; the skill's text is its output".into(),
         }
     }
 
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        CallInfo::new(CallKind::Read, "read", format!("the skill {}", text(args, "name")))
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { name } = parse_args(&self.spec(), args)?;
+        let Args { name } = arguments::parse(args)?;
         let text = viewed(ctx, &name)?;
         Ok(Prepared::reading("read", format!("the skill {name}"), move |ctx| Ok(Output::text(ctx, &text))))
+    }
+
+    fn run_command(&self) -> Option<&'static str> {
+        Some("skill show")
     }
 }
 

@@ -3,13 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Output, Prepared, Tool, ToolSpec, beside, object, parse_args};
-use crate::call::present::human_size;
-use crate::files::changes;
-use crate::files::workspace::{Contents, Inside};
-use crate::permissions::Action;
-use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{FileChange, Plan};
+use crate::call::arguments::{self, object, text};
+use crate::call::replacement::Replacement;
+use crate::call::{Context, Prepared, Tool};
+use crate::protocol::call_info::{CallInfo, CallKind};
+use crate::protocol::error::Result;
+use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct Write;
 
@@ -22,8 +21,10 @@ struct Args {
 impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write",
-            description: "Create a file or replace all of it, parent folders included. For a change inside a file use edit.",
+            name: "write".into(),
+            description:
+                "Create a file or replace all of it, parent folders included. For a change inside a file use edit."
+                    .into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -32,140 +33,26 @@ impl Tool for Write {
                 &["path", "content"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it wrote",
+            streams: "reads nothing from stdin; says what it wrote".into(),
         }
+    }
+
+    fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
+        let path = text(args, "path");
+        CallInfo::new(CallKind::Edit, "write", path).on([path])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path, content } = parse_args(&self.spec(), args)?;
+        let Args { path, content } = arguments::parse(args)?;
         let at = ctx.workspace.locate(&path)?;
         Ok(Replacement::plan("write", ctx, at, content.into_bytes())?.prepared(ctx))
     }
-}
 
-/// A file that is to be replaced by other bytes, or made.
-#[derive(Debug)]
-pub(crate) struct Replacement {
-    at: Inside,
-    before: Option<Contents>,
-    after: Vec<u8>,
-    /// What would be done, for a person.
-    pub(crate) plan: Plan,
-}
-
-impl Replacement {
-    /// Works it out; nothing is touched.
-    ///
-    /// # Errors
-    /// What makes it impossible: no regular file, saved outputs, a file that changed since the model read it.
-    pub(crate) fn plan(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
-        ctx.workspace.check_writable(&at)?;
-        let before = ctx.workspace.read_if_there(&at)?;
-        Replacement::of(would, ctx, at, before, after)
+    fn run_command(&self) -> Option<&'static str> {
+        Some("write")
     }
 
-    /// The same for bytes that were made of what the file held: what it holds by then must still be that.
-    ///
-    /// # Errors
-    /// As [`Replacement::plan`].
-    pub(crate) fn of(
-        would: &str,
-        ctx: &Context,
-        at: Inside,
-        before: Option<Contents>,
-        after: Vec<u8>,
-    ) -> Result<Replacement> {
-        ctx.workspace.check_writable(&at)?;
-        if ctx.workspace.is_below_file(&at) {
-            let shown = at.display();
-            let message = format!("{shown} lies below a file, which is no folder");
-            let fix = "another path, or the file out of the way first";
-            return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
-        }
-        ctx.known.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
-            if before.is_none() {
-                ctx.known.forget(&ctx.workspace, &at);
-            }
-        })?;
-        let shown = at.display();
-        let (diff, _, _) = changes::unified(&shown, before.as_ref().map(|b| b.bytes.as_slice()), Some(&after));
-        let plan = Plan {
-            would: would.to_owned(),
-            target: shown.clone(),
-            paths: vec![shown],
-            diff: Some(diff),
-            bytes: Some(after.len() as u64),
-            bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
-            ..Plan::default()
-        };
-        Ok(Replacement { at, before, after, plan })
-    }
-
-    /// What it touches.
-    pub(crate) fn action(ctx: &Context, at: &Inside) -> Action {
-        Action::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
-    }
-
-    /// The hash of what it will hold.
-    pub(crate) fn hash_after(&self) -> blake3::Hash {
-        blake3::hash(&self.after)
-    }
-
-    /// As a call of its own.
-    pub(super) fn prepared(self, ctx: &Context) -> Prepared {
-        let action = Replacement::action(ctx, &self.at);
-        Prepared::new(self.plan.clone(), action, move |ctx| {
-            beside(move || {
-                let (change, told) = self.apply(&ctx)?;
-                let mut output = Output::text(&ctx, &told);
-                output.changes.push(change);
-                Ok(output)
-            })
-        })
-    }
-
-    /// Does it; it refuses when the file is no longer what the plan was made from.
-    ///
-    /// # Errors
-    /// `FILE_CHANGED`, `WRITE_FAILED`; then the file is as it was.
-    pub(crate) fn apply(self, ctx: &Context) -> Result<(FileChange, String)> {
-        let Replacement { at, before, after, plan } = self;
-        let shown = plan.target;
-        // Whoever interrupts this waits for it, and records what it did.
-        let mut made = ctx.shadow.writing();
-        if ctx.cancel.is_cancelled() {
-            return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
-        }
-        let now = ctx.workspace.read_if_there(&at)?;
-        if now.as_ref().map(|n| &n.bytes) != before.as_ref().map(|b| &b.bytes) {
-            return Err(Error::new(
-                Code::FileChanged,
-                format!("`{shown}` changed since the change was planned"),
-                "read it again, then repeat the change",
-            )
-            .with("input", shown));
-        }
-        // The earlier version is safe before it is replaced.
-        let unkept = |why: String| {
-            Error::new(
-                Code::WriteFailed,
-                format!("{shown} was left as it is, because its earlier version cannot be kept: {why}"),
-                "check the state folder (pixir doctor)",
-            )
-        };
-        let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
-        let mut change =
-            changes::record(&ctx.blobs, &shown, old, Some((&after, 0))).map_err(|e| unkept(e.to_string()))?;
-        if before.is_some() && change.before_blob.is_none() {
-            return Err(unkept("it is too large".into()));
-        }
-        let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
-        (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
-        made.push((ctx.call_id.clone(), change.clone()));
-        ctx.known.note(&ctx.workspace, &at, blake3::hash(&after));
-        let verb = if before.is_some() { "Replaced" } else { "Created" };
-        let size = human_size(after.len() as u64);
-        let told = format!("{verb} {shown} ({size}, +{} −{} lines)\n", change.added, change.removed);
-        Ok((change, told))
+    fn example(&self) -> Value {
+        json!({ "path": "README.md", "content": "text" })
     }
 }

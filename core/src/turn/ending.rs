@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::call::Call;
+use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::TurnStatus;
-use crate::provider::CallRequest;
 
 /// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.
 pub(super) const MAX_CIRCLES: u32 = 6;
@@ -34,14 +35,14 @@ impl Outcome {
 /// Notices a model that does not get away from what it does.
 #[derive(Default)]
 pub(super) struct Circle {
-    last: Vec<(String, String)>,
+    last: Vec<(String, Value)>,
     rounds: u32,
 }
 
 impl Circle {
     /// Takes in a round; whether there were too many of the same that failed.
-    pub(super) fn goes_on(&mut self, calls: Vec<CallRequest>, failed: bool) -> bool {
-        let asked: Vec<(String, String)> = calls.into_iter().map(|call| (call.name, call.args)).collect();
+    pub(super) fn goes_on(&mut self, calls: Vec<(Call, CallInfo)>, failed: bool) -> bool {
+        let asked: Vec<_> = calls.into_iter().map(|(call, _)| (call.tool, call.args)).collect();
         self.rounds = match (failed, asked == self.last) {
             (true, true) => self.rounds + 1,
             (true, false) => 1,

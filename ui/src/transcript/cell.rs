@@ -70,11 +70,7 @@ pub(crate) struct Tool {
 impl Tool {
     pub(super) fn new(entry: &Arc<Entry>) -> Tool {
         let by_person = match &entry.fact {
-            Fact::UserCommand(it) => Some(Box::new(ToolCall {
-                call_id: it.call_id.clone(),
-                name: it.mark().to_owned(),
-                args: serde_json::json!({ "command": it.command }),
-            })),
+            Fact::UserCommand(it) => Some(Box::new(it.as_call())),
             _ => None,
         };
         Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false, answer: None }

@@ -177,6 +177,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 laid: Laid::default(),
             });
         }
+        Live::CallPrepared { .. } => {}
         Live::QuestionAsked(form) => {
             let is_free = state.composer.is_empty();
             return state.open(FormView::new(form, is_free));

@@ -1,10 +1,13 @@
 //! What happened: one struct per kind of entry. These are the lines of the Log, and a contract: fields are only added.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 macro_rules! facts {
@@ -312,6 +315,16 @@ impl UserCommand {
         if self.send_to_model { "!" } else { "!!" }
     }
 
+    /// The command as a call, for those who show calls; its tool is the mark before it.
+    pub fn as_call(&self) -> ToolCall {
+        ToolCall {
+            call_id: self.call_id.clone(),
+            name: self.mark().to_owned(),
+            args: serde_json::json!({ "command": self.command }),
+            info: Some(Box::new(CallInfo::new(CallKind::Execute, "run", &*self.command))),
+        }
+    }
+
     /// As the person types it.
     pub fn typed(&self) -> String {
         format!("{}{}", self.mark(), self.command)
@@ -355,6 +368,19 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments, a JSON object; what was no object is under `_raw`.
     pub args: Value,
+    /// What the call is about; absent in entries of builds before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<Box<CallInfo>>,
+}
+
+impl ToolCall {
+    /// What the call is about.
+    pub fn about(&self) -> Cow<'_, CallInfo> {
+        match &self.info {
+            Some(info) => Cow::Borrowed(info),
+            None => Cow::Owned(CallInfo::unknown(&self.name, &self.args)),
+        }
+    }
 }
 
 /// What came of a call.

@@ -5,11 +5,13 @@ use std::io::{Read as _, Write as _};
 use globset::GlobBuilder;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
+use crate::call::Context;
 use crate::call::present::{human_size, on_one_line};
+use crate::files::walk::walk;
 use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::{Word, without_braces};
-use crate::tools::{Context, read, walk};
+use crate::tools::read;
 
 /// Files below a folder that are not ignored, with the name under which they are shown.
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {

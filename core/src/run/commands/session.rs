@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
+use crate::call::command::Line;
+use crate::call::{Context, FormRequest};
 use crate::permissions::Action;
 use crate::process;
 use crate::protocol::error::{Code, Error, Result};
@@ -13,9 +15,8 @@ use crate::protocol::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Questi
 use crate::run::chain::How;
 use crate::run::parse::{Command, Stderr, Word};
 use crate::run::{Kind, judged, kind_of, unknown};
-use crate::tools::bash::Line;
-use crate::tools::job::{jobs_of, line};
-use crate::tools::{Ask, Context, plan as planning, recall, skill};
+use crate::tools::job::line;
+use crate::tools::{plan as planning, recall, skill};
 
 /// The longest note, bytes.
 const MAX_NOTE: u64 = 4 << 10;
@@ -297,7 +298,7 @@ pub(super) const JOB: Builtin = Builtin {
 
 fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let (name, args) = (args[0].text.as_str(), &args[1..]);
-    let jobs = jobs_of(&io.ctx)?;
+    let jobs = io.ctx.jobs()?;
     let id = || -> Result<u32, Fault> {
         let Some(word) = args.first() else { return Err(it.subcommand_usage(name).into()) };
         Ok(u32::try_from(number(&word.text, &format!("job {name}"))?).unwrap_or(u32::MAX))
@@ -388,9 +389,9 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         return Ok(0);
     }
     let nobody = || Error::new(Code::InputRequired, "nobody can be asked here", "decide, and say what you assumed");
-    let asker = io.ctx.asker.clone().ok_or_else(nobody)?;
+    let forms = io.ctx.forms.clone().ok_or_else(nobody)?;
     let (reply, answer) = oneshot::channel();
-    asker.blocking_send(Ask { questions: vec![question], reply }).map_err(|_| nobody())?;
+    forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| nobody())?;
     match answer.blocking_recv().map_err(|_| nobody())? {
         Some(answers) => {
             writeln!(io.out, "{}", answers.first().map_or(String::new(), |all| all.join(", ")))?;

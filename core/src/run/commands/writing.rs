@@ -4,15 +4,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin};
+use crate::call::Context;
+use crate::call::replacement::Replacement;
 use crate::files::workspace::Inside;
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 use crate::run::chain::How;
 use crate::run::parse::Word;
-use crate::tools::Context;
 use crate::tools::edit::{self, Change};
-use crate::tools::write::Replacement;
 
 pub(super) const WRITE: Builtin = Builtin {
     name: "write",

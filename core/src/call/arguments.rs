@@ -1,15 +1,16 @@
-//! Arguments against a tool's whole schema: what is missing, unknown, of the wrong type or out of bounds is named.
+//! Arguments checked against a tool's whole schema: every missing, unknown, mistyped or out-of-range argument is named.
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use super::ToolSpec;
 use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::tool_spec::ToolSpec;
 
 /// Checks arguments against everything that the tool's schema says.
 ///
 /// # Errors
 /// `INVALID_ARGS` that names each fault, where it is, and what was probably meant.
-pub(super) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
+pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
     let mut faults = Vec::new();
     look(&spec.parameters, args, "", &mut faults);
     if faults.is_empty() {
@@ -19,7 +20,7 @@ pub(super) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
 }
 
 /// What is null is left out, and a whole number is one however it is written.
-pub(super) fn tidy(value: &mut Value) {
+pub(crate) fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());
@@ -38,7 +39,7 @@ pub(super) fn tidy(value: &mut Value) {
 }
 
 /// How it is called, in one line: `read {path, offset?, limit?}`.
-pub(super) fn usage(spec: &ToolSpec) -> String {
+pub(crate) fn usage(spec: &ToolSpec) -> String {
     let names = names(&spec.parameters);
     let required = required(&spec.parameters);
     let shown = names.map(|name| if required.contains(&name) { name.to_owned() } else { format!("{name}?") });
@@ -51,6 +52,43 @@ fn names(schema: &Value) -> impl Iterator<Item = &str> {
 
 fn required(schema: &Value) -> Vec<&str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The arguments as the tool's own struct; the schema has been checked before.
+///
+/// # Errors
+/// `INVALID_ARGS` for constraints that the schema cannot express.
+pub(crate) fn parse<T: DeserializeOwned>(mut args: Value) -> Result<T> {
+    tidy(&mut args);
+    // The way of a call adds the tool's usage to an error without a remedy.
+    serde_json::from_value(args.clone())
+        .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), "").with("input", args))
+}
+
+/// An argument that is a string; empty when it is absent or has another type.
+pub(crate) fn text<'a>(args: &'a Value, name: &str) -> &'a str {
+    args[name].as_str().unwrap_or_default()
+}
+
+/// Arguments that fit a schema, for an example: the required ones, with a value of their type.
+pub(crate) fn example(schema: &Value) -> Value {
+    let value = |name: &str| {
+        let property = &schema["properties"][name];
+        match (&property["examples"][0], property["type"].as_str()) {
+            (Value::Null, Some("integer" | "number")) => json!(1),
+            (Value::Null, Some("boolean")) => json!(true),
+            (Value::Null, Some("array")) => json!([]),
+            (Value::Null, Some("object")) => json!({}),
+            (Value::Null, _) => json!("text"),
+            (given, _) => given.clone(),
+        }
+    };
+    required(schema).into_iter().map(|name| (name.to_owned(), value(name))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// The JSON Schema of an object: its properties in the order given, and the names of the required ones.
+pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
 /// The part of JSON Schema that our tools use: types, bounds, enumerations, arrays and closed objects.
@@ -146,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_fault_of_a_call_is_named_at_once() {
-        let parameters = super::super::object(
+        let parameters = object(
             json!({
                 "path": { "type": "string" },
                 "limit": { "type": "integer", "minimum": 1, "maximum": 9 },
@@ -157,7 +195,8 @@ mod tests {
             }),
             &["path"],
         );
-        let spec = ToolSpec { name: "t", description: "", parameters, reads_only: true, streams: "" };
+        let spec =
+            ToolSpec { name: "t".into(), description: "".into(), parameters, reads_only: true, streams: "".into() };
         let fault = |args: Value| check(&spec, &args).expect_err("a fault").message;
         assert_eq!(fault(json!([])), "the arguments must be an object, not an array");
         assert_eq!(

@@ -2,23 +2,20 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::files::workspace::{Inside, Workspace};
 use crate::protocol::error::{Code, Error, Result};
 
 /// What a Session's model has read and written, by content. It begins empty when a Session is opened.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<PathBuf, blake3::Hash>>);
+pub(crate) struct ReadSet(Mutex<HashMap<PathBuf, blake3::Hash>>);
 
-impl Known {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, blake3::Hash>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl ReadSet {
     /// The model knows the file like this.
     pub(crate) fn note(&self, workspace: &Workspace, at: &Inside, hash: blake3::Hash) {
-        self.lock().insert(workspace.real(at), hash);
+        self.0.lock().insert(workspace.real(at), hash);
     }
 
     /// Whether a file that the model knows is still as it knows it. One that it never saw is no surprise.
@@ -26,7 +23,7 @@ impl Known {
     /// # Errors
     /// `FILE_CHANGED`.
     pub(crate) fn check(&self, workspace: &Workspace, at: &Inside, now: Option<&[u8]>) -> Result<()> {
-        let Some(known) = self.lock().get(&workspace.real(at)).copied() else { return Ok(()) };
+        let Some(known) = self.0.lock().get(&workspace.real(at)).copied() else { return Ok(()) };
         if now.map(blake3::hash) == Some(known) {
             return Ok(());
         }
@@ -42,6 +39,6 @@ impl Known {
 
     /// It is not there any more, and the model has been told.
     pub(crate) fn forget(&self, workspace: &Workspace, at: &Inside) {
-        self.lock().remove(&workspace.real(at));
+        self.0.lock().remove(&workspace.real(at));
     }
 }

@@ -1,23 +1,34 @@
 //! A chain of commands as one call: the other toolset, over the same tools.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bash::tell;
-use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
+use super::{BUILTINS, Bound, Call, Kind, TIMEOUT, parse};
+use crate::call::arguments::{self, object, text};
+use crate::call::command::tell;
 use crate::call::present::Budget;
+use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Action;
+use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
-use crate::run::{self, BUILTINS, Call, TIMEOUT};
+use crate::protocol::event::Toolset;
+use crate::protocol::tool_spec::ToolSpec;
 
-pub(super) const NAME: &str = "run";
+/// What the tool is called.
+pub const NAME: &str = "run";
+
+/// The tool.
+pub(crate) fn tool() -> Arc<dyn Tool> {
+    Arc::new(Run)
+}
 
 /// The most seconds that can be asked for.
 const MAX_TIMEOUT: u64 = 3_600;
 
-pub(super) struct Run;
+struct Run;
 
 #[derive(Deserialize)]
 struct Args {
@@ -29,8 +40,8 @@ struct Args {
 impl Tool for Run {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME,
-            description: description(),
+            name: NAME.into(),
+            description: description().into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "One line, like: cat a.log | grep -i error | tail 20" },
@@ -40,26 +51,46 @@ impl Tool for Run {
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin goes to the first command; stdout is the output, errors and stderr are added on failure",
+            streams: "stdin goes to the first command; stdout is the output, errors and stderr are added on failure"
+                .into(),
         }
     }
 
+    fn describe(&self, args: &Value, ctx: &Context) -> CallInfo {
+        let command = text(args, "command");
+        let info = CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["stdin", "timeout"]);
+        let Ok(bound) = parse(command).and_then(|chain| Bound::find(chain, args["stdin"].is_string(), ctx)) else {
+            return info;
+        };
+        let reads_only = bound.steps().all(|step| step.action == Action::Read);
+        CallInfo { reads_only, ..info.on(files_of(&bound, ctx)) }
+    }
+
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { command, stdin, timeout } = parse_args(&self.spec(), args)?;
+        let Args { command, stdin, timeout } = arguments::parse(args)?;
         let limit = timeout.map_or(TIMEOUT, Duration::from_secs);
         Ok(prepared(Call::plan(&command, stdin.map(String::into_bytes), limit, ctx)?))
+    }
+
+    fn toolset(&self) -> Toolset {
+        Toolset::Run
+    }
+
+    fn example(&self) -> Value {
+        json!({ "command": "ls" })
     }
 }
 
 /// A chain as a call: Layer 2 over what it prints.
 pub fn prepared(call: Call) -> Prepared {
     let (plan, actions) = (call.plan.clone(), call.actions.clone());
-    Prepared { plan, actions, run: Box::new(move |ctx| Box::pin(present(call, ctx))) }
+    Prepared { info: CallInfo::default(), plan, actions, run: Box::new(move |ctx| Box::pin(present(call, ctx))) }
 }
 
 async fn present(call: Call, ctx: Context) -> Result<Output> {
     let mut output = Output::new(&ctx, Budget::RUN);
     output.stdout.is_of(call.source());
+    output.reader = Some("cat");
     if call.is_of_files() {
         output.stdout.is_of_files();
     }
@@ -80,31 +111,20 @@ async fn present(call: Call, ctx: Context) -> Result<Output> {
     Ok(output)
 }
 
-/// Whether a call of it is a chain of commands that all only read.
-pub(super) fn only_reads(args: &str, ctx: &Context) -> bool {
-    let Ok(Args { command, stdin, .. }) = serde_json::from_str::<Args>(args) else { return false };
-    let bound = run::parse(&command).and_then(|chain| run::Bound::find(chain, stdin.is_some(), ctx));
-    bound.is_ok_and(|bound| bound.steps().all(|step| step.action == Action::Read))
-}
-
-/// What a typed tool is called here.
-pub(super) fn command_for(tool: &str) -> &'static str {
-    match tool {
-        "ask_user" => "ask",
-        "edit" => "edit",
-        "find" => "find",
-        "grep" => "grep",
-        "job_kill" => "job kill",
-        "job_output" => "job output",
-        "ls" => "ls",
-        "read" => "cat",
-        "recall" => "memory search",
-        "skill_view" => "skill show",
-        "skills_list" => "skill list",
-        "update_plan" => "plan",
-        "write" => "write",
-        _ => "<program> <argument>…",
+/// Files that the commands of a line name as operands.
+fn files_of(bound: &Bound, ctx: &Context) -> Vec<String> {
+    let mut files = Vec::new();
+    for step in bound.steps().filter(|step| matches!(step.kind, Kind::Builtin(it) if it.expands)) {
+        for word in &step.command.words[1..] {
+            if let Ok(at) = ctx.workspace.locate(&word.text)
+                && ctx.workspace.is_file(&at)
+                && !files.contains(&at.display())
+            {
+                files.push(at.display());
+            }
+        }
     }
+    files
 }
 
 /// Level 0 of help: what there is, a line each.

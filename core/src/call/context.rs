@@ -1,0 +1,79 @@
+//! What a call may use: the workspace, the Session's services, and the way back to the user.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::ReadSet;
+use super::present::Overflow;
+use crate::context::library::Library;
+use crate::files::scan::Shadow;
+use crate::files::workspace::Workspace;
+use crate::process::jobs::Jobs;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Printed, Question, Toolset};
+use crate::storage::blobs::Blobs;
+
+/// What a call may use. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    /// The call's id.
+    pub call_id: String,
+    /// The tools that the model is offered.
+    pub toolset: Toolset,
+    /// The root that no path may leave.
+    pub workspace: Arc<Workspace>,
+    /// Where file versions are stored.
+    pub blobs: Blobs,
+    /// Where output that is too long for the model is saved; `None` saves none.
+    pub overflow: Option<Overflow>,
+    /// Receives the output of a running command for the live view; a full channel drops it.
+    pub progress: Option<mpsc::Sender<Printed>>,
+    /// Cancelled when the caller no longer waits for the call.
+    pub cancel: CancellationToken,
+    /// Calls that would change something return their preview instead.
+    pub dry_run: bool,
+    /// The workspace's files as last seen.
+    pub(crate) shadow: Arc<Shadow>,
+    /// Files as the model last saw them.
+    pub(crate) read_set: Arc<ReadSet>,
+    /// The Session's background jobs; a call outside a Session has none.
+    pub(crate) jobs: Option<Arc<Jobs>>,
+    /// Past Sessions and skills.
+    pub(crate) library: Arc<Library>,
+    /// Opens forms for the user; `None` where no user can answer.
+    pub forms: Option<mpsc::Sender<FormRequest>>,
+    /// The model accepts images.
+    pub sees_images: bool,
+    /// The environment of child processes.
+    pub environment: Arc<[(String, String)]>,
+}
+
+impl Context {
+    /// The background jobs of the Session that the call belongs to.
+    ///
+    /// # Errors
+    /// `COMMAND_FAILED` outside a Session.
+    pub(crate) fn jobs(&self) -> Result<Arc<Jobs>> {
+        self.jobs.clone().ok_or_else(|| {
+            Error::new(
+                Code::CommandFailed,
+                "there is no background here: a job lives as long as its session",
+                "run it in the foreground, or in a session",
+            )
+        })
+    }
+}
+
+/// Questions of the model, and where the user's answers go.
+#[derive(Debug)]
+pub struct FormRequest {
+    /// The questions of one form.
+    pub questions: Vec<Question>,
+    /// Receives the answers; `None` when the user dismisses the form.
+    pub reply: oneshot::Sender<Option<Answers>>,
+}
+
+/// For each question of a form the chosen options, or the user's own words.
+pub type Answers = Vec<Vec<String>>;

@@ -1,0 +1,160 @@
+//! The gate: the one place that allows or refuses a prepared call.
+
+use std::future::Future;
+
+use super::{Call, Caller, Context};
+use crate::permissions::{Action, Judgement, judge};
+use crate::protocol::call_info::CallInfo;
+use crate::protocol::error::{Code, Error};
+use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Plan, Rule, Verdict};
+use crate::protocol::input::Decision;
+
+/// The Session has dropped the work that the call belongs to; nothing more of it can be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone;
+
+/// What is in force at the moment of a judgement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Standing {
+    /// The mode.
+    pub mode: Mode,
+    /// The rules that the user made.
+    pub rules: Vec<Rule>,
+}
+
+/// Who is asked about a call: it knows the mode and the rules, puts approvals to the user, and records decisions.
+pub trait Authority: Sync {
+    /// Learns what a call would do, before it is judged.
+    fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> impl Future<Output = Result<(), Gone>> + Send;
+
+    /// The mode and rules in force now; asked at each judgement, because the user may change them between two calls.
+    fn standing(&self) -> impl Future<Output = Result<Standing, Gone>> + Send;
+
+    /// Puts an approval to the user. `None` where no user can answer.
+    fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
+
+    /// Records a decision. When it returns, the decision is durable.
+    fn record(&self, decision: PermissionDecision) -> impl Future<Output = Result<(), Gone>> + Send;
+}
+
+/// The authority outside a Session: a fixed mode, no rules, no user who could answer, nothing recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Unattended {
+    /// The mode.
+    pub mode: Mode,
+}
+
+impl Authority for Unattended {
+    async fn prepared(&self, _call: &Call, _info: &CallInfo, _plan: &Plan) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    async fn standing(&self) -> Result<Standing, Gone> {
+        Ok(Standing { mode: self.mode, rules: Vec::new() })
+    }
+
+    async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
+        Ok(None)
+    }
+
+    async fn record(&self, _decision: PermissionDecision) -> Result<(), Gone> {
+        Ok(())
+    }
+}
+
+/// Whether every part of a call may run. Parts that need the user's permission are put into one approval.
+///
+/// # Errors
+/// [`Gone`] when the Session no longer waits for the call; the inner error refuses it.
+pub async fn gate(
+    call: &Call,
+    plan: &Plan,
+    touches: &[Action],
+    ctx: &Context,
+    authority: &impl Authority,
+) -> Result<Result<(), Error>, Gone> {
+    let mut decisions = Vec::new();
+    let mut needs_approval: Vec<(String, Option<Rule>)> = Vec::new();
+    let mut refusal = None;
+    for touch in touches {
+        let Standing { mode, rules } = authority.standing().await?;
+        match judge(mode, touch, &rules, ctx.workspace.root()) {
+            Judgement::Allow { by: None, .. } => {}
+            Judgement::Allow { by: Some(by), rule, reason } => {
+                decisions.push(decision(call, Verdict::Allow, by, reason, rule));
+            }
+            Judgement::Deny(error) => {
+                let error = match call.caller {
+                    Caller::Model => error,
+                    Caller::User => Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error },
+                };
+                decisions.push(decision(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
+                refusal = Some(error);
+            }
+            Judgement::Ask { .. } if call.caller == Caller::User => {
+                decisions.push(decision(call, Verdict::Allow, DecidedBy::User, "the user typed it".into(), None));
+            }
+            Judgement::Ask { reason, rule } => needs_approval.push((reason, rule)),
+        }
+    }
+    if refusal.is_none() && !needs_approval.is_empty() {
+        let (made, refused) = ask(call, plan, needs_approval, authority).await?;
+        decisions.extend(made);
+        refusal = refused;
+    }
+    // A decision is durable before the call runs, and with it the entry of the call.
+    for decision in decisions {
+        authority.record(decision).await?;
+    }
+    Ok(refusal.map_or(Ok(()), Err))
+}
+
+async fn ask(
+    call: &Call,
+    plan: &Plan,
+    parts: Vec<(String, Option<Rule>)>,
+    authority: &impl Authority,
+) -> Result<(Vec<PermissionDecision>, Option<Error>), Gone> {
+    let mut reasons: Vec<&str> = parts.iter().map(|(reason, _)| reason.as_str()).collect();
+    reasons.dedup();
+    let reason = reasons.join("; ");
+    // "Always" is offered only where one rule covers all parts.
+    let rule = parts[0].1.clone().filter(|rule| parts.iter().all(|(_, it)| it.as_ref() == Some(rule)));
+    let approval = Approval {
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        plan: Box::new(plan.clone()),
+        reason: reason.clone(),
+        rule: rule.clone(),
+    };
+    let each = |verdict: Verdict, by: DecidedBy, rule: Option<Rule>| -> Vec<PermissionDecision> {
+        parts.iter().map(|(reason, _)| decision(call, verdict, by, reason.clone(), rule.clone())).collect()
+    };
+    Ok(match authority.approve(approval).await? {
+        Some(Decision::Allow) => (each(Verdict::Allow, DecidedBy::User, None), None),
+        Some(Decision::AllowAlways) => (each(Verdict::Allow, DecidedBy::User, rule), None),
+        Some(Decision::Deny { feedback }) => {
+            let comment = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
+            let error = Error::new(
+                Code::PermissionDenied,
+                format!("the user refused this call{comment}"),
+                "respect it: take another way, or ask",
+            );
+            let mut decisions = each(Verdict::Deny, DecidedBy::User, None);
+            decisions[0].feedback = feedback;
+            (decisions, Some(error))
+        }
+        None => {
+            let error = Error::new(
+                Code::InputRequired,
+                format!("this needs the user's permission ({reason}), and no user can answer here"),
+                "take another way, or the user runs pixir with --write or in the terminal",
+            );
+            (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
+        }
+    })
+}
+
+fn decision(call: &Call, verdict: Verdict, by: DecidedBy, reason: String, rule: Option<Rule>) -> PermissionDecision {
+    PermissionDecision { call_id: call.id.clone(), verdict, by, reason, rule, feedback: None }
+}

@@ -1,0 +1,89 @@
+//! The tools of a Session, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::Tool;
+use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::event::Toolset;
+use crate::protocol::tool_spec::ToolSpec;
+
+/// The tools of a Session, sorted by name: built-in ones and those that an embedder adds. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    tools: Arc<[Registered]>,
+    /// The specs of each toolset, built once: every request shares them.
+    typed: Arc<[ToolSpec]>,
+    run: Arc<[ToolSpec]>,
+    both: Arc<[ToolSpec]>,
+}
+
+/// A tool and how it is offered.
+pub struct Registered {
+    /// How it is offered to a model.
+    pub spec: ToolSpec,
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names(Toolset::Both)).finish()
+    }
+}
+
+impl Registry {
+    /// A registry of these tools. Of two with one name the later one counts, so an embedder can replace a built-in.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
+        let mut by_name = BTreeMap::new();
+        for tool in tools {
+            let spec = tool.spec();
+            by_name.insert(spec.name.to_string(), Registered { spec, tool });
+        }
+        let tools: Arc<[Registered]> = by_name.into_values().collect();
+        let specs = |toolset| tools.iter().filter(|it| it.is_offered_in(toolset)).map(|it| it.spec.clone()).collect();
+        Registry { typed: specs(Toolset::Typed), run: specs(Toolset::Run), both: specs(Toolset::Both), tools }
+    }
+
+    /// How the tools of a toolset are offered, sorted by name.
+    pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
+        Arc::clone(match toolset {
+            Toolset::Typed => &self.typed,
+            Toolset::Run => &self.run,
+            Toolset::Both => &self.both,
+        })
+    }
+
+    fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {
+        self.tools.iter().filter(move |it| it.is_offered_in(toolset)).map(|it| &*it.spec.name)
+    }
+
+    /// The tool with this name, if this toolset offers it.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOOL`, with the nearest name and all names.
+    pub fn find(&self, name: &str, toolset: Toolset) -> Result<&Registered> {
+        let named = self.tools.binary_search_by(|it| (*it.spec.name).cmp(name)).ok().map(|at| &self.tools[at]);
+        if let Some(it) = named.filter(|it| it.is_offered_in(toolset)) {
+            return Ok(it);
+        }
+        let all = self.names(toolset).collect::<Vec<_>>().join(", ");
+        let shown: String = name.escape_debug().take(80).collect();
+        let fix = match nearest(name, self.names(toolset)) {
+            _ if toolset == Toolset::Run => {
+                let command = named.and_then(|it| it.tool.run_command()).unwrap_or("<program> <argument>…");
+                format!("run with the command `{command}`; `help` lists all")
+            }
+            Some(near) => format!("{near}. Available: {all}"),
+            None => format!("one of: {all}"),
+        };
+        Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
+    }
+}
+
+impl Registered {
+    fn is_offered_in(&self, toolset: Toolset) -> bool {
+        toolset == Toolset::Both || self.tool.toolset() == toolset
+    }
+}

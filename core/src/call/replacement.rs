@@ -1,0 +1,136 @@
+//! A file that a call creates or replaces: planned first, then applied exactly as planned.
+
+use super::present::human_size;
+use super::{Context, Output, Prepared, off_loop};
+use crate::files::changes;
+use crate::files::workspace::{Contents, Inside};
+use crate::permissions::Action;
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{FileChange, Plan};
+
+/// A file and the bytes that it will hold.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    at: Inside,
+    before: Option<Contents>,
+    after: Vec<u8>,
+    /// What would change.
+    pub(crate) plan: Plan,
+}
+
+impl Replacement {
+    /// Plans it; touches nothing.
+    ///
+    /// # Errors
+    /// `NOT_REGULAR_FILE`, `WRITE_FAILED` for a protected output folder, `FILE_CHANGED` when the file changed since the model read it.
+    pub(crate) fn plan(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
+        ctx.workspace.check_writable(&at)?;
+        let before = ctx.workspace.read_if_there(&at)?;
+        Replacement::of(would, ctx, at, before, after)
+    }
+
+    /// The same for bytes that were derived from `before`: the file must still hold those bytes when it is applied.
+    ///
+    /// # Errors
+    /// As [`Replacement::plan`].
+    pub(crate) fn of(
+        would: &str,
+        ctx: &Context,
+        at: Inside,
+        before: Option<Contents>,
+        after: Vec<u8>,
+    ) -> Result<Replacement> {
+        ctx.workspace.check_writable(&at)?;
+        if ctx.workspace.is_below_file(&at) {
+            let shown = at.display();
+            let message = format!("{shown} lies below a file, which is no folder");
+            let fix = "another path, or the file out of the way first";
+            return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
+        }
+        ctx.read_set.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
+            if before.is_none() {
+                ctx.read_set.forget(&ctx.workspace, &at);
+            }
+        })?;
+        let shown = at.display();
+        let (diff, _, _) = changes::unified(&shown, before.as_ref().map(|b| b.bytes.as_slice()), Some(&after));
+        let plan = Plan {
+            would: would.to_owned(),
+            target: shown.clone(),
+            paths: vec![shown],
+            diff: Some(diff),
+            bytes: Some(after.len() as u64),
+            bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
+            ..Plan::default()
+        };
+        Ok(Replacement { at, before, after, plan })
+    }
+
+    /// What replacing this file touches.
+    pub(crate) fn action(ctx: &Context, at: &Inside) -> Action {
+        Action::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
+    }
+
+    /// The hash of the bytes that it will hold.
+    pub(crate) fn hash_after(&self) -> blake3::Hash {
+        blake3::hash(&self.after)
+    }
+
+    /// As a call of one part.
+    pub(crate) fn prepared(self, ctx: &Context) -> Prepared {
+        let action = Replacement::action(ctx, &self.at);
+        Prepared::new(self.plan.clone(), action, move |ctx| {
+            off_loop(move || {
+                let (change, told) = self.apply(&ctx)?;
+                let mut output = Output::text(&ctx, &told);
+                output.changes.push(change);
+                Ok(output)
+            })
+        })
+    }
+
+    /// Applies it, unless the file changed since it was planned.
+    ///
+    /// # Errors
+    /// `FILE_CHANGED`, `WRITE_FAILED`; then the file is as it was.
+    pub(crate) fn apply(self, ctx: &Context) -> Result<(FileChange, String)> {
+        let Replacement { at, before, after, plan } = self;
+        let shown = plan.target;
+        // An interrupt waits for this lock, so that it records the finished write.
+        let mut made = ctx.shadow.writing();
+        if ctx.cancel.is_cancelled() {
+            return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
+        }
+        let now = ctx.workspace.read_if_there(&at)?;
+        if now.as_ref().map(|n| &n.bytes) != before.as_ref().map(|b| &b.bytes) {
+            return Err(Error::new(
+                Code::FileChanged,
+                format!("`{shown}` changed since the change was planned"),
+                "read it again, then repeat the change",
+            )
+            .with("input", shown));
+        }
+        // The earlier version is stored before it is replaced.
+        let unkept = |why: String| {
+            Error::new(
+                Code::WriteFailed,
+                format!("{shown} was left as it is, because its earlier version cannot be kept: {why}"),
+                "check the state folder (pixir doctor)",
+            )
+        };
+        let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));
+        let mut change =
+            changes::record(&ctx.blobs, &shown, old, Some((&after, 0))).map_err(|e| unkept(e.to_string()))?;
+        if before.is_some() && change.before_blob.is_none() {
+            return Err(unkept("it is too large".into()));
+        }
+        let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
+        (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
+        made.push((ctx.call_id.clone(), change.clone()));
+        ctx.read_set.note(&ctx.workspace, &at, blake3::hash(&after));
+        let verb = if before.is_some() { "Replaced" } else { "Created" };
+        let size = human_size(after.len() as u64);
+        let told = format!("{verb} {shown} ({size}, +{} −{} lines)\n", change.added, change.removed);
+        Ok((change, told))
+    }
+}

@@ -1,0 +1,124 @@
+//! What is recorded of a call: its result as the model reads it, and Facts that the tool established.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::present::{self, footer};
+use super::{Call, Output};
+use crate::protocol::error::{Code, Error, ErrorKind, Result};
+use crate::protocol::event::{Fact, Plan, ToolResult};
+
+/// A finished call.
+#[derive(Debug)]
+pub struct Done {
+    /// The one result of the call.
+    pub result: ToolResult,
+    /// Facts that are recorded before it: a new plan, a memory.
+    pub facts: Vec<Fact>,
+}
+
+impl Done {
+    /// Presents what the tool returned, or why it could not run.
+    pub fn of(call: &Call, outcome: Result<Output>, took: Duration) -> Done {
+        match outcome {
+            Ok(output) => presented(call, output, took),
+            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new() },
+        }
+    }
+
+    /// A call that did not run: the model reads what went wrong and what to do instead.
+    pub fn failed(call: &Call, error: &Error) -> Done {
+        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new() }
+    }
+
+    /// A dry run: the model reads what the call would do.
+    pub fn planned(call: &Call, plan: Plan) -> Done {
+        let mut text = "[dry run] would ".to_owned();
+        write_plan(&mut text, &plan, "");
+        text.push_str(&footer(0, Duration::ZERO));
+        let result = ToolResult {
+            call_id: call.id.clone(),
+            ok: true,
+            output: text,
+            exit_code: Some(0),
+            plan: Some(Box::new(plan)),
+            ..ToolResult::default()
+        };
+        Done { result, facts: Vec::new() }
+    }
+}
+
+fn presented(call: &Call, output: Output, took: Duration) -> Done {
+    let ok = output.exit == 0;
+    let stdout = output.stdout.finish(ok);
+    let stderr = output.stderr.finish(false);
+    let errors: String = output.errors.iter().map(|(name, error)| error.for_model(name) + "\n").collect();
+    let shows_stderr = !ok || output.tell_stderr;
+    let result = ToolResult {
+        call_id: call.id.clone(),
+        ok,
+        output: present::compose(&stdout.text, &errors, &stderr.text, shows_stderr, output.exit, took),
+        exit_code: Some(output.exit),
+        duration_ms: millis(took),
+        colours: stdout.colours,
+        truncated: stdout.truncated,
+        overflow_path: stdout.overflow_path,
+        stderr_bytes: stderr.bytes,
+        pipestatus: output.pipestatus,
+        attachments: output.attachments,
+        changes: output.changes,
+        plan: None,
+        error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body()),
+    };
+    // The output is a file that is not text: reading failed, not the command.
+    let result = match stdout.binary {
+        Some(error) => {
+            let name = output.reader.unwrap_or(&call.tool);
+            ToolResult { truncated: result.truncated, ..failure_of(call, name, &error, took) }
+        }
+        None => result,
+    };
+    Done { result, facts: output.facts }
+}
+
+fn failure(call: &Call, error: &Error, took: Duration) -> ToolResult {
+    failure_of(call, &call.tool, error, took)
+}
+
+fn failure_of(call: &Call, name: &str, error: &Error, took: Duration) -> ToolResult {
+    // In a line of several commands, the one that failed.
+    let name = error.details.get("command").and_then(Value::as_str).unwrap_or(name);
+    ToolResult {
+        call_id: call.id.clone(),
+        ok: false,
+        output: format!("{}\n{}", error.for_model(name), footer(in_run_exit(error), took)),
+        duration_ms: millis(took),
+        error: Some(error.body()),
+        ..ToolResult::default()
+    }
+}
+
+fn write_plan(text: &mut String, plan: &Plan, mark: &str) {
+    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", present::human_size(bytes)));
+    text.push_str(&format!("{mark}{} {}{size}\n", plan.would, plan.target));
+    text.push_str(plan.diff.as_deref().unwrap_or_default());
+    plan.steps.iter().for_each(|step| write_plan(text, step, "• "));
+    plan.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
+}
+
+/// Shell-like codes for the footer: 124 timeout, 126 not allowed, 127 unknown, 2 usage, else 1.
+pub fn in_run_exit(error: &Error) -> i32 {
+    match (error.code, error.kind()) {
+        (Code::UnknownCommand, _) => 127,
+        (_, ErrorKind::Timeout) => 124,
+        (_, ErrorKind::PermissionDenied | ErrorKind::OutsideWorkspace | ErrorKind::CommandFailed) => 126,
+        (_, ErrorKind::UnknownTool) => 127,
+        (_, ErrorKind::InvalidArgs) => 2,
+        _ => 1,
+    }
+}
+
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}

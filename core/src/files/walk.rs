@@ -1,0 +1,46 @@
+//! Walks over a folder's files: what `.gitignore` ignores and `.git` itself are left out; symlinks are not followed.
+
+use std::path::Path;
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use tokio_util::sync::CancellationToken;
+
+/// Visits each file below a folder on several threads; each thread has a visitor of its own. Stops when cancelled.
+pub(crate) fn walk_files<'a>(
+    root: &Path,
+    cancel: &CancellationToken,
+    visitor: &(dyn Fn() -> Box<dyn FnMut(&DirEntry) + Send + 'a> + Sync),
+) {
+    builder(root).build_parallel().run(|| {
+        let mut visit = visitor();
+        Box::new(move |entry| {
+            if cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|t| !t.is_dir())
+            {
+                visit(&entry);
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+/// Everything below a folder, sorted by name.
+pub(crate) fn walk(root: &Path) -> ignore::Walk {
+    builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
+}
+
+fn builder(root: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(root);
+    // Inside a repository its ignore files apply up to its root; elsewhere only the ignore files below `root` do.
+    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
+    builder
+        .hidden(false)
+        .require_git(in_repository)
+        .parents(in_repository)
+        .follow_links(false)
+        .filter_entry(|entry| entry.file_name() != ".git");
+    builder
+}
