@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod auth; // keep, show and forget keys
+pub(crate) mod demo; // the embedded task in a temporary workspace
 pub(crate) mod doctor; // check this machine
 pub(crate) mod look; // inspect, replay as text, diagnose, clean up
 pub(crate) mod models; // which models there are

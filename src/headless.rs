@@ -17,8 +17,11 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
-use crate::narrate::{self, Narrator};
 use crate::output::{Output, chatter, safe};
+
+pub(crate) mod narration; // events as lines of text
+
+use narration::Narrator;
 
 /// The most of one file's diff in a result, characters.
 const MOST_DIFF: usize = 20_000;
@@ -201,7 +204,7 @@ impl<'a> Told<'a> {
                     _ => {}
                 }
                 self.tell(|| encode_live(handle.id(), self.turn, live));
-                if let Some(text) = narrate::live(live) {
+                if let Some(text) = narration::live(live) {
                     self.narrate(&text);
                 }
             }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::travel::entries;
 use crate::args::Format;
-use crate::narrate::{self, Narrator};
+use crate::headless::narration::{self, Narrator};
 use crate::output::{Output, chatter, count, safe};
 
 /// The request that would be sent after this entry.
@@ -91,7 +91,7 @@ pub(crate) fn replay(place: &Place, from: u64, output: &Output) -> Result<()> {
             return Ok(());
         }
         // What came before is only needed to understand what follows.
-        let text = narrator.entry(&entry.fact).or_else(|| narrate::broke(&entry.fact));
+        let text = narrator.entry(&entry.fact).or_else(|| narration::broke(&entry.fact));
         if entry.seq < from {
             continue;
         }

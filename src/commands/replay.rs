@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::{ReplayScreen, RunOptions};
 use crate::output::chatter;
-use crate::screen;
+use crate::terminal;
 
 /// How long the last frame of a cast stays.
 const END: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub(crate) fn run(
         let fix = format!("pixir replay {id}  # as text; or --cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
     }
-    screen::run_replay(run, around, &id, telling)
+    terminal::run_replay(run, around, &id, telling)
 }
 
 /// The whole Session as asciinema plays it: a header, then what a terminal is sent, and when.
@@ -65,7 +65,7 @@ async fn cast(
         Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
     };
     let is_stdout = path == Path::new("-");
-    let mut launch = screen::replay_launch(run, around, id, telling)?;
+    let mut launch = terminal::replay_launch(run, around, id, telling)?;
     // It is played elsewhere, on a screen that shows all of them.
     launch.depth = Depth::True;
     let mut driver = Driver::new(launch, columns, rows)?;

@@ -14,8 +14,11 @@ use pixir_core::{Code, Error, Result, log};
 use serde_json::{Value, json};
 
 use crate::args::{ExportForm, Format, SessionsCommand};
-use crate::export::{self, Story};
 use crate::output::{Output, chatter, count, safe};
+
+mod export; // a Session as a document
+
+use export::Story;
 
 /// One of them; the exit code.
 pub(crate) fn run(command: SessionsCommand, harness: &Harness, dry_run: bool, output: &Output) -> Result<u8> {
