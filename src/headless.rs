@@ -12,7 +12,7 @@ use pixir_core::event::{
 use pixir_core::present::human_duration;
 use pixir_core::session::Handle;
 use pixir_core::watch::Watch;
-use pixir_core::{Code, Error, Event, Input};
+use pixir_core::{Code, Error, Event, Input, Result};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -101,6 +101,25 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
     }
     handle.close().await;
     turn.conclude(began)
+}
+
+/// Asks an open Session for something and returns what it said, or why it refused.
+pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
+    let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
+    let mut watch = handle.watch().await.ok_or_else(closed)?;
+    handle.send(input).await;
+    handle.settle().await;
+    let mut events = Vec::new();
+    while let Some(event) = watch.try_next() {
+        if let Event::Live(Live::Refused(body)) = &event {
+            let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
+            let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
+            error.details.clone_from(&body.details);
+            return Err(error);
+        }
+        events.push(event);
+    }
+    Ok(events)
 }
 
 /// What is known of the Turn so far.

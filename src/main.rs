@@ -20,9 +20,9 @@ mod output; // the one writer to stdout
 mod terminal; // the terminal Presenter, launched
 
 use args::{AuthCommand, Cli, Command, Format, ModelsCommand, OutputOptions, ToolsCommand};
+use cli::Asker;
 use headless::{Job, Story};
 use output::Output;
-use cli::Asker;
 
 /// The most that is read from stdin as a prompt, bytes.
 const MAX_STDIN: u64 = 10 << 20;
@@ -108,28 +108,28 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
         }
         Some(Command::Tree { id, all }) => {
             let (harness, place) = cli::visit(&run, &around, &id)?;
-            commands::travel::show_tree(&harness, &place, all, output).map(|()| 0)
+            commands::tree::show_tree(&harness, &place, all, output).map(|()| 0)
         }
         Some(Command::Fork { id, at }) => {
             let (harness, place) = cli::visit(&run, &around, &id)?;
-            block_on(commands::travel::fork(&harness, &place, at, run.dry_run, output)).map(|()| 0)
+            block_on(commands::fork::fork(&harness, &place, at, run.dry_run, output)).map(|()| 0)
         }
         Some(Command::Undo { id, turn, restore }) => {
             let (harness, place) = cli::visit(&run, &around, &id)?;
             let make = |wish| Input::Undo { turn, wish };
             let since = &restore.changed_since;
-            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+            block_on(commands::restore::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
         }
         Some(Command::Redo { id, restore }) => {
             let (harness, place) = cli::visit(&run, &around, &id)?;
             let make = |wish| Input::Redo { wish };
             let since = &restore.changed_since;
-            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+            block_on(commands::restore::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
         }
         Some(Command::Inspect { id, seq }) => {
             let harness = cli::offline(&run, &around)?;
             let providers = Providers::configured(&cli::config(&around)?, &around)?;
-            commands::look::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
+            commands::inspect::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
         }
         Some(Command::Replay { id, from, screen: wish }) => {
             cli::diagnostics(&around);
@@ -139,16 +139,16 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
                 return commands::replay::run(&run, &around, &place, wish, on_screen);
             }
             drop(harness);
-            commands::look::replay(&place, from.unwrap_or(0), output).map(|()| 0)
+            commands::replay::text(&place, from.unwrap_or(0), output).map(|()| 0)
         }
         Some(Command::Diagnose { id }) => {
             let harness = cli::offline(&run, &around)?;
             let providers = Providers::configured(&cli::config(&around)?, &around)?;
-            commands::look::show_diagnosis(harness.store(), &providers, &harness.find(&id)?, output)
+            commands::diagnose::show_diagnosis(harness.store(), &providers, &harness.find(&id)?, output)
         }
         Some(Command::Gc { yes, trash_days }) => {
             let store = Store::new(&around.home);
-            commands::look::gc(&store, trash_days, yes, run.dry_run, output).map(|()| 0)
+            commands::gc::gc(&store, trash_days, yes, run.dry_run, output).map(|()| 0)
         }
         Some(Command::Tools { command }) => {
             let harness = cli::offline(&run, &around)?;

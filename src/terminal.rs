@@ -13,8 +13,8 @@ use pixir_ui::theme::Depth;
 use pixir_ui::{Farewell, Launch, Telling, Ways};
 
 use crate::args::RunOptions;
-use crate::output::chatter;
 use crate::cli::{self, Asker};
+use crate::output::chatter;
 
 /// Which Session to begin with.
 #[derive(Debug, Clone)]

@@ -12,10 +12,10 @@ use pixir_core::{Code, Error, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;
+use crate::cli::{self, Asker};
 use crate::headless::{self, Job, Story};
 use crate::output::{Output, chatter};
 use crate::terminal;
-use crate::cli::{self, Asker};
 
 /// A small repository with a bug, and a state folder for it; both go away with it.
 pub(crate) struct Sample {

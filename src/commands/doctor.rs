@@ -12,8 +12,8 @@ use pixir_core::provider::choose::Providers;
 use pixir_core::provider::preset::PRESETS;
 use serde_json::json;
 
-use crate::output::Output;
 use crate::cli;
+use crate::output::Output;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grade {

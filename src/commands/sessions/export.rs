@@ -1,162 +1,66 @@
-//! A Session as a document for people: what was said and done on the way to its head.
+//! `pixir sessions export`: a Session as Markdown, as a page, or as JSON.
 
-use pixir_core::blobs::Blobs;
-use pixir_core::changes::{self, FileDiff};
-use pixir_core::event::{
-    Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
-};
+use std::io::Write as _;
+use std::path::Path;
+
+use pixir_core::harness::Harness;
 use pixir_core::history::History;
-use pixir_core::store::Summary;
-use pixir_core::{Entry, Fact};
+use pixir_core::present::human_size;
+use pixir_core::store::Place;
+use pixir_core::{Code, Error, Result, archive};
+use serde_json::json;
 
+use super::summary_of;
+use crate::args::ExportForm;
+use crate::cli::entries;
+use crate::output::Output;
+
+mod document; // a Session as blocks
 mod html; // one page that needs nothing else
 mod markdown; // text for people and programs
 
-pub(crate) use html::render as html;
-pub(crate) use markdown::render as markdown;
+use document::Story;
 
-/// A Session, ready to be written down.
-pub(crate) struct Story {
-    pub(crate) summary: Summary,
-    pub(crate) blocks: Vec<Block>,
-    /// Entries that stand on other branches.
-    pub(crate) elsewhere: usize,
-}
-
-/// One thing that happened.
-pub(crate) enum Block {
-    User {
-        seq: u64,
-        text: String,
-        delivery: Delivery,
-        at: String,
-    },
-    Assistant {
-        text: String,
-        partial: bool,
-    },
-    Thinking(String),
-    Tool(Box<Tool>),
-    Plan(Vec<PlanItem>),
-    /// A summary that stands for what is older or was left.
-    Summary {
-        title: String,
-        text: String,
-    },
-    Note(String),
-    Ended(Box<TurnEnded>),
-}
-
-/// A call and what came of it.
-pub(crate) struct Tool {
-    pub(crate) call: ToolCall,
-    pub(crate) result: Option<ToolResult>,
-    pub(crate) refused: Option<String>,
-    pub(crate) diffs: Vec<FileDiff>,
-}
-
-impl Tool {
-    fn called(call: ToolCall) -> Tool {
-        Tool { call, result: None, refused: None, diffs: Vec::new() }
-    }
-
-    /// The argument that says most.
-    pub(crate) fn argument(&self) -> &str {
-        let args = &self.call.args;
-        let found = ["command", "path", "pattern"].into_iter().find_map(|key| args[key].as_str());
-        found.unwrap_or_default().lines().next().unwrap_or_default()
-    }
-}
-
-impl Story {
-    /// The way from the root to the head, with what stands beside it.
-    pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Story {
-        let mut story = Story { summary, blocks: Vec::new(), elsewhere: 0 };
-        for entry in history.told() {
-            story.take(entry, blobs);
+pub(super) fn write_export(
+    harness: &Harness,
+    place: &Place,
+    to: ExportForm,
+    file: Option<&Path>,
+    no_files: bool,
+    dry_run: bool,
+    output: &Output,
+) -> Result<()> {
+    let text = match to {
+        ExportForm::Json => {
+            entries(place, output)?;
+            archive::export(place, harness.blobs(), !no_files)?
         }
-        let spoken = history.entries().iter().filter(|entry| entry.fact.is_conversation()).count();
-        story.elsewhere = spoken - history.path().len();
-        story
+        ExportForm::Md | ExportForm::Html => {
+            let history = History::fold(entries(place, output)?);
+            let story = Story::new(summary_of(place)?, &history, harness.blobs());
+            if to == ExportForm::Html { html::render(&story) } else { markdown::render(&story) }
+        }
+    };
+    let Some(file) = file else {
+        output.line(text.trim_end());
+        return Ok(());
+    };
+    if !dry_run {
+        let new = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
+        new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|e| {
+            let fix = if e.kind() == std::io::ErrorKind::AlreadyExists {
+                "another name: it is there already"
+            } else {
+                "a folder that can be written"
+            };
+            Error::new(Code::WriteFailed, format!("write {}: {e}", file.display()), fix)
+                .with("input", file.display().to_string())
+        })?;
     }
-
-    fn take(&mut self, entry: &std::sync::Arc<Entry>, blobs: &Blobs) {
-        let block = match &entry.fact {
-            Fact::UserMessage(it) => {
-                Block::User { seq: entry.seq, text: it.text.clone(), delivery: it.delivery, at: entry.ts.to_string() }
-            }
-            Fact::AssistantMessage(it) => Block::Assistant { text: it.text.clone(), partial: it.partial },
-            Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(it.text.clone()),
-            Fact::ToolCall(it) => Block::Tool(Box::new(Tool::called(it.clone()))),
-            Fact::UserCommand(it) => {
-                let args = serde_json::json!({ "command": it.command });
-                let name = it.mark().to_owned();
-                Block::Tool(Box::new(Tool::called(ToolCall { call_id: it.call_id.clone(), name, args })))
-            }
-            Fact::ToolResult(it) => {
-                if let Some(tool) = self.tool(&it.call_id) {
-                    tool.diffs = changes::between(std::iter::once(entry), blobs);
-                    tool.result = Some(it.clone());
-                }
-                return;
-            }
-            Fact::PermissionDecision(it) => {
-                if let Some(tool) = self.tool(&it.call_id).filter(|_| it.verdict == Verdict::Deny) {
-                    tool.refused = Some(it.reason.clone());
-                }
-                return;
-            }
-            Fact::PlanUpdated(it) => Block::Plan(it.items.clone()),
-            Fact::MemoryFact(it) => match &it.text {
-                Some(text) => Block::Note(format!("remembered: {text}")),
-                None => return,
-            },
-            Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
-            Fact::HistoryCompaction(it) => compaction(it),
-            Fact::BranchSummary(it) => {
-                Block::Summary { title: "A branch that was left, summed up".into(), text: it.summary.clone() }
-            }
-            Fact::FilesRestored(it) => {
-                let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
-                let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
-                let paths = if it.reason == RestoreReason::Stayed { left } else { paths };
-                let what = match (it.reason, it.of_turn) {
-                    (RestoreReason::Stayed, _) => "files stayed as they were".into(),
-                    (RestoreReason::Undo, Some(turn)) => format!("turn {turn} was undone"),
-                    (RestoreReason::Redo, Some(turn)) => format!("turn {turn} was redone"),
-                    _ => "files were set back".into(),
-                };
-                Block::Note(format!("{what}: {}", paths.join(", ")))
-            }
-            Fact::SettingsChanged(it) => match (&it.provider, &it.model) {
-                (Some(provider), Some(model)) => Block::Note(format!("from here on {provider}/{model} answers")),
-                _ => return,
-            },
-            Fact::SessionFork(it) => {
-                Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
-            }
-            Fact::LogRepaired(it) => Block::Note(format!("a damaged line stood here: {}", it.reason)),
-            Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(Box::new(it.clone())),
-            Fact::SessionStarted(_)
-            | Fact::Reasoning(_)
-            | Fact::ProviderUsage(_)
-            | Fact::HeadMoved(_)
-            | Fact::Label(_)
-            | Fact::TurnEnded(_)
-            | Fact::Unknown { .. } => return,
-        };
-        self.blocks.push(block);
-    }
-
-    fn tool(&mut self, call_id: &str) -> Option<&mut Tool> {
-        self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Tool(tool) if tool.call.call_id == call_id => Some(&mut **tool),
-            _ => None,
-        })
-    }
-}
-
-fn compaction(it: &HistoryCompaction) -> Block {
-    let title = format!("Compacted: {} → {} tokens", it.tokens_before, it.tokens_after);
-    Block::Summary { title, text: it.summary.clone() }
+    let verb = if dry_run { "would write" } else { "wrote" };
+    output.either(
+        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": place.id, "file": file, "bytes": text.len() }),
+        &format!("{verb} {} ({})", file.display(), human_size(text.len() as u64)),
+    );
+    Ok(())
 }
