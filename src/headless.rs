@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter, exit_code, safe};
 
 pub(crate) mod narration; // events as lines of text
 
@@ -112,10 +112,7 @@ pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     while let Some(event) = watch.try_next() {
         if let Event::Live(Live::Refused(body)) = &event {
-            let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-            let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-            error.details.clone_from(&body.details);
-            return Err(error);
+            return Err(body.clone().into());
         }
         events.push(event);
     }
@@ -217,8 +214,7 @@ impl<'a> Told<'a> {
                 match live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
                     Live::Refused(body) => {
-                        let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                        self.refused = Some(Error::new(code, body.message.clone(), body.remediation.clone()));
+                        self.refused = Some(body.clone().into());
                     }
                     _ => {}
                 }
@@ -255,7 +251,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn tell(&self, line: impl FnOnce() -> pixir_core::Result<String>) {
+    fn tell(&self, line: impl FnOnce() -> Result<String>) {
         if self.output.format == Format::Jsonl
             && let Ok(line) = line()
         {
@@ -287,7 +283,7 @@ impl<'a> Told<'a> {
     fn conclude(self, began: Instant) -> u8 {
         let error = self.error();
         let files = changes::between(self.results.iter(), &self.blobs);
-        let exit = self.exit_code(error.as_ref());
+        let exit = self.exit(error.as_ref());
         let status = self.end.as_ref().map_or("failed", |end| end.status.name());
         // The demo's workspace is gone when it ends, and its Session with it.
         let resume = (self.story == Story::Aside).then(|| format!("pixir resume {}", self.session));
@@ -352,12 +348,7 @@ impl<'a> Told<'a> {
         }
         let failed = match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => {
-                let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-                error.details.clone_from(&body.details);
-                Some(error)
-            }
+            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
             Some(_) | None => {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
@@ -373,14 +364,14 @@ impl<'a> Told<'a> {
         })
     }
 
-    fn exit_code(&self, error: Option<&Error>) -> u8 {
+    fn exit(&self, error: Option<&Error>) -> u8 {
         if let Some(code) = self.stopped {
             return code;
         }
         match (&self.end, error) {
             (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
             (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
-            (_, Some(error)) => error.code.exit().max(1),
+            (_, Some(error)) => exit_code(error.code),
             (_, None) => 0,
         }
     }

@@ -22,7 +22,7 @@ mod terminal; // the terminal Presenter, launched
 use args::{AuthCommand, Cli, Command, Format, ModelsCommand, OutputOptions, ToolsCommand};
 use cli::Asker;
 use headless::{Job, Story};
-use output::Output;
+use output::{Output, exit_code};
 
 /// The most that is read from stdin as a prompt, bytes.
 const MAX_STDIN: u64 = 10 << 20;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
             output.failed_result(&error);
         }
         output.error(&error);
-        error.code.exit().max(1)
+        exit_code(error.code)
     });
     ExitCode::from(code)
 }
@@ -351,7 +351,7 @@ fn usage(e: &clap::Error) -> u8 {
         output.failed_result(&error);
     }
     output.error(&error);
-    code.exit()
+    exit_code(code)
 }
 
 /// The flag that was most likely meant.
