@@ -12,13 +12,16 @@ use pixir_core::event::{
 use pixir_core::present::human_duration;
 use pixir_core::session::Handle;
 use pixir_core::watch::Watch;
-use pixir_core::{Code, Error, Event, Input};
+use pixir_core::{Code, Error, Event, Input, Result};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
-use crate::narrate::{self, Narrator};
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter, exit_code, safe};
+
+pub(crate) mod narration; // events as lines of text
+
+use narration::Narrator;
 
 /// The most of one file's diff in a result, characters.
 const MOST_DIFF: usize = 20_000;
@@ -98,6 +101,22 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
     }
     handle.close().await;
     turn.conclude(began)
+}
+
+/// Asks an open Session for something and returns what it said, or why it refused.
+pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
+    let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
+    let mut watch = handle.watch().await.ok_or_else(closed)?;
+    handle.send(input).await;
+    handle.settle().await;
+    let mut events = Vec::new();
+    while let Some(event) = watch.try_next() {
+        if let Event::Live(Live::Refused(body)) = &event {
+            return Err(body.clone().into());
+        }
+        events.push(event);
+    }
+    Ok(events)
 }
 
 /// What is known of the Turn so far.
@@ -195,13 +214,12 @@ impl<'a> Told<'a> {
                 match live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
                     Live::Refused(body) => {
-                        let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                        self.refused = Some(Error::new(code, body.message.clone(), body.remediation.clone()));
+                        self.refused = Some(body.clone().into());
                     }
                     _ => {}
                 }
                 self.tell(|| encode_live(handle.id(), self.turn, live));
-                if let Some(text) = narrate::live(live) {
+                if let Some(text) = narration::live(live) {
                     self.narrate(&text);
                 }
             }
@@ -233,7 +251,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn tell(&self, line: impl FnOnce() -> pixir_core::Result<String>) {
+    fn tell(&self, line: impl FnOnce() -> Result<String>) {
         if self.output.format == Format::Jsonl
             && let Ok(line) = line()
         {
@@ -265,7 +283,7 @@ impl<'a> Told<'a> {
     fn conclude(self, began: Instant) -> u8 {
         let error = self.error();
         let files = changes::between(self.results.iter(), &self.blobs);
-        let exit = self.exit_code(error.as_ref());
+        let exit = self.exit(error.as_ref());
         let status = self.end.as_ref().map_or("failed", |end| end.status.name());
         // The demo's workspace is gone when it ends, and its Session with it.
         let resume = (self.story == Story::Aside).then(|| format!("pixir resume {}", self.session));
@@ -330,12 +348,7 @@ impl<'a> Told<'a> {
         }
         let failed = match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => {
-                let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-                error.details.clone_from(&body.details);
-                Some(error)
-            }
+            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
             Some(_) | None => {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }
@@ -351,14 +364,14 @@ impl<'a> Told<'a> {
         })
     }
 
-    fn exit_code(&self, error: Option<&Error>) -> u8 {
+    fn exit(&self, error: Option<&Error>) -> u8 {
         if let Some(code) = self.stopped {
             return code;
         }
         match (&self.end, error) {
             (Some(TurnEnded { status: TurnStatus::Incomplete, .. }), _) => 14,
             (Some(TurnEnded { status: TurnStatus::TimedOut, .. }), _) => 8,
-            (_, Some(error)) => error.code.exit().max(1),
+            (_, Some(error)) => exit_code(error.code),
             (_, None) => 0,
         }
     }

@@ -13,19 +13,16 @@ use pixir_core::store::Store;
 use pixir_core::{Code, Error, Input, Result};
 
 mod args; // every command and flag
+mod cli; // arguments and environment → Harness
 mod commands; // one file per command
-mod demo; // the embedded task in a temporary workspace
-mod export; // a Session as a document
 mod headless; // the Presenter without a screen
-mod narrate; // events as lines of text
 mod output; // the one writer to stdout
-mod screen; // the terminal Presenter, launched
-mod setup; // arguments and environment → Harness
+mod terminal; // the terminal Presenter, launched
 
 use args::{AuthCommand, Cli, Command, Format, ModelsCommand, OutputOptions, ToolsCommand};
+use cli::Asker;
 use headless::{Job, Story};
-use output::Output;
-use setup::Asker;
+use output::{Output, exit_code};
 
 /// The most that is read from stdin as a prompt, bytes.
 const MAX_STDIN: u64 = 10 << 20;
@@ -51,14 +48,14 @@ fn main() -> ExitCode {
             output.failed_result(&error);
         }
         output.error(&error);
-        error.code.exit().max(1)
+        exit_code(error.code)
     });
     ExitCode::from(code)
 }
 
 fn run(cli: Cli, output: &Output) -> Result<u8> {
     pixir_core::process::adopt_orphans();
-    let around = setup::surroundings();
+    let around = cli::surroundings();
     let Cli { prompt, run, command, .. } = cli;
     match command {
         Some(Command::Schema { events, script }) => {
@@ -74,9 +71,9 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             Ok(0)
         }
         Some(Command::Doctor { online }) => block_on(async {
-            let providers = match setup::config(&around) {
+            let providers = match cli::config(&around) {
                 Ok(config) => {
-                    let wishes = setup::wishes(&run);
+                    let wishes = cli::wishes(&run);
                     Providers::find(&wishes, &config, &around).await
                 }
                 Err(e) => Err(e),
@@ -84,17 +81,17 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             Ok(commands::doctor::run(&around, providers, online, output).await)
         }),
         Some(Command::Models { command: ModelsCommand::List { online } }) => block_on(async {
-            let providers = Providers::find(&setup::wishes(&run), &setup::config(&around)?, &around).await?;
+            let providers = Providers::find(&cli::wishes(&run), &cli::config(&around)?, &around).await?;
             commands::models::list(&providers, run.provider.as_deref(), online, output).await.map(|()| 0)
         }),
         Some(Command::Tui { script, size, frames, screen, demo }) => {
-            setup::diagnostics(&around);
+            cli::diagnostics(&around);
             let job = commands::tui::Job { script, size, frames, screen, demo };
             commands::tui::run(&run, &around, job, output)
         }
         Some(Command::Themes { command }) => commands::themes::run(command, &run, &around, output),
         Some(Command::Auth { command }) => {
-            let config = setup::config(&around)?;
+            let config = cli::config(&around)?;
             match command {
                 AuthCommand::Login { provider, options } => {
                     block_on(commands::auth::login(provider, options, &config, &around, run.dry_run, output))
@@ -107,54 +104,54 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
             }
         }
         Some(Command::Sessions { command }) => {
-            commands::sessions::run(command, &setup::offline(&run, &around)?, run.dry_run, output)
+            commands::sessions::run(command, &cli::offline(&run, &around)?, run.dry_run, output)
         }
         Some(Command::Tree { id, all }) => {
-            let (harness, place) = setup::visit(&run, &around, &id)?;
-            commands::travel::show_tree(&harness, &place, all, output).map(|()| 0)
+            let (harness, place) = cli::visit(&run, &around, &id)?;
+            commands::tree::show_tree(&harness, &place, all, output).map(|()| 0)
         }
         Some(Command::Fork { id, at }) => {
-            let (harness, place) = setup::visit(&run, &around, &id)?;
-            block_on(commands::travel::fork(&harness, &place, at, run.dry_run, output)).map(|()| 0)
+            let (harness, place) = cli::visit(&run, &around, &id)?;
+            block_on(commands::fork::fork(&harness, &place, at, run.dry_run, output)).map(|()| 0)
         }
         Some(Command::Undo { id, turn, restore }) => {
-            let (harness, place) = setup::visit(&run, &around, &id)?;
+            let (harness, place) = cli::visit(&run, &around, &id)?;
             let make = |wish| Input::Undo { turn, wish };
             let since = &restore.changed_since;
-            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+            block_on(commands::restore::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
         }
         Some(Command::Redo { id, restore }) => {
-            let (harness, place) = setup::visit(&run, &around, &id)?;
+            let (harness, place) = cli::visit(&run, &around, &id)?;
             let make = |wish| Input::Redo { wish };
             let since = &restore.changed_since;
-            block_on(commands::travel::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
+            block_on(commands::restore::restore(&harness, &place, since, run.dry_run, make, output)).map(|()| 0)
         }
         Some(Command::Inspect { id, seq }) => {
-            let harness = setup::offline(&run, &around)?;
-            let providers = Providers::configured(&setup::config(&around)?, &around)?;
-            commands::look::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
+            let harness = cli::offline(&run, &around)?;
+            let providers = Providers::configured(&cli::config(&around)?, &around)?;
+            commands::inspect::show_request(&harness, &providers, &harness.find(&id)?, seq, output).map(|()| 0)
         }
         Some(Command::Replay { id, from, screen: wish }) => {
-            setup::diagnostics(&around);
-            let (harness, place) = setup::visit(&run, &around, &id)?;
-            let on_screen = screen::is_possible(&around) && from.is_none() && output.format == Format::Plain;
+            cli::diagnostics(&around);
+            let (harness, place) = cli::visit(&run, &around, &id)?;
+            let on_screen = terminal::is_possible(&around) && from.is_none() && output.format == Format::Plain;
             if wish.is_wanted() || on_screen {
                 return commands::replay::run(&run, &around, &place, wish, on_screen);
             }
             drop(harness);
-            commands::look::replay(&place, from.unwrap_or(0), output).map(|()| 0)
+            commands::replay::text(&place, from.unwrap_or(0), output).map(|()| 0)
         }
         Some(Command::Diagnose { id }) => {
-            let harness = setup::offline(&run, &around)?;
-            let providers = Providers::configured(&setup::config(&around)?, &around)?;
-            commands::look::show_diagnosis(harness.store(), &providers, &harness.find(&id)?, output)
+            let harness = cli::offline(&run, &around)?;
+            let providers = Providers::configured(&cli::config(&around)?, &around)?;
+            commands::diagnose::show_diagnosis(harness.store(), &providers, &harness.find(&id)?, output)
         }
         Some(Command::Gc { yes, trash_days }) => {
             let store = Store::new(&around.home);
-            commands::look::gc(&store, trash_days, yes, run.dry_run, output).map(|()| 0)
+            commands::gc::gc(&store, trash_days, yes, run.dry_run, output).map(|()| 0)
         }
         Some(Command::Tools { command }) => {
-            let harness = setup::offline(&run, &around)?;
+            let harness = cli::offline(&run, &around)?;
             match command {
                 ToolsCommand::List => {
                     let toolset = run.toolset.as_deref().map_or(Ok(Toolset::Both), Toolset::parse)?;
@@ -170,18 +167,18 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
         }
         Some(Command::Run { line, raw, stdin, timeout, propagate_exit }) => {
             let stdin = if stdin { Some(commands::run::stdin()?) } else { None };
-            let harness = setup::offline(&run, &around)?;
+            let harness = cli::offline(&run, &around)?;
             let mode = if run.write { Mode::Auto } else { Mode::ReadOnly };
             let dry_run = run.dry_run;
             let job = commands::run::Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run };
             block_on(commands::run::run(&harness, job, output))
         }
         Some(Command::Demo) => {
-            setup::diagnostics(&around);
-            demo::run(&run, &around, output)
+            cli::diagnostics(&around);
+            commands::demo::run(&run, &around, output)
         }
         Some(Command::Resume { id, prompt, last, read_only }) => {
-            setup::diagnostics(&around);
+            cli::diagnostics(&around);
             let (id, prompt) = match (last, id) {
                 // With --last the first word is not an id but what is wanted next.
                 (true, word) => {
@@ -191,16 +188,16 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
                 (false, id) => (id, prompt),
             };
             let open = match id {
-                Some(id) => screen::Open::Resume(setup::here(&run, &around, &id)?),
-                None => screen::Open::Latest,
+                Some(id) => terminal::Open::Resume(cli::here(&run, &around, &id)?),
+                None => terminal::Open::Latest,
             };
             let open = if read_only { open.read_only() } else { open };
             present(&run, &around, open, prompt, output)
         }
         None => {
-            setup::diagnostics(&around);
+            cli::diagnostics(&around);
             check_command(prompt.as_deref())?;
-            present(&run, &around, screen::Open::New, prompt, output)
+            present(&run, &around, terminal::Open::New, prompt, output)
         }
     }
 }
@@ -209,12 +206,12 @@ fn run(cli: Cli, output: &Output) -> Result<u8> {
 fn present(
     run: &args::RunOptions,
     around: &pixir_core::config::Surroundings,
-    open: screen::Open,
+    open: terminal::Open,
     prompt: Option<String>,
     output: &Output,
 ) -> Result<u8> {
-    if !run.headless && screen::is_possible(around) && !output.is_json() {
-        return screen::run(run, around, open, prompt);
+    if !run.headless && terminal::is_possible(around) && !output.is_json() {
+        return terminal::run(run, around, open, prompt);
     }
     let prompt = match prompt {
         Some(prompt) => prompt,
@@ -231,11 +228,11 @@ fn present(
     if prompt.trim().is_empty() {
         return Err(no_prompt());
     }
-    let workspace = setup::workspace(run)?;
+    let workspace = cli::workspace(run)?;
     block_on(async {
         // From here on a signal ends in a result, whatever it comes upon.
         let signals = headless::Signals::listen();
-        let harness = setup::harness(run, around, &workspace, Asker::Nobody).await?;
+        let harness = cli::harness(run, around, &workspace, Asker::Nobody).await?;
         if !open.is_resumed() && harness.providers().provider == "demo" && run.provider.is_none() {
             // A program would take the words of the demo for an answer.
             let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor says what was found)";
@@ -354,7 +351,7 @@ fn usage(e: &clap::Error) -> u8 {
         output.failed_result(&error);
     }
     output.error(&error);
-    code.exit()
+    exit_code(code)
 }
 
 /// The flag that was most likely meant.

@@ -3,8 +3,8 @@
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pixir_core::Error;
 use pixir_core::present::Stripper;
+use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
@@ -55,7 +55,7 @@ impl Output {
 
     /// The one result line of a run that failed before its Turn began.
     pub(crate) fn failed_result(&self, error: &Error) {
-        let mut result = error.envelope();
+        let mut result = envelope(error);
         result["type"] = "result".into();
         self.line(&result.to_string());
     }
@@ -71,11 +71,86 @@ impl Output {
     /// A failure, on stderr: JSON when JSON was asked for, else three lines.
     pub(crate) fn error(&self, error: &Error) {
         let text = match (self.is_json(), self.error_format) {
-            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&error.envelope()).expect("a value is JSON"),
+            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&envelope(error)).expect("a value is JSON"),
             (true, ErrorFormat::Flat) => serde_json::to_string_pretty(&flat(error)).expect("a value is JSON"),
             (false, _) => plain(error),
         };
         chatter(&text);
+    }
+}
+
+/// The version of every JSON document that a command prints.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// The document of a failed command: `{schemaVersion, ok, error{kind, message, details}, code, remediation, exit_code}`.
+pub(crate) fn envelope(error: &Error) -> Value {
+    json!({
+        "schemaVersion": SCHEMA_VERSION,
+        "ok": false,
+        "error": { "kind": error.kind(), "message": error.message, "details": error.details },
+        "code": error.code.name(),
+        "remediation": error.remediation,
+        "exit_code": exit_code(error.code),
+    })
+}
+
+/// The exit code of a process that ends with this failure.
+pub(crate) fn exit_code(code: Code) -> u8 {
+    match code {
+        Code::ReadFailed
+        | Code::BinaryFile
+        | Code::NotRegularFile
+        | Code::WriteFailed
+        | Code::FileChanged
+        | Code::CommandFailed
+        | Code::OrphanToolCall
+        | Code::SkippedForSteer
+        | Code::Detached
+        | Code::ToolResultRecordFailed
+        | Code::CorruptLogLine
+        | Code::EphemeralNotLoggable
+        | Code::LogEncodeFailed
+        | Code::LogReadFailed
+        | Code::LogWriteFailed
+        | Code::ProviderHttpError
+        | Code::ContextOverflow
+        | Code::Refused
+        | Code::ReasoningRejected
+        | Code::InvalidResponse
+        | Code::ScriptMismatch
+        | Code::SessionStartFailed
+        | Code::SessionLocked
+        | Code::SessionReadOnly
+        | Code::StdinError => 1,
+        Code::InvalidArgs
+        | Code::UnsupportedSyntax
+        | Code::Usage
+        | Code::UnknownCommand
+        | Code::UnknownFlag
+        | Code::NothingToDo
+        | Code::UnknownTool
+        | Code::NotUnique => 2,
+        Code::AuthRequired
+        | Code::TokenRequestFailed
+        | Code::NoAccountId
+        | Code::CorruptAuth
+        | Code::AuthReadFailed
+        | Code::AuthWriteFailed
+        | Code::DeviceAuthFailed
+        | Code::DeviceCodeUnsupported => 4,
+        Code::NotFound | Code::SessionNotFound | Code::SkillNotFound | Code::ResourceMissing | Code::NoMatch => 5,
+        Code::OutsideWorkspace | Code::PermissionDenied => 6,
+        Code::UsageLimitReached | Code::RateLimited => 7,
+        Code::Timeout
+        | Code::StreamIdleTimeout
+        | Code::ProviderUnavailable
+        | Code::Network
+        | Code::StreamClosed
+        | Code::TlsFailed => 8,
+        Code::ConfigInvalid | Code::ScriptInvalid | Code::ModelNotSupported | Code::VisionUnsupported => 10,
+        Code::MutationBlocked | Code::ConfirmationNeeded => 12,
+        Code::InputRequired | Code::NoPrompt => 13,
+        Code::IterationCap | Code::DeadlineReached | Code::OutputTruncated | Code::EmptyAnswer => 14,
     }
 }
 
@@ -109,7 +184,6 @@ pub(crate) fn chatter(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pixir_core::Code;
 
     #[test]
     fn one_error_has_three_renderings() {
@@ -117,7 +191,7 @@ mod tests {
             Error::new(Code::NotFound, "item 42 not found", "list items to find a valid id").with("input", "42");
         assert_eq!(plain(&error), "error: item 42 not found\n  code: NOT_FOUND\n  fix:  list items to find a valid id");
         assert_eq!(
-            error.envelope(),
+            envelope(&error),
             json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42"}},
                    "code": "NOT_FOUND", "remediation": "list items to find a valid id", "exit_code": 5})
         );

@@ -14,7 +14,7 @@ use pixir_core::{Code, Error, Result};
 use serde_json::json;
 
 use crate::args::LoginOptions;
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter, exit_code, safe};
 
 /// The longest key that is taken, bytes.
 const MAX_KEY: u64 = 16 << 10;
@@ -206,7 +206,7 @@ pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroun
     }
     let usable = rows.iter().any(|it| it["usable"] == true);
     let open = vault.is_open_to_others();
-    let code = if usable { 0 } else { Code::AuthRequired.exit() };
+    let code = if usable { 0 } else { exit_code(Code::AuthRequired) };
     output.either(
         &json!({
             "schemaVersion": 1, "ok": usable, "exit_code": code, "credentials": rows,

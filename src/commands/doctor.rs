@@ -12,8 +12,8 @@ use pixir_core::provider::choose::Providers;
 use pixir_core::provider::preset::PRESETS;
 use serde_json::json;
 
+use crate::cli;
 use crate::output::Output;
-use crate::setup;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grade {
@@ -76,10 +76,10 @@ pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, onl
 }
 
 fn config(around: &Surroundings) -> Finding {
-    let Some(path) = setup::config_path(around) else {
+    let Some(path) = cli::config_path(around) else {
         return warn("config", "no home folder is known, so no config.toml is read", "set HOME or PIXIR_CONFIG_HOME");
     };
-    match setup::config(around) {
+    match cli::config(around) {
         Ok(_) if path.exists() => pass("config", path.display().to_string()),
         Ok(_) => pass("config", format!("{} is not there; defaults are used", path.display())),
         Err(e) => fail("config", e.message, &e.remediation),
@@ -92,7 +92,7 @@ fn credentials(around: &Surroundings) -> Finding {
     if vault.is_open_to_others() {
         return warn("credentials", format!("others can read {path}"), &format!("chmod 600 {path}"));
     }
-    let found = setup::config(around).and_then(|config| {
+    let found = cli::config(around).and_then(|config| {
         let providers = Providers::configured(&config, around)?;
         let source = |name: &str| Some(providers.endpoint(name)?.credential()?.source().to_string());
         Ok(providers.names().filter_map(|name| Some(format!("{name} from {}", source(name)?))).collect::<Vec<_>>())

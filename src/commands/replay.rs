@@ -1,24 +1,19 @@
-//! `pixir replay` on the screen, or into an asciicast.
-
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
-use std::time::Duration;
+//! `pixir replay` on the screen, as text, or into an asciicast.
 
 use pixir_core::config::Surroundings;
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Fact, Result};
 use pixir_ui::Telling;
-use pixir_ui::script::{self, Driver};
-use pixir_ui::theme::Depth;
 use serde_json::json;
 
-use crate::args::{ReplayScreen, RunOptions};
-use crate::output::chatter;
-use crate::screen;
+use super::inspect::no_entry;
+use crate::args::{Format, ReplayScreen, RunOptions};
+use crate::cli::entries;
+use crate::headless::narration::{self, Narrator};
+use crate::output::{Output, chatter, safe};
+use crate::terminal;
 
-/// How long the last frame of a cast stays.
-const END: Duration = Duration::from_secs(2);
+mod cast; // a Session as an asciicast
 
 pub(crate) fn run(
     run: &RunOptions,
@@ -35,72 +30,69 @@ pub(crate) fn run(
     if let Some(seq) = wish.at {
         let last = pixir_core::log::read(&place.log())?.entries.last().map_or(0, |entry| entry.seq);
         if seq > last {
-            return Err(super::look::no_entry(seq, last, place));
+            return Err(no_entry(seq, last, place));
         }
     }
     let telling = Telling { at: wish.at, plays: !wish.step && wish.at.is_none() && wish.cast.is_none(), speed };
     if let Some(path) = &wish.cast {
-        return crate::block_on(cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
+        return crate::block_on(cast::cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
     }
     if !on_screen {
         let fix = format!("pixir replay {id}  # as text; or --cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
     }
-    screen::run_replay(run, around, &id, telling)
+    terminal::run_replay(run, around, &id, telling)
 }
 
-/// The whole Session as asciinema plays it: a header, then what a terminal is sent, and when.
-async fn cast(
-    run: &RunOptions,
-    around: &Surroundings,
-    id: &str,
-    telling: Telling,
-    size: &str,
-    path: &Path,
-) -> Result<()> {
-    let (columns, rows) = script::size(size)
-        .ok_or_else(|| Error::new(Code::Usage, format!("`{size}` is no size"), "columns and rows, such as 120x40"))?;
-    let failed = |e: std::io::Error| {
-        let fix = "a new file in a folder that is there; - writes to stdout";
-        Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
-    };
-    let is_stdout = path == Path::new("-");
-    let mut launch = screen::replay_launch(run, around, id, telling)?;
-    // It is played elsewhere, on a screen that shows all of them.
-    launch.depth = Depth::True;
-    let mut driver = Driver::new(launch, columns, rows)?;
-    driver.try_until_idle().await?;
-    let to: Box<dyn std::io::Write> = if is_stdout {
-        Box::new(std::io::stdout())
-    } else {
-        Box::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?)
-    };
-    let mut file = BufWriter::new(to);
-    let header = json!({
-        "version": 2, "width": columns, "height": rows, "title": format!("pixir {id}"),
-        "env": { "TERM": "xterm-256color" },
-    });
-    writeln!(file, "{header}").map_err(failed)?;
-    let mut at = Duration::ZERO;
-    let mut told = String::from("\x1b[2J\x1b[H");
-    loop {
-        // What a screen fetches for a frame, such as a diff, is in the frame.
-        driver.try_until_idle().await?;
-        told.push_str(&driver.paint());
-        if !told.is_empty() {
-            writeln!(file, "{}", json!([at.as_secs_f64(), "o", told])).map_err(failed)?;
-            told.clear();
+/// The Log, told again.
+pub(crate) fn text(place: &Place, from: u64, output: &Output) -> Result<()> {
+    let entries = entries(place, output)?;
+    let last = entries.last().map_or(0, |entry| entry.seq);
+    if from > last {
+        return Err(no_entry(from, last, place));
+    }
+    let mut narrator = Narrator::default();
+    let mut told = 0;
+    for entry in &entries {
+        if output.is_closed() {
+            return Ok(());
         }
-        match driver.tell_on() {
-            Some(pause) => at += pause,
-            None => break,
+        // What came before is only needed to understand what follows.
+        let text = narrator.entry(&entry.fact).or_else(|| narration::broke(&entry.fact));
+        if entry.seq < from {
+            continue;
+        }
+        told += 1;
+        match output.format {
+            Format::Jsonl => output.line(&entry.encode()?),
+            Format::Json => {}
+            Format::Plain | Format::Tsv => {
+                if let Some(text) = text {
+                    output.line(&safe(&text));
+                }
+            }
         }
     }
-    writeln!(file, "{}", json!([(at + END).as_secs_f64(), "o", "\x1b[?25h"])).map_err(failed)?;
-    file.flush().map_err(failed)?;
-    driver.close().await?;
-    if !is_stdout {
-        chatter(&format!("{} · {:.1} s; asciinema play plays it", path.display(), (at + END).as_secs_f64()));
+    let mut result = json!({ "schemaVersion": 1, "ok": true, "session_id": place.id, "entries": told, "exit_code": 0 });
+    match output.format {
+        Format::Json => {
+            let lines: Result<Vec<serde_json::Value>> = entries
+                .iter()
+                .filter(|entry| entry.seq >= from)
+                .map(|entry| Ok(serde_json::from_str(&entry.encode()?).unwrap_or_default()))
+                .collect();
+            result["events"] = json!(lines?);
+            output.document(&result);
+        }
+        Format::Jsonl => {
+            result["type"] = json!("result");
+            output.line(&result.to_string());
+        }
+        Format::Plain | Format::Tsv => {
+            if entries.iter().all(|e| !matches!(e.fact, Fact::UserMessage(_))) {
+                chatter("nothing was said in this session");
+            }
+        }
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::tools::spec_json;
 use crate::args::Cli;
+use crate::output::exit_code;
 
 /// Exit codes that are no failure of a [`Code`]: number, name, meaning, retryable, side effects.
 const EXITS: [(u8, &str, &str, bool, &str); 17] = [
@@ -68,7 +69,7 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
         "interface": pixir_ui::reference(),
         "exit_codes": exits,
         "error_kinds": ErrorKind::ALL,
-        "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": c.exit() })).collect::<Vec<_>>(),
+        "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": exit_code(*c) })).collect::<Vec<_>>(),
         "run_exit_codes": RUN_EXITS.iter().map(|(code, meaning)| (code.to_string(), json!(meaning))).collect::<serde_json::Map<_, _>>(),
         "tools": pixir_core::harness::builtin_tools([]).specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
         "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn every_code_ends_with_an_exit_code_that_has_a_name() {
         for code in Code::ALL {
-            assert!(EXITS.iter().any(|(exit, ..)| *exit == code.exit()), "{}", code.name());
+            assert!(EXITS.iter().any(|(exit, ..)| *exit == exit_code(*code)), "{}", code.name());
         }
     }
 }

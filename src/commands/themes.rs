@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::args::{RunOptions, ThemesCommand};
 use crate::output::Output;
-use crate::screen;
+use crate::terminal;
 
 pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surroundings, output: &Output) -> Result<u8> {
     let folder = around.user_folder.as_ref().map(|folder| folder.join("themes"));
     let folder = folder.as_deref();
     match command {
         ThemesCommand::List => {
-            let chosen = screen::theme(run, around)?;
+            let chosen = terminal::theme(run, around)?;
             let names = Theme::names(folder);
             let line = |name: &String| if *name == chosen { format!("{name}  (chosen)") } else { name.clone() };
             let text = names.iter().map(line).collect::<Vec<_>>().join("\n");
@@ -25,7 +25,7 @@ pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surrounding
         ThemesCommand::Preview { name } => {
             let names = name.map_or_else(|| Theme::names(folder), |name| vec![name]);
             for name in names {
-                let theme = Theme::load(&name, folder, screen::depth(around), screen::is_light(around))?;
+                let theme = Theme::load(&name, folder, terminal::depth(around), terminal::is_light(around))?;
                 output.line(&name);
                 output.line(&preview(&theme));
             }

@@ -86,11 +86,7 @@ pub(crate) async fn run(
 pub(crate) fn report(done: std::result::Result<Done, Gone>, output: &Output) -> Result<i32> {
     let Ok(Done { result, .. }) = done else { unreachable!("only a Session drops a call") };
     if let Some(refused) = result.error.as_ref().filter(|_| result.exit_code.is_none()) {
-        let code = Code::from_name(&refused.code).unwrap_or(Code::CommandFailed);
-        return Err(Error {
-            details: refused.details.clone(),
-            ..Error::new(code, refused.message.clone(), refused.remediation.clone())
-        });
+        return Err(refused.clone().into());
     }
     if output.is_json() {
         output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));

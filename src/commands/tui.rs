@@ -7,9 +7,9 @@ use pixir_core::{Code, Error, Result};
 use pixir_ui::script::{self, Driver, Line};
 
 use crate::args::{RunOptions, ScreenFormat};
-use crate::demo::Sample;
+use crate::commands::demo::Sample;
 use crate::output::Output;
-use crate::screen::{self, Open};
+use crate::terminal::{self, Open};
 
 /// What is to be run.
 pub(crate) struct Job {
@@ -36,8 +36,8 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Ou
     // The demo's repository lives as long as the screen.
     let sample = if job.demo { Some(Sample::new(run, around)?) } else { None };
     let launch = match &sample {
-        Some(it) => screen::demo_launch(&it.run, &it.around, &it.workspace)?,
-        None => screen::launch(run, around, Open::New, None)?,
+        Some(it) => terminal::demo_launch(&it.run, &it.around, &it.workspace)?,
+        None => terminal::launch(run, around, Open::New, None)?,
     };
     crate::block_on(async {
         let mut driver = Driver::new(launch, columns, rows)?;

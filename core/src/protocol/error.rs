@@ -1,7 +1,7 @@
 //! What can go wrong: a closed kind to branch on, a finer code, a message, and what to do instead.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The result of anything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -69,8 +69,8 @@ kinds! {
 }
 
 macro_rules! codes {
-    ($($variant:ident = $name:literal, $kind:ident, $exit:literal);* $(;)?) => {
-        /// A finer, append-only name for a failure; each belongs to one kind and one process exit code.
+    ($($variant:ident = $name:literal, $kind:ident);* $(;)?) => {
+        /// A finer, append-only name for a failure; each belongs to one kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each name is the documentation; `pixir schema` prints the table")]
         pub enum Code { $($variant),* }
@@ -88,84 +88,88 @@ macro_rules! codes {
             pub const fn kind(self) -> ErrorKind {
                 match self { $(Code::$variant => ErrorKind::$kind),* }
             }
-
-            /// The exit code of a process that ends with this failure.
-            pub const fn exit(self) -> u8 {
-                match self { $(Code::$variant => $exit),* }
-            }
         }
     };
 }
 
 codes! {
-    InvalidArgs = "INVALID_ARGS", InvalidArgs, 2;
-    UnsupportedSyntax = "UNSUPPORTED_SYNTAX", InvalidArgs, 2;
-    Usage = "USAGE", InvalidArgs, 2;
-    UnknownCommand = "UNKNOWN_COMMAND", InvalidArgs, 2;
-    UnknownFlag = "UNKNOWN_FLAG", InvalidArgs, 2;
-    ConfigInvalid = "CONFIG_INVALID", InvalidArgs, 10;
-    ScriptInvalid = "SCRIPT_INVALID", InvalidArgs, 10;
-    NothingToDo = "NOTHING_TO_DO", InvalidArgs, 2;
-    UnknownTool = "UNKNOWN_TOOL", UnknownTool, 2;
-    OutsideWorkspace = "OUTSIDE_WORKSPACE", OutsideWorkspace, 6;
-    NotFound = "NOT_FOUND", NotFound, 5;
-    SessionNotFound = "SESSION_NOT_FOUND", NotFound, 5;
-    SkillNotFound = "SKILL_NOT_FOUND", NotFound, 5;
-    ResourceMissing = "RESOURCE_MISSING", ResourceMissing, 5;
-    NoMatch = "NO_MATCH", NoMatch, 5;
-    NotUnique = "NOT_UNIQUE", NotUnique, 2;
-    ReadFailed = "READ_FAILED", ReadFailed, 1;
-    BinaryFile = "BINARY_FILE", ReadFailed, 1;
-    NotRegularFile = "NOT_REGULAR_FILE", ReadFailed, 1;
-    WriteFailed = "WRITE_FAILED", WriteFailed, 1;
-    FileChanged = "FILE_CHANGED", WriteFailed, 1;
-    CommandFailed = "COMMAND_FAILED", CommandFailed, 1;
-    OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed, 1;
-    SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed, 1;
-    Timeout = "TIMEOUT", Timeout, 8;
-    StreamIdleTimeout = "STREAM_IDLE_TIMEOUT", Timeout, 8;
-    PermissionDenied = "PERMISSION_DENIED", PermissionDenied, 6;
-    MutationBlocked = "MUTATION_BLOCKED", PermissionDenied, 12;
-    InputRequired = "INPUT_REQUIRED", PermissionDenied, 13;
-    ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied, 12;
-    Detached = "DETACHED", Detached, 1;
-    IterationCap = "ITERATION_CAP", IterationCap, 14;
-        DeadlineReached = "DEADLINE_REACHED", IterationCap, 14;
-    OutputTruncated = "OUTPUT_TRUNCATED", IterationCap, 14;
-    ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed, 1;
-    CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine, 1;
-    EphemeralNotLoggable = "EPHEMERAL_NOT_LOGGABLE", EphemeralNotLoggable, 1;
-    LogEncodeFailed = "LOG_ENCODE_FAILED", LogEncodeFailed, 1;
-    LogReadFailed = "LOG_READ_FAILED", LogReadFailed, 1;
-    LogWriteFailed = "LOG_WRITE_FAILED", LogWriteFailed, 1;
-    ProviderUnavailable = "PROVIDER_UNAVAILABLE", ProviderHttpError, 8;
-    ProviderHttpError = "PROVIDER_HTTP_ERROR", ProviderHttpError, 1;
-    ContextOverflow = "CONTEXT_OVERFLOW", ProviderHttpError, 1;
-    Refused = "REFUSED", ProviderHttpError, 1;
-    ReasoningRejected = "REASONING_REJECTED", ProviderHttpError, 1;
-    ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported, 10;
-    VisionUnsupported = "VISION_UNSUPPORTED", ModelNotSupported, 10;
-    UsageLimitReached = "USAGE_LIMIT_REACHED", UsageLimitReached, 7;
-    RateLimited = "RATE_LIMITED", RateLimited, 7;
-    Network = "NETWORK", Network, 8;
-    StreamClosed = "STREAM_CLOSED", Network, 8;
-    TlsFailed = "TLS_FAILED", Network, 8;
-    AuthRequired = "AUTH_REQUIRED", NotAuthenticated, 4;
-    TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed, 4;
-    NoAccountId = "NO_ACCOUNT_ID", NoAccountId, 4;
-    InvalidResponse = "INVALID_RESPONSE", InvalidResponse, 1;
-        EmptyAnswer = "EMPTY_ANSWER", InvalidResponse, 14;
-    ScriptMismatch = "SCRIPT_MISMATCH", InvalidResponse, 1;
-    CorruptAuth = "CORRUPT_AUTH", CorruptAuth, 4;
-    AuthReadFailed = "AUTH_READ_FAILED", AuthReadFailed, 4;
-    AuthWriteFailed = "AUTH_WRITE_FAILED", AuthWriteFailed, 4;
-    DeviceAuthFailed = "DEVICE_AUTH_FAILED", DeviceAuthFailed, 4;
-    DeviceCodeUnsupported = "DEVICE_CODE_UNSUPPORTED", DeviceCodeUnsupported, 4;
-    SessionStartFailed = "SESSION_START_FAILED", SessionStartFailed, 1;
-    SessionLocked = "SESSION_LOCKED", SessionStartFailed, 1;
-    SessionReadOnly = "SESSION_READ_ONLY", SessionStartFailed, 1;
-    NoPrompt = "NO_PROMPT", NoPrompt, 13;
-    StdinError = "STDIN_ERROR", StdinError, 1;
+    InvalidArgs = "INVALID_ARGS", InvalidArgs;
+    UnsupportedSyntax = "UNSUPPORTED_SYNTAX", InvalidArgs;
+    Usage = "USAGE", InvalidArgs;
+    UnknownCommand = "UNKNOWN_COMMAND", InvalidArgs;
+    UnknownFlag = "UNKNOWN_FLAG", InvalidArgs;
+    ConfigInvalid = "CONFIG_INVALID", InvalidArgs;
+    ScriptInvalid = "SCRIPT_INVALID", InvalidArgs;
+    NothingToDo = "NOTHING_TO_DO", InvalidArgs;
+    UnknownTool = "UNKNOWN_TOOL", UnknownTool;
+    OutsideWorkspace = "OUTSIDE_WORKSPACE", OutsideWorkspace;
+    NotFound = "NOT_FOUND", NotFound;
+    SessionNotFound = "SESSION_NOT_FOUND", NotFound;
+    SkillNotFound = "SKILL_NOT_FOUND", NotFound;
+    ResourceMissing = "RESOURCE_MISSING", ResourceMissing;
+    NoMatch = "NO_MATCH", NoMatch;
+    NotUnique = "NOT_UNIQUE", NotUnique;
+    ReadFailed = "READ_FAILED", ReadFailed;
+    BinaryFile = "BINARY_FILE", ReadFailed;
+    NotRegularFile = "NOT_REGULAR_FILE", ReadFailed;
+    WriteFailed = "WRITE_FAILED", WriteFailed;
+    FileChanged = "FILE_CHANGED", WriteFailed;
+    CommandFailed = "COMMAND_FAILED", CommandFailed;
+    OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
+    SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
+    Timeout = "TIMEOUT", Timeout;
+    StreamIdleTimeout = "STREAM_IDLE_TIMEOUT", Timeout;
+    PermissionDenied = "PERMISSION_DENIED", PermissionDenied;
+    MutationBlocked = "MUTATION_BLOCKED", PermissionDenied;
+    InputRequired = "INPUT_REQUIRED", PermissionDenied;
+    ConfirmationNeeded = "CONFIRMATION_NEEDED", PermissionDenied;
+    Detached = "DETACHED", Detached;
+    IterationCap = "ITERATION_CAP", IterationCap;
+    DeadlineReached = "DEADLINE_REACHED", IterationCap;
+    OutputTruncated = "OUTPUT_TRUNCATED", IterationCap;
+    ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed;
+    CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine;
+    EphemeralNotLoggable = "EPHEMERAL_NOT_LOGGABLE", EphemeralNotLoggable;
+    LogEncodeFailed = "LOG_ENCODE_FAILED", LogEncodeFailed;
+    LogReadFailed = "LOG_READ_FAILED", LogReadFailed;
+    LogWriteFailed = "LOG_WRITE_FAILED", LogWriteFailed;
+    ProviderUnavailable = "PROVIDER_UNAVAILABLE", ProviderHttpError;
+    ProviderHttpError = "PROVIDER_HTTP_ERROR", ProviderHttpError;
+    ContextOverflow = "CONTEXT_OVERFLOW", ProviderHttpError;
+    Refused = "REFUSED", ProviderHttpError;
+    ReasoningRejected = "REASONING_REJECTED", ProviderHttpError;
+    ModelNotSupported = "MODEL_NOT_SUPPORTED", ModelNotSupported;
+    VisionUnsupported = "VISION_UNSUPPORTED", ModelNotSupported;
+    UsageLimitReached = "USAGE_LIMIT_REACHED", UsageLimitReached;
+    RateLimited = "RATE_LIMITED", RateLimited;
+    Network = "NETWORK", Network;
+    StreamClosed = "STREAM_CLOSED", Network;
+    TlsFailed = "TLS_FAILED", Network;
+    AuthRequired = "AUTH_REQUIRED", NotAuthenticated;
+    TokenRequestFailed = "TOKEN_REQUEST_FAILED", TokenRequestFailed;
+    NoAccountId = "NO_ACCOUNT_ID", NoAccountId;
+    InvalidResponse = "INVALID_RESPONSE", InvalidResponse;
+    EmptyAnswer = "EMPTY_ANSWER", InvalidResponse;
+    ScriptMismatch = "SCRIPT_MISMATCH", InvalidResponse;
+    CorruptAuth = "CORRUPT_AUTH", CorruptAuth;
+    AuthReadFailed = "AUTH_READ_FAILED", AuthReadFailed;
+    AuthWriteFailed = "AUTH_WRITE_FAILED", AuthWriteFailed;
+    DeviceAuthFailed = "DEVICE_AUTH_FAILED", DeviceAuthFailed;
+    DeviceCodeUnsupported = "DEVICE_CODE_UNSUPPORTED", DeviceCodeUnsupported;
+    SessionStartFailed = "SESSION_START_FAILED", SessionStartFailed;
+    SessionLocked = "SESSION_LOCKED", SessionStartFailed;
+    SessionReadOnly = "SESSION_READ_ONLY", SessionStartFailed;
+    NoPrompt = "NO_PROMPT", NoPrompt;
+    StdinError = "STDIN_ERROR", StdinError;
+}
+
+impl ErrorKind {
+    /// The code that stands for the whole kind: its namesake, else its first.
+    pub fn code(self) -> Code {
+        let codes = || Code::ALL.iter().copied().filter(move |code| code.kind() == self);
+        let namesake = codes().find(|code| code.name().eq_ignore_ascii_case(self.name()));
+        namesake.or_else(|| codes().next()).expect("every kind has a code: a test checks it")
+    }
 }
 
 impl Code {
@@ -179,7 +183,7 @@ impl Code {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What happened, finely; it decides the kind and the exit code.
+    /// What happened, finely; it decides the kind.
     pub code: Code,
     /// What went wrong, in one sentence without a final full stop.
     pub message: String,
@@ -230,18 +234,6 @@ impl Error {
             format!("[error] {name}: {}. Use: {}", self.message, self.remediation)
         }
     }
-
-    /// The document of a failed command: `{schemaVersion, ok, error{kind, message, details}, code, remediation, exit_code}`.
-    pub fn envelope(&self) -> Value {
-        json!({
-            "schemaVersion": 1,
-            "ok": false,
-            "error": { "kind": self.kind(), "message": self.message, "details": self.details },
-            "code": self.code.name(),
-            "remediation": self.remediation,
-            "exit_code": self.code.exit(),
-        })
-    }
 }
 
 /// The durable form of an [`Error`].
@@ -262,6 +254,14 @@ pub struct ErrorBody {
     pub remediation: String,
 }
 
+impl From<ErrorBody> for Error {
+    fn from(body: ErrorBody) -> Error {
+        // A later build may have recorded a code that this one does not know; the set of kinds is closed.
+        let code = Code::from_name(&body.code).unwrap_or_else(|| body.kind.code());
+        Error { code, message: body.message, remediation: body.remediation, details: body.details }
+    }
+}
+
 /// The name in `known` that was most likely meant, when one is near enough to say so.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.chars().count() / 3).clamp(1, 3);
@@ -276,6 +276,8 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -288,6 +290,17 @@ mod tests {
         for code in Code::ALL {
             assert_eq!(Code::from_name(code.name()), Some(*code), "{} is not unique", code.name());
         }
+    }
+
+    #[test]
+    fn a_body_becomes_its_error_again_and_an_unknown_code_falls_back_to_its_kind() {
+        let error = Error::new(Code::SkillNotFound, "no skill `x`", "list them").with("input", "x");
+        let back = Error::from(error.body());
+        assert_eq!((back.code, back.body()), (error.code, error.body()));
+        let later = ErrorBody { code: "A_LATER_CODE".into(), kind: ErrorKind::ProviderHttpError, ..error.body() };
+        assert_eq!(Error::from(later).code, Code::ProviderHttpError);
+        let later = ErrorBody { code: String::new(), kind: ErrorKind::NotAuthenticated, ..error.body() };
+        assert_eq!(Error::from(later).code, Code::AuthRequired);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pixir_core::present::human_duration;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
 
-use super::{Block, Story, Tool};
+use super::document::{Block, Story, Tool};
 use crate::output::safe;
 
 const STYLE: &str = include_str!("page.css");

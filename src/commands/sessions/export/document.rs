@@ -9,12 +9,6 @@ use pixir_core::history::History;
 use pixir_core::store::Summary;
 use pixir_core::{Entry, Fact};
 
-mod html; // one page that needs nothing else
-mod markdown; // text for people and programs
-
-pub(crate) use html::render as html;
-pub(crate) use markdown::render as markdown;
-
 /// A Session, ready to be written down.
 pub(crate) struct Story {
     pub(crate) summary: Summary,

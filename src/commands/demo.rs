@@ -12,10 +12,10 @@ use pixir_core::{Code, Error, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;
+use crate::cli::{self, Asker};
 use crate::headless::{self, Job, Story};
 use crate::output::{Output, chatter};
-use crate::screen;
-use crate::setup::{self, Asker};
+use crate::terminal;
 
 /// A small repository with a bug, and a state folder for it; both go away with it.
 pub(crate) struct Sample {
@@ -57,8 +57,8 @@ impl Sample {
 pub(crate) fn run(run: &RunOptions, around: &Surroundings, output: &Output) -> Result<u8> {
     let sample = Sample::new(run, around)?;
     let Sample { workspace, around, run, .. } = &sample;
-    if !run.headless && !output.is_json() && screen::is_possible(around) {
-        return screen::run_demo(run, around, workspace);
+    if !run.headless && !output.is_json() && terminal::is_possible(around) {
+        return terminal::run_demo(run, around, workspace);
     }
     let mut script = demo::script();
     script.pace_ms = 0;
@@ -89,8 +89,8 @@ pub(crate) fn harness(
     script: pixir_core::provider::script::Script,
 ) -> Result<Harness> {
     let mut providers = Providers::only("demo", demo::MODEL, Arc::new(Scripted::new(script)));
-    setup::record(run, &mut providers)?;
+    cli::record(run, &mut providers)?;
     // Unless another mode is wanted, everything runs.
     let asker = if run.mode.is_some() && !run.headless { Asker::Person } else { Asker::Nobody };
-    setup::assemble(run, around, folder, asker, &Config::default(), Arc::new(providers))
+    cli::assemble(run, around, folder, asker, &Config::default(), Arc::new(providers))
 }

@@ -12,11 +12,12 @@ use pixir_core::provider::demo;
 use pixir_core::provider::models::Effort;
 use pixir_core::session::{Limits, Options};
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Result, log};
 use tracing_appender::rolling::{self, RollingFileAppender, RollingWriter};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::args::RunOptions;
+use crate::output::Output;
 
 /// What the environment says, and where things are.
 pub(crate) fn surroundings() -> Surroundings {
@@ -192,6 +193,18 @@ fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Provider
         name: None,
         workspace: None,
     })
+}
+
+/// The entries of a Session's Log; when some are damaged, that is said beside whatever is made of the rest.
+pub(crate) fn entries(place: &Place, output: &Output) -> Result<Vec<Arc<pixir_core::Entry>>> {
+    let contents = log::read(&place.log())?;
+    if let Some(damage) = contents.damage.first() {
+        output.aside(&format!(
+            "note: line {} of this session's log is damaged ({}); pixir sessions repair {} --dry-run",
+            damage.line, damage.reason, place.id
+        ));
+    }
+    Ok(contents.entries)
 }
 
 /// Sends diagnostics to `$PIXIR_HOME/log/pixir.log.<date>`; `PIXIR_LOG` sets how much. The file is made when there is something to say.

@@ -13,8 +13,8 @@ use pixir_ui::theme::Depth;
 use pixir_ui::{Farewell, Launch, Telling, Ways};
 
 use crate::args::RunOptions;
+use crate::cli::{self, Asker};
 use crate::output::chatter;
-use crate::setup::{self, Asker};
 
 /// Which Session to begin with.
 #[derive(Debug, Clone)]
@@ -63,9 +63,9 @@ pub(crate) fn is_possible(around: &Surroundings) -> bool {
 
 /// Everything that the interface starts with.
 pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<Launch> {
-    let workspace = setup::workspace(run)?;
+    let workspace = cli::workspace(run)?;
     let (wanted, surroundings, folder) = (run.clone(), around.clone(), workspace.clone());
-    let config = setup::config(around)?;
+    let config = cli::config(around)?;
     Ok(Launch {
         workspace,
         theme: theme(run, around)?,
@@ -84,7 +84,7 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         skill: run.skill.clone(),
         replay: None,
         connect: Box::new(move || {
-            Box::pin(async move { setup::harness(&wanted, &surroundings, &folder, Asker::Person).await })
+            Box::pin(async move { cli::harness(&wanted, &surroundings, &folder, Asker::Person).await })
         }),
         open: Box::new(move |harness| open.open(harness)),
     })
@@ -104,7 +104,7 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
 
 /// The same on the demo.
 pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<Launch> {
-    let harness = crate::demo::harness(run, around, folder, demo::script())?;
+    let harness = crate::commands::demo::harness(run, around, folder, demo::script())?;
     Ok(Launch {
         workspace: folder.to_owned(),
         prompt: Some(demo::PROMPT.into()),
@@ -117,7 +117,7 @@ pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path
 
 /// The same on a Session that is told again.
 pub(crate) fn replay_launch(run: &RunOptions, around: &Surroundings, id: &str, telling: Telling) -> Result<Launch> {
-    let (harness, place) = setup::visit(run, around, id)?;
+    let (harness, place) = cli::visit(run, around, id)?;
     Ok(Launch {
         workspace: harness.workspace().to_owned(),
         replay: Some(telling),
@@ -145,7 +145,7 @@ pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -
 pub(crate) fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
     let wished = match &run.theme {
         Some(name) => Some(name.clone()),
-        None => setup::config(around)?.theme,
+        None => cli::config(around)?.theme,
     };
     Ok(wished.unwrap_or_else(|| "auto".to_owned()))
 }

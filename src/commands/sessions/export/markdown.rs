@@ -2,7 +2,7 @@
 
 use pixir_core::event::{Delivery, StepStatus};
 
-use super::{Block, Story, Tool};
+use super::document::{Block, Story, Tool};
 use crate::output::safe;
 
 /// Writes it.
