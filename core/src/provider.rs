@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,8 +11,8 @@ use serde_json::Value;
 use crate::conversation::history::Item;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
+use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
-use crate::tools::{BoxFuture, ToolSpec};
 use models::Facts;
 use retry::Patience;
 
@@ -222,7 +223,7 @@ pub trait Provider: Send + Sync {
         let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
         serde_json::json!({
             "model": request.model, "instructions": request.instructions, "context": request.context,
-            "tools": request.tools.iter().map(|tool| tool.name).collect::<Vec<_>>(), "items": items,
+            "tools": request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), "items": items,
         })
     }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use crate::permissions::Action;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
+pub use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
 
 mod ask; // a question to the person
@@ -40,24 +41,6 @@ pub(crate) mod write; // a whole file
 pub use ask::{Answers, Ask};
 pub(crate) use find::walk;
 pub(crate) use known::Known;
-
-/// A future that a trait object can return.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// What a model is told of a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does, for a reader who has never seen it.
-    pub description: &'static str,
-    /// A JSON Schema of its arguments.
-    pub parameters: Value,
-    /// It never changes anything, whatever its arguments.
-    pub reads_only: bool,
-    /// Which of the child's streams it takes in and gives out.
-    pub streams: &'static str,
-}
 
 /// Something that a model can do.
 ///
@@ -262,6 +245,14 @@ impl Output {
 #[derive(Clone)]
 pub struct Registry {
     tools: Arc<[(ToolSpec, Arc<dyn Tool>)]>,
+    specs: Arc<Specs>,
+}
+
+/// The specs of each toolset, built once: every request shares them.
+struct Specs {
+    typed: Arc<[ToolSpec]>,
+    run: Arc<[ToolSpec]>,
+    both: Arc<[ToolSpec]>,
 }
 
 impl fmt::Debug for Registry {
@@ -291,25 +282,27 @@ impl Registry {
             Arc::new(write::Write),
         ];
         let mut tools: Vec<(ToolSpec, Arc<dyn Tool>)> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
-        tools.sort_by_key(|(spec, _)| spec.name);
-        Registry { tools: tools.into() }
+        tools.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let of = |toolset| tools.iter().map(|(spec, _)| spec).filter(|spec| offers(toolset, spec)).cloned().collect();
+        let specs = Specs { typed: of(Toolset::Typed), run: of(Toolset::Run), both: of(Toolset::Both) };
+        Registry { tools: tools.into(), specs: Arc::new(specs) }
     }
 
-    /// How those of a toolset are offered, sorted by name.
+    /// The specs of a toolset's tools, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
-        self.of(toolset).map(|(spec, _)| spec.clone()).collect()
-    }
-
-    fn of(&self, toolset: Toolset) -> impl Iterator<Item = &(ToolSpec, Arc<dyn Tool>)> {
-        self.tools.iter().filter(move |(spec, _)| match toolset {
-            Toolset::Typed => spec.name != run::NAME,
-            Toolset::Run => spec.name == run::NAME,
-            Toolset::Both => true,
+        Arc::clone(match toolset {
+            Toolset::Typed => &self.specs.typed,
+            Toolset::Run => &self.specs.run,
+            Toolset::Both => &self.specs.both,
         })
     }
 
-    fn names(&self, toolset: Toolset) -> impl Iterator<Item = &'static str> {
-        self.of(toolset).map(|(spec, _)| spec.name)
+    fn of(&self, toolset: Toolset) -> impl Iterator<Item = &(ToolSpec, Arc<dyn Tool>)> {
+        self.tools.iter().filter(move |(spec, _)| offers(toolset, spec))
+    }
+
+    fn names(&self, toolset: Toolset) -> impl Iterator<Item = &str> {
+        self.of(toolset).map(|(spec, _)| &*spec.name)
     }
 
     /// The tool with this name, if this toolset has it.
@@ -317,7 +310,7 @@ impl Registry {
     /// # Errors
     /// `UNKNOWN_TOOL`, with the nearest name and all names.
     pub fn find(&self, name: &str, toolset: Toolset) -> Result<(&ToolSpec, &dyn Tool)> {
-        if let Some((spec, tool)) = self.of(toolset).find(|(spec, _)| spec.name == name) {
+        if let Some((spec, tool)) = self.of(toolset).find(|(spec, _)| *spec.name == *name) {
             return Ok((spec, &**tool));
         }
         let all = self.names(toolset).collect::<Vec<_>>().join(", ");
@@ -340,6 +333,14 @@ impl Registry {
             Ok((spec, _)) => spec.reads_only || (name == run::NAME && run::only_reads(args, ctx)),
             Err(_) => false,
         }
+    }
+}
+
+fn offers(toolset: Toolset, spec: &ToolSpec) -> bool {
+    match toolset {
+        Toolset::Typed => &*spec.name != run::NAME,
+        Toolset::Run => &*spec.name == run::NAME,
+        Toolset::Both => true,
     }
 }
 

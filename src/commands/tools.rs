@@ -142,7 +142,7 @@ pub(crate) fn spec_json(spec: &ToolSpec) -> Value {
 }
 
 fn example(spec: &ToolSpec) -> Value {
-    match spec.name {
+    match &*spec.name {
         "edit" => return json!({ "path": "README.md", "old_text": "teh", "new_text": "the" }),
         "grep" => return json!({ "pattern": "fn main", "glob": "*.rs" }),
         _ => {}

@@ -8,12 +8,13 @@ use serde_json::Value;
 use crate::context::prompt;
 use crate::conversation::history::{History, Item, Piece};
 use crate::protocol::event::Entry;
+use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Dialect;
 use crate::provider::choose::Providers;
 use crate::provider::models::Facts;
 use crate::provider::preset::PLAIN;
 use crate::storage::blobs::Blobs;
-use crate::tools::{Registry, ToolSpec};
+use crate::tools::Registry;
 
 /// Items that are named one by one, the largest first.
 const LARGEST: usize = 8;

@@ -8,7 +8,7 @@ use super::script::{Script, Scripted};
 use super::{Answer, Chunk, Failure, Provider, Request, Said};
 use crate::conversation::history::Piece;
 use crate::protocol::event::Usage;
-use crate::tools::BoxFuture;
+use futures_util::future::BoxFuture;
 
 /// The prompt that the demo answers.
 pub const PROMPT: &str = "The average is wrong. Find the bug, fix it and prove it with the tests.";

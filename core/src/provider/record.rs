@@ -16,7 +16,7 @@ use super::script::{Recorded, RecordedChunk, RecordedFailure};
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
-use crate::tools::BoxFuture;
+use futures_util::future::BoxFuture;
 
 /// What comes after the last step, so that the file is a whole script at every moment.
 const END: &str = "\n]}\n";

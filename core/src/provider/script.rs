@@ -13,7 +13,7 @@ use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said}
 use crate::conversation::history::Piece;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Usage;
-use crate::tools::BoxFuture;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 /// What to say, answer by answer.

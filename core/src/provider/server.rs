@@ -15,7 +15,7 @@ use super::stream::hear;
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::config::ModelConfig;
 use crate::protocol::error::Code;
-use crate::tools::BoxFuture;
+use futures_util::future::BoxFuture;
 
 /// A server that models answer on.
 #[derive(Debug)]

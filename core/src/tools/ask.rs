@@ -34,8 +34,8 @@ struct Args {
 impl Tool for AskUser {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "ask_user",
-            description: "Ask the person what only they can decide. They may always answer in own words.",
+            name: "ask_user".into(),
+            description: "Ask the person what only they can decide. They may always answer in own words.".into(),
             parameters: object(
                 json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
                     "type": "object",
@@ -50,7 +50,7 @@ impl Tool for AskUser {
                 &["questions"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; each question with its answer",
+            streams: "reads nothing from stdin; each question with its answer".into(),
         }
     }
 

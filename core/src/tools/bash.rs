@@ -42,8 +42,8 @@ struct Args {
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME,
-            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.",
+            name: NAME.into(),
+            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.".into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "Command line" },
@@ -54,7 +54,7 @@ impl Tool for Bash {
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin is empty; stdout is the output, stderr is added on failure",
+            streams: "stdin is empty; stdout is the output, stderr is added on failure".into(),
         }
     }
 

@@ -39,8 +39,8 @@ impl Tool for Edit {
     fn spec(&self) -> ToolSpec {
         let text = json!({ "type": "string" });
         ToolSpec {
-            name: "edit",
-            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.",
+            name: "edit".into(),
+            description: "Replace exact text in a file: old_text by new_text, or several in edits, in order, all or none. Each old_text must occur exactly once, indentation included, unless replace_all.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -57,7 +57,7 @@ impl Tool for Edit {
                 &["path"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it changed",
+            streams: "reads nothing from stdin; says what it changed".into(),
         }
     }
 

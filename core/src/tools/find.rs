@@ -28,8 +28,8 @@ struct Args {
 impl Tool for Find {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "find",
-            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.",
+            name: "find".into(),
+            description: "Find files by glob: *.rs matches names anywhere, src/**/*.rs matches paths. Ignored files (.gitignore) are left out.".into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string" },
@@ -39,7 +39,7 @@ impl Tool for Find {
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one path a line, exit 1 when nothing matches",
+            streams: "reads nothing from stdin; one path a line, exit 1 when nothing matches".into(),
         }
     }
 

@@ -39,8 +39,10 @@ struct Args {
 impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "grep",
-            description: "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out.",
+            name: "grep".into(),
+            description:
+                "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out."
+                    .into(),
             parameters: object(
                 json!({
                     "pattern": { "type": "string", "description": "Regular expression (Rust syntax)" },
@@ -53,7 +55,7 @@ impl Tool for Grep {
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; path:line:text, exit 1 when nothing matches",
+            streams: "reads nothing from stdin; path:line:text, exit 1 when nothing matches".into(),
         }
     }
 

@@ -28,8 +28,10 @@ struct OutputArgs {
 impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "job_output",
-            description: "What a background job has printed since the last time, and whether it runs. Without job: list all.",
+            name: "job_output".into(),
+            description:
+                "What a background job has printed since the last time, and whether it runs. Without job: list all."
+                    .into(),
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1, "description": "Its number" },
@@ -38,7 +40,7 @@ impl Tool for JobOutput {
                 &[],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the job's new output, then how it stands",
+            streams: "reads nothing from stdin; the job's new output, then how it stands".into(),
         }
     }
 
@@ -90,14 +92,14 @@ struct KillArgs {
 impl Tool for JobKill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "job_kill",
-            description: "Stop a background job and everything that it started.",
+            name: "job_kill".into(),
+            description: "Stop a background job and everything that it started.".into(),
             parameters: object(
                 json!({ "job": { "type": "integer", "minimum": 1, "description": "Its number" } }),
                 &["job"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; how the job stands",
+            streams: "reads nothing from stdin; how the job stands".into(),
         }
     }
 

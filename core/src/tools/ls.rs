@@ -17,11 +17,11 @@ struct Args {
 impl Tool for Ls {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "ls",
-            description: "List a folder: folders end in /, symlinks in @, files carry their size.",
+            name: "ls".into(),
+            description: "List a folder: folders end in /, symlinks in @, files carry their size.".into(),
             parameters: object(json!({ "path": { "type": "string", "description": "Default: the workspace" } }), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one name a line",
+            streams: "reads nothing from stdin; one name a line".into(),
         }
     }
 

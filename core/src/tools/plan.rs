@@ -18,8 +18,8 @@ struct Args {
 impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "update_plan",
-            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.",
+            name: "update_plan".into(),
+            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.".into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -35,7 +35,7 @@ impl Tool for UpdatePlan {
                 &["items"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; says how far the plan is",
+            streams: "reads nothing from stdin; says how far the plan is".into(),
         }
     }
 

@@ -35,8 +35,8 @@ struct Args {
 impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read",
-            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.",
+            name: "read".into(),
+            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -47,7 +47,7 @@ impl Tool for Read {
                 &["path"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the file's text is its output",
+            streams: "reads nothing from stdin; the file's text is its output".into(),
         }
     }
 

@@ -20,8 +20,8 @@ struct Args {
 impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "recall",
-            description: "Search what was said in earlier sessions here: messages that hold all the words.",
+            name: "recall".into(),
+            description: "Search what was said in earlier sessions here: messages that hold all the words.".into(),
             parameters: object(
                 json!({
                     "query": { "type": "string", "description": "Words, in any order" },
@@ -30,7 +30,7 @@ impl Tool for Recall {
                 &["query"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found",
+            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found".into(),
         }
     }
 

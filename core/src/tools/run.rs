@@ -29,8 +29,8 @@ struct Args {
 impl Tool for Run {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME,
-            description: description(),
+            name: NAME.into(),
+            description: description().into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "One line, like: cat a.log | grep -i error | tail 20" },
@@ -40,7 +40,8 @@ impl Tool for Run {
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin goes to the first command; stdout is the output, errors and stderr are added on failure",
+            streams: "stdin goes to the first command; stdout is the output, errors and stderr are added on failure"
+                .into(),
         }
     }
 

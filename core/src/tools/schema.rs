@@ -157,7 +157,8 @@ mod tests {
             }),
             &["path"],
         );
-        let spec = ToolSpec { name: "t", description: "", parameters, reads_only: true, streams: "" };
+        let spec =
+            ToolSpec { name: "t".into(), description: "".into(), parameters, reads_only: true, streams: "".into() };
         let fault = |args: Value| check(&spec, &args).expect_err("a fault").message;
         assert_eq!(fault(json!([])), "the arguments must be an object, not an array");
         assert_eq!(

@@ -12,11 +12,11 @@ pub(super) struct SkillsList;
 impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "skills_list",
-            description: "List the skills of this workspace and the person: written practices for certain work.",
+            name: "skills_list".into(),
+            description: "List the skills of this workspace and the person: written practices for certain work.".into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one skill a line",
+            streams: "reads nothing from stdin; one skill a line".into(),
         }
     }
 
@@ -40,11 +40,11 @@ struct Args {
 impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "skill_view",
-            description: "Read a skill in full before work that it is about.",
+            name: "skill_view".into(),
+            description: "Read a skill in full before work that it is about.".into(),
             parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
             reads_only: true,
-            streams: "reads nothing from stdin; the skill's text is its output",
+            streams: "reads nothing from stdin; the skill's text is its output".into(),
         }
     }
 

@@ -22,8 +22,10 @@ struct Args {
 impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write",
-            description: "Create a file or replace all of it, parent folders included. For a change inside a file use edit.",
+            name: "write".into(),
+            description:
+                "Create a file or replace all of it, parent folders included. For a change inside a file use edit."
+                    .into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -32,7 +34,7 @@ impl Tool for Write {
                 &["path", "content"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it wrote",
+            streams: "reads nothing from stdin; says what it wrote".into(),
         }
     }
 
