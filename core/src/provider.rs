@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +13,6 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
-use futures_util::future::BoxFuture;
 use models::Facts;
 use retry::Patience;
 
