@@ -8,33 +8,33 @@ mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
 
 mod stories {
-    mod asides; // commands and images in the line
+    mod user_commands; // commands and images in the line
     mod chaos; // anything in any order
     mod cli; // what the command line promises
-    mod company; // jobs, questions, memories
+    mod jobs; // jobs, questions, memories
     mod crash; // what survives kill -9
     mod demo; // the first thing that anyone runs
-    mod faults; // every way in which a server fails, at every moment
+    mod server_faults; // every way in which a server fails, at every moment
     mod files; // files as tools read, search and change them
     mod frames; // what the screen looks like
     mod inline; // without a screen of its own
-    mod keys; // keys and tokens, never to be seen
-    mod lines; // what a line of commands may not do
+    mod credentials; // keys and tokens, never to be seen
+    mod run_limits; // what a line of commands may not do
     mod processes; // what a command starts ends with it
-    mod providers; // what a model is sent and what is made of its answer
-    mod reading; // finding, folding and copying in the transcript
-    mod regressions; // what others had to mend
-    mod replay; // what goes back to a model of what it said
-    mod retold; // a session told again
-    mod run; // one line is a whole workflow
-    mod screen; // what a person does in the interface
+    mod dialects; // what a model is sent and what is made of its answer
+    mod transcript; // finding, folding and copying in the transcript
+    mod layout; // what others had to mend
+    mod reasoning; // what goes back to a model of what it said
+    mod replay; // a session told again
+    mod run_language; // one line is a whole workflow
+    mod approvals; // what a person does in the interface
     mod sessions; // sessions at rest
-    mod streams; // answers as servers send them, cut anywhere
-    mod surroundings; // terminals of every kind, and none
+    mod sse; // answers as servers send them, cut anywhere
+    mod environment; // terminals of every kind, and none
     mod terminal; // what only a real terminal shows
     mod tools; // what every tool and command keeps to
-    mod travel; // files follow the conversation
-    mod trust; // certificates
-    mod wire; // turns over HTTP, in every dialect
-    mod writing; // the line in which one writes
+    mod undo; // files follow the conversation
+    mod tls; // certificates
+    mod turns; // turns over HTTP, in every dialect
+    mod composer; // the line in which one writes
 }

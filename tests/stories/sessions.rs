@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::travel::tree_of;
+use super::undo::tree_of;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries};
 
