@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(crate) use pixir_core::provider::Dialect;
 use serde_json::{Value, json};
 
+use crate::shell::{Ran, Shell};
+
 /// What the server answers to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
@@ -489,4 +491,19 @@ pub(crate) fn long(dialect: Dialect, size: usize) -> String {
         }
     }
     out
+}
+
+pub(crate) fn raw(events: &str) -> Reply {
+    Reply::Raw(vec![Act::Send(format!("{HEAD}{events}").into_bytes())])
+}
+
+pub(crate) fn said(dialect: Dialect, parts: &[Part<'_>]) -> Reply {
+    raw(&answer(dialect, parts).concat())
+}
+
+pub(crate) fn ask(shell: &Shell, server: &Server, dialect: Dialect, words: &[&str]) -> Ran {
+    let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+    args.extend(server.flags(dialect));
+    args.extend(["--headless", "--json"].map(str::to_owned));
+    shell.run(args)
 }

@@ -1,3 +1,5 @@
+//! The command line: prompts, documents, help, exit codes.
+
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -170,15 +172,6 @@ fn a_wrong_configuration_is_named_with_its_place() {
         (ran.code, ran.error()["code"].as_str(), ran.error()["remediation"].as_str()),
         (10, Some("CONFIG_INVALID"), Some("did you mean `model`?"))
     );
-}
-
-#[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
-    let shell = Shell::new(&[]);
-    let mut child = shell.command(["demo", "--format", "jsonl"]).spawn().expect("it starts");
-    drop(child.stdout.take());
-    let ran = ran(child.wait_with_output().expect("it ends"));
-    assert!(!ran.stderr.contains("panic"), "{}", ran.stderr);
 }
 
 #[test]

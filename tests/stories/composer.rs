@@ -1,3 +1,5 @@
+//! Editing the prompt: completion, pastes, history, vim keys, the external editor.
+
 use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
@@ -286,4 +288,16 @@ async fn what_was_one_change_is_undone_at_once() {
     assert_eq!(pixir.screen.draft(), "sent before");
     pixir.does("<C-_>").await;
     assert_eq!(pixir.screen.draft(), "a draft");
+}
+
+#[tokio::test]
+async fn vims_register_and_undo_outlive_a_dialog() {
+    let mut pixir = Pixir::with_vim(vec![]);
+    pixir.does("one two<Esc>bdw").await;
+    assert_eq!(pixir.screen.draft(), "one ");
+    pixir.does("<C-p><Esc><C-t><Esc><F1><Esc>").await;
+    pixir.does("p").await;
+    assert_eq!(pixir.screen.draft(), "one two");
+    pixir.does("<C-t><Esc>uu").await;
+    assert_eq!(pixir.screen.draft(), "one two", "the cut itself is undone");
 }

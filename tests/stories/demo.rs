@@ -1,3 +1,5 @@
+//! `pixir demo`: as text, as a document, on a terminal.
+
 use serde_json::Value;
 
 use crate::pty::Terminal;

@@ -1,31 +1,29 @@
-//! What a model is sent and what is made of its answer, in every dialect: the same story, told three ways.
+//! One task through three dialects is the same story.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pixir_core::config::{Config, RequestsConfig, Surroundings};
-use pixir_core::event::{Entry, Event, Fact, Live, Mode, TurnStatus};
+use pixir_core::event::{Entry, Event, Fact, Live, Mode};
 use pixir_core::harness::{Beginning, Harness};
 use pixir_core::input::Input;
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::session::{Handle, Options};
 use pixir_core::watch::Watch;
-use proptest::prelude::Rng as _;
-use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, begin, call, part, text};
-use crate::shell::{Shell, entries, figures};
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer};
+use crate::shell::Shell;
 
 /// A Session in this process that asks a server.
-struct Talk {
+pub(super) struct Talk {
     runtime: tokio::runtime::Runtime,
     handle: Handle,
     watch: Watch,
 }
 
 impl Talk {
-    fn new(shell: &Shell, server: &Server, dialect: Dialect) -> Talk {
+    pub(super) fn new(shell: &Shell, server: &Server, dialect: Dialect) -> Talk {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let around = Surroundings {
@@ -53,17 +51,17 @@ impl Talk {
         Talk { runtime, handle, watch }
     }
 
-    fn send(&self, input: Input) {
+    pub(super) fn send(&self, input: Input) {
         self.runtime.block_on(self.handle.send(input));
     }
 
-    fn next(&mut self) -> Event {
+    pub(super) fn next(&mut self) -> Event {
         let next = async { tokio::time::timeout(Duration::from_secs(30), self.watch.next()).await };
         self.runtime.block_on(next).expect("something happens").expect("the session lives")
     }
 
     /// Everything until the Turn has ended.
-    fn turn(&mut self, prompt: &str) -> Vec<Event> {
+    pub(super) fn turn(&mut self, prompt: &str) -> Vec<Event> {
         self.send(Input::Prompt(prompt.into()));
         let mut events = Vec::new();
         loop {
@@ -74,77 +72,6 @@ impl Talk {
                 return events;
             }
         }
-    }
-}
-
-fn unmarked(mut value: Value) -> Value {
-    match &mut value {
-        Value::Object(fields) => {
-            fields.remove("cache_control");
-            fields.values_mut().for_each(|it| *it = unmarked(it.take()));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|it| *it = unmarked(it.take())),
-        _ => {}
-    }
-    value
-}
-
-fn conversation(dialect: Dialect, body: &Value) -> &Vec<Value> {
-    body[if dialect == Dialect::Responses { "input" } else { "messages" }].as_array().expect("a conversation")
-}
-
-#[test]
-fn over_a_hundred_turns_what_was_sent_stays_the_beginning_of_what_is_sent_next() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
-        let args = [json!({ "path": "a.txt" }), json!({ "path": "b.txt" })];
-        let mut replies = Vec::new();
-        for n in 0..100 {
-            let ids = [format!("c{n}"), format!("d{n}")];
-            let both = [
-                Part::Reasoning("I think. "),
-                Part::Text("Let me look. "),
-                Part::Call(&ids[0], "read", &args[0]),
-                Part::Call(&ids[1], "read", &args[1]),
-            ];
-            replies
-                .push(Reply::Raw(vec![Act::Send((HEAD.to_owned() + &answer(dialect, &both).concat()).into_bytes())]));
-            replies.push(text(&format!("Turn {n} is done.")));
-        }
-        let server = Server::start(replies);
-        let mut talk = Talk::new(&shell, &server, dialect);
-        for n in 0..100 {
-            let events = talk.turn(&format!("turn {n}"));
-            let Some(Event::Recorded(end)) = events.last() else { panic!("a turn ends with its end") };
-            assert!(matches!(&end.fact, Fact::TurnEnded(it) if it.status == TurnStatus::Completed), "{end:?}");
-        }
-        let bodies = server.bodies();
-        assert_eq!(bodies.len(), 200);
-        for pair in bodies.windows(2) {
-            let [before, after] = [&pair[0], &pair[1]].map(|body| unmarked(body.clone()));
-            for (key, value) in before.as_object().expect("a body") {
-                if !["input", "messages"].contains(&key.as_str()) {
-                    assert_eq!(value, &after[key], "{dialect:?}: {key}");
-                }
-            }
-            let (sent, next) = (conversation(dialect, &before), conversation(dialect, &after));
-            assert!(next.starts_with(sent), "{dialect:?}: what was sent is not the beginning of what is sent next");
-        }
-        if dialect == Dialect::Anthropic {
-            assert_marked(&bodies);
-        }
-    }
-}
-
-/// A server looks for a cached prefix at the marks: each request has one where the one before ended.
-fn assert_marked(bodies: &[Value]) {
-    for pair in bodies.windows(2) {
-        assert!(pair[1].to_string().matches("cache_control").count() <= 4, "a server takes four at most");
-        let end = conversation(Dialect::Anthropic, &pair[0]).len() - 1;
-        let last =
-            |body: &Value| body["messages"][end]["content"].as_array().expect("blocks").last().cloned().expect("one");
-        assert!(last(&pair[0])["cache_control"].is_object(), "the end is marked");
-        assert!(last(&pair[1])["cache_control"].is_object(), "and stays marked");
     }
 }
 
@@ -266,56 +193,6 @@ fn without_address(told: &Value) -> Value {
 }
 
 #[test]
-fn an_interrupt_at_any_moment_ends_the_turn_and_closes_the_connection() {
-    let wanted: usize = std::env::var("PIXIR_CANCELS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
-    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
-    let mut took = Vec::new();
-    for n in 0..wanted {
-        let dialect = Dialect::ALL[n % 3];
-        let shell = Shell::new(&[]);
-        let stalled = |said: String| Reply::Raw(vec![Act::Send((HEAD.to_owned() + &said).into_bytes()), Act::Stall]);
-        let args = json!({ "path": "x", "content": "y".repeat(200) });
-        let mut half = begin(dialect);
-        half.extend(part(dialect, 0, Part::Text("So far. ")));
-        half.extend(part(dialect, 1, Part::Call("c", "write", &args)).into_iter().take(2));
-        let word = part(dialect, 0, Part::Text("word ")).into_iter().find(|it| it.contains("word")).expect("a word");
-        let opened: String = begin(dialect).concat()
-            + &part(dialect, 0, Part::Text("So "))[..if dialect == Dialect::Anthropic { 2 } else { 1 }].concat();
-        let drip =
-            Reply::Raw(vec![Act::Send((HEAD.to_owned() + &opened).into_bytes()), Act::Drip(word.into_bytes(), 0)]);
-        let replies = match random.next_u32() % 6 {
-            0 => vec![Reply::Raw(vec![Act::Stall])],
-            1 => vec![stalled(String::new())],
-            2 => vec![stalled(half.concat())],
-            3 => vec![drip],
-            4 => vec![Reply::Refuse { status: 503, headers: "retry-after: 60\r\n".into(), body: String::new() }],
-            _ => vec![call("c1", "bash", json!({ "command": "sleep 60" })), text("never")],
-        };
-        let server = Server::start(replies);
-        let mut talk = Talk::new(&shell, &server, dialect);
-        talk.send(Input::Prompt("go".into()));
-        server.wait_for(1);
-        // Somewhere in the next few milliseconds, or after the next few events.
-        std::thread::park_timeout(Duration::from_micros(u64::from(random.next_u32() % 12_000)));
-        let began = Instant::now();
-        talk.send(Input::Interrupt);
-        loop {
-            if let Event::Recorded(entry) = talk.next()
-                && let Fact::TurnEnded(it) = &entry.fact
-            {
-                took.push(began.elapsed());
-                assert_eq!(it.status, TurnStatus::Interrupted);
-                break;
-            }
-        }
-        server.wait_until_alone();
-    }
-    took.sort();
-    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
-    figures(&format!("QP3: {} interrupts, median {:?}, p99 {:?}, worst {:?}", took.len(), at(0.5), at(0.99), at(1.0)));
-}
-
-#[test]
 fn what_was_recorded_is_said_again_exactly() {
     for dialect in Dialect::ALL {
         let files = [("a.txt", "alpha\n")];
@@ -370,256 +247,4 @@ fn what_was_recorded_is_said_again_exactly() {
             "a recording is never written over"
         );
     }
-}
-
-#[test]
-fn an_effort_is_asked_for_as_the_model_takes_it() {
-    let rows = [
-        (Dialect::Responses, "gpt-5", "xhigh", "/reasoning/effort", json!("high")),
-        (Dialect::Responses, "gpt-4.1", "high", "/reasoning", Value::Null),
-        (Dialect::Responses, "gpt-4.1", "high", "/include", Value::Null),
-        (Dialect::Responses, "gpt-5", "low", "/reasoning/summary", json!("auto")),
-        (Dialect::Responses, "my-own", "xhigh", "/reasoning/effort", json!("xhigh")),
-        (Dialect::Chat, "o3", "minimal", "/reasoning_effort", json!("low")),
-        (Dialect::Chat, "qwen3-coder:30b", "high", "/reasoning_effort", Value::Null),
-        (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/output_config/effort", json!("xhigh")),
-        (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/thinking/type", json!("adaptive")),
-        (Dialect::Anthropic, "claude-opus-4-6", "xhigh", "/output_config/effort", json!("high")),
-        (Dialect::Anthropic, "claude-opus-4-6", "none", "/thinking", Value::Null),
-        (Dialect::Anthropic, "claude-sonnet-4-5", "medium", "/thinking/budget_tokens", json!(12_000)),
-        (Dialect::Anthropic, "claude-sonnet-4-5", "none", "/thinking", Value::Null),
-        (Dialect::Anthropic, "claude-opus-5-5", "max", "/thinking/display", json!("summarized")),
-        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(30_000)),
-        (Dialect::Anthropic, "my-own", "high", "/thinking", Value::Null),
-    ];
-    for (dialect, model, effort, place, wanted) in rows {
-        let shell = Shell::new(&[]);
-        let server = Server::start(vec![text("Yes.")]);
-        let args = [
-            "--base-url",
-            &server.url,
-            "--dialect",
-            dialect.name(),
-            "--model",
-            model,
-            "--effort",
-            effort,
-            "--headless",
-            "x",
-        ];
-        assert_eq!(shell.run(args).code, 0);
-        let body = &server.bodies()[0];
-        assert_eq!(body.pointer(place).cloned().unwrap_or_default(), wanted, "{dialect:?} {model} {effort}");
-    }
-    let shell = Shell::new(&[]);
-    let wrong = shell.run(["--effort", "hihg", "--headless", "--json", "x"]);
-    assert_eq!(
-        (wrong.code, wrong.error()["remediation"].as_str()),
-        (2, Some("one of: none, minimal, low, medium, high, xhigh, max"))
-    );
-}
-
-#[test]
-fn what_a_request_costs_is_said_where_it_is_known_and_added_up() {
-    let shell = Shell::new(&[]);
-    let cost = |usd: f64| {
-        let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "cost": usd });
-        let body = format!(
-            "{HEAD}data: {}\n\ndata: {}\n\ndata: [DONE]\n\n",
-            json!({ "choices": [{ "delta": { "content": "Hi." }, "finish_reason": "stop" }] }),
-            json!({ "choices": [], "usage": usage })
-        );
-        Reply::Raw(vec![Act::Send(body.into_bytes())])
-    };
-    let server = Server::start(vec![text("One."), text("Two."), cost(0.5)]);
-    shell.configure(&format!(
-        "[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n[models.\"own/priced\"]\nprice = {{ input = 1000.0, cached = 100.0, output = 2000.0 }}\n",
-        server.url
-    ));
-    let ask = |model: &str, more: &[&str]| {
-        let args = [more, &["--provider", "own", "--model", model, "--headless", "--json"]].concat();
-        shell.run(args).document()
-    };
-    // 60 fresh, 40 cached, 7 answered.
-    let priced = ask("priced", &["x"]);
-    assert_eq!(priced["cost"], json!({ "usd": 0.078, "estimated": true, "unpriced": 0 }));
-    assert_eq!(ask("m", &["resume", "--last", "y"])["cost"], json!({ "usd": 0.0, "estimated": false, "unpriced": 1 }));
-    assert_eq!(
-        ask("told", &["resume", "--last", "z"])["cost"],
-        json!({ "usd": 0.5, "estimated": false, "unpriced": 0 }),
-        "what the server says counts"
-    );
-    let usage = shell.run(["sessions", "show", "last", "--json"]).document()["usage"].clone();
-    assert_eq!(
-        (&usage["session"]["requests"], &usage["session"]["cost"]),
-        (&json!(3), &json!({ "usd": 0.578, "estimated": true, "unpriced": 1 }))
-    );
-    assert_eq!(usage["turns"].as_array().expect("turns").len(), 3);
-    assert_eq!(usage["models"]["own/told"]["usage"]["input"], 100);
-    let shown = shell.run(["sessions", "show", "last"]).stdout;
-    assert!(shown.contains("300 in (80 cached), 24 out, 3 requests, ≥$0.58"), "{shown}");
-}
-
-#[test]
-fn models_that_can_be_asked_for_are_listed_with_what_is_known_of_them() {
-    let shell = Shell::new(&[]);
-    let server = Server::start(vec![]);
-    shell.configure(&format!(
-        "model = \"own/m\"\n[providers.own]\npreset = \"vllm\"\nbase_url = \"{}\"\n[providers.gone]\npreset = \"lmstudio\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"own/mine\"]\nwindow = 12345\nefforts = [\"low\", \"high\"]\nvision = false\n",
-        server.url
-    ));
-    let mut command = shell.command(["models", "list", "--json"]);
-    let offline =
-        crate::shell::ran(command.env("ANTHROPIC_API_KEY", "sk-canary-x").output().expect("it runs")).document();
-    let model = |document: &Value, name: &str| {
-        document["models"]
-            .as_array()
-            .expect("models")
-            .iter()
-            .find(|it| it["model"] == name)
-            .cloned()
-            .unwrap_or_default()
-    };
-    assert_eq!(
-        model(&offline, "own/mine"),
-        json!({ "model": "own/mine", "window": 12345, "max_output": null, "images": false, "efforts": ["low", "high"], "price": null })
-    );
-    let claude = model(&offline, "anthropic/claude-sonnet-5-5");
-    assert!(claude["window"].as_u64() > Some(100_000) && claude["price"]["output"].as_f64() > Some(1.0), "{claude}");
-    assert!(offline["providers"].as_array().expect("providers").iter().all(|it| it["reachable"].is_null()));
-
-    let online = shell.run(["models", "list", "--online", "--json"]).document();
-    assert_eq!(model(&online, "own/other")["window"], 4096, "a server knows best how it was started");
-    let gone = online["providers"]
-        .as_array()
-        .expect("providers")
-        .iter()
-        .find(|it| it["name"] == "gone")
-        .cloned()
-        .expect("it is named");
-    assert_eq!(gone["reachable"], false);
-    assert!(gone["why_not"].as_str().expect("a reason").contains("could not be reached"));
-    let people = shell.run(["models", "list", "--online"]);
-    assert!(people.stdout.contains("own/other") && people.stdout.contains("gone  lists nothing"), "{}", people.stdout);
-}
-
-#[test]
-fn a_usual_server_needs_only_its_name_and_a_wrong_one_is_corrected() {
-    let shell = Shell::new(&[]);
-    let server = Server::start(vec![text("From anthropic."), text("From a preset.")]);
-    let ask = |args: &[&str], variables: &[(&str, &str)]| {
-        let mut command = shell.command([args, &["--headless", "--json", "x"]].concat());
-        crate::shell::ran(command.envs(variables.iter().copied()).output().expect("it runs"))
-    };
-    // The address of this one is customarily given without its version.
-    let bare = server.url.trim_end_matches("/v1");
-    let ran = ask(&[], &[("ANTHROPIC_API_KEY", "sk-canary-a"), ("ANTHROPIC_BASE_URL", bare)]);
-    assert_eq!(ran.document()["output"], "From anthropic.", "{}", ran.stderr);
-    let head = server.heads()[0].clone();
-    assert!(head.contains("x-api-key: sk-canary-a") && head.contains("anthropic-version: 2023-06-01"), "{head}");
-    assert!(head.contains("anthropic-beta: ") && !head.contains("authorization: "), "{head}");
-
-    shell.configure(&format!(
-        "[providers.far]\npreset = \"llama.cpp\"\nbase_url = \"{}\"\nheaders = {{ \"X-Team\" = \"a\" }}\n",
-        server.url
-    ));
-    assert_eq!(ask(&["--model", "far/m"], &[]).document()["output"], "From a preset.");
-    assert!(server.heads()[1].contains("x-team: a"));
-
-    let rows = [
-        ("[providers.far]\npreset = \"olama\"\n", "did you mean ollama?"),
-        ("[providers.far]\ndialect = \"chat\"\n", "base_url = \"https://host/v1\""),
-        ("[providers.far]\nbase_url = \"https://x/v1\"\n", "dialect = \"chat\", \"responses\" or \"anthropic\""),
-        (
-            "[providers.far]\npreset = \"vllm\"\nbase_url = \"http://example.com/v1\"\n",
-            "https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
-        ),
-        (
-            "[providers.far]\npreset = \"vllm\"\nheaders = { Authorization = \"x\" }\n",
-            "api_key_env with the variable that holds it, or pixir auth login",
-        ),
-        (
-            "[providers.far]\npreset = \"vllm\"\napi_key_env = \"sk-canary-0123\"\n",
-            "the variable that holds the key, or pixir auth login far; a key does not belong into this file",
-        ),
-        ("[models.hello]\nwindow = 5000\n", "[models.\"provider/model\"]"),
-        ("[models.\"a/b\"]\nprice = { input = -1, output = 2 }\n", "US dollars for a million tokens, 0 or more"),
-        ("effort = \"hihg\"\n", "one of: none, minimal, low, medium, high, xhigh, max"),
-        ("[requests]\nidle = -1\n", "seconds, from above 0 to 86400"),
-        ("[requests]\nidel = 1\n", "did you mean `requests.idle`?"),
-        ("[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n", "known keys: input, cached, cache_written, output"),
-    ];
-    for (config, fix) in rows {
-        shell.configure(config);
-        let ran = ask(&[], &[]);
-        assert_eq!((ran.code, ran.error()["remediation"].as_str()), (10, Some(fix)), "{config}");
-    }
-    shell.configure("");
-    let no_key = ask(&["--provider", "anthropic"], &[]);
-    assert_eq!(
-        (no_key.code, no_key.error()["remediation"].as_str()),
-        (4, Some("export ANTHROPIC_API_KEY=…, or pixir auth login anthropic"))
-    );
-    let secret = ask(&["--base-url", "https://me:sk-canary-b@host/v1"], &[]);
-    assert_eq!((secret.code, secret.error()["code"].as_str()), (10, Some("CONFIG_INVALID")));
-}
-
-#[test]
-fn an_answer_that_was_stopped_says_why_and_one_that_takes_a_break_goes_on() {
-    let rows = [
-        (Dialect::Responses, "incomplete", "max_output_tokens", "OUTPUT_TRUNCATED"),
-        (Dialect::Responses, "incomplete", "content_filter", "REFUSED"),
-        (Dialect::Chat, "length", "max_output_tokens", "OUTPUT_TRUNCATED"),
-        (Dialect::Chat, "content_filter", "content_filter", "REFUSED"),
-        (Dialect::Anthropic, "max_tokens", "max_output_tokens", "OUTPUT_TRUNCATED"),
-        (Dialect::Anthropic, "refusal", "refusal", "REFUSED"),
-        (Dialect::Anthropic, "model_context_window_exceeded", "model_context_window_exceeded", "CONTEXT_OVERFLOW"),
-    ];
-    for (dialect, reason, truncation, code) in rows {
-        let shell = Shell::new(&[]);
-        let mut said = begin(dialect);
-        let args = json!({ "path": "x.txt", "content": "never" });
-        said.extend(part(dialect, 0, Part::Text("As far as it goes. ")));
-        said.extend(part(dialect, 1, Part::Call("c1", "write", &args)));
-        said.push(crate::server::event(&match dialect {
-            Dialect::Responses => {
-                json!({ "type": "response.incomplete", "response": { "incomplete_details": { "reason": truncation } } })
-            }
-            Dialect::Chat => json!({ "choices": [{ "delta": {}, "finish_reason": reason }] }),
-            Dialect::Anthropic => {
-                json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": { "output_tokens": 9 } })
-            }
-        }));
-        let server = Server::start(vec![Reply::Raw(vec![Act::Send((HEAD.to_owned() + &said.concat()).into_bytes())])]);
-        let mut flags = server.flags(dialect);
-        flags.extend(["--headless", "--json", "--write", "x"].map(str::to_owned));
-        let ran = shell.run(flags);
-        let document = ran.document();
-        assert_eq!(
-            (document["status"].as_str(), document["code"].as_str()),
-            (Some("incomplete"), Some(code)),
-            "{dialect:?} {reason}"
-        );
-        assert_ne!(ran.code, 0, "what is not whole is never a success");
-        let log = entries(&shell.logs()[0]);
-        let end = log.iter().find(|e| e["type"] == "turn_ended").expect("it ended");
-        assert_eq!(end["data"]["details"]["output_truncation"], truncation);
-        assert!(log.iter().any(|e| e["type"] == "assistant_message" && e["data"]["text"] == "As far as it goes. "));
-        assert!(shell.read("x.txt").starts_with('('), "a call of an answer that is not whole does not run");
-    }
-    // A break is no end: the same is asked again, with what came so far.
-    let shell = Shell::new(&[]);
-    let mut said = begin(Dialect::Anthropic);
-    said.extend(part(Dialect::Anthropic, 0, Part::Text("First half. ")));
-    said.push(crate::server::event(
-        &json!({ "type": "message_delta", "delta": { "stop_reason": "pause_turn" }, "usage": { "output_tokens": 9 } }),
-    ));
-    let server = Server::start(vec![
-        Reply::Raw(vec![Act::Send((HEAD.to_owned() + &said.concat()).into_bytes())]),
-        text("Second half."),
-    ]);
-    let mut flags = server.flags(Dialect::Anthropic);
-    flags.extend(["--headless", "--json", "x"].map(str::to_owned));
-    assert_eq!(shell.run(flags).document()["status"], "completed");
-    assert_eq!(server.bodies()[1]["messages"][1]["content"][0]["text"], "First half. ");
 }

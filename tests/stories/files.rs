@@ -1,14 +1,15 @@
 //! Files as tools read, search and change them, odd ones too.
 
-use crate::driver::{Pixir, calls, says};
-use crate::server::{Dialect, Server, call, text};
-use crate::shell::{Shell, entries, figures, output, peak, png, ran, tool};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, calls, says};
+use crate::shell::{Shell, figures, output, peak, ran, tool};
 
 #[test]
 fn several_edits_of_one_call_are_all_made_or_none() {
@@ -47,93 +48,6 @@ async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
     assert!(results[1]["output"].as_str().expect("text").contains("changed since you read it"));
     pixir.does("<A-y>").await;
     assert_eq!(pixir.file("a.txt"), "ONE\n2\n", "read again, it can be edited");
-}
-
-#[test]
-fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
-    let png = png(508);
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("note.md", "see ![x](photo.png) and data:image/png;base64,AAAA\n")]);
-        fs::write(shell.workspace().join("photo.png"), &png).expect("write");
-        let server = Server::start(vec![
-            call("c1", "read", json!({"path": "photo.png"})),
-            call("c2", "read", json!({"path": "note.md"})),
-            text("A cat."),
-        ]);
-        let mut args = server.flags(dialect);
-        args.extend(["--headless", "--json", "look"].map(str::to_owned));
-        assert_eq!(shell.run(args).code, 0);
-        let log = entries(&shell.logs()[0]);
-        let results: Vec<&Value> = log.iter().filter(|e| e["type"] == "tool_result").map(|e| &e["data"]).collect();
-        let image = &results[0]["attachments"][0];
-        assert_eq!(
-            (&image["path"], &image["media_type"], &image["bytes"]),
-            (&json!("photo.png"), &json!("image/png"), &json!(508))
-        );
-        assert!(results[1]["attachments"].is_null(), "text that names an image attaches nothing");
-        // Both later requests carry it, the same each time.
-        let bodies = server.bodies();
-        let plain = base64(&png);
-        let url = format!("data:image/png;base64,{plain}");
-        let sent = if dialect == Dialect::Anthropic { &plain } else { &url };
-        for body in &bodies[1..] {
-            assert_eq!(body.to_string().matches(sent).count(), 1, "{body}");
-        }
-        let place = match dialect {
-            Dialect::Responses => bodies[2]["input"]
-                .as_array()
-                .expect("input")
-                .iter()
-                .find(|it| it["type"] == "function_call_output")
-                .map(|it| it["output"][1]["image_url"].clone()),
-            Dialect::Chat => bodies[2]["messages"]
-                .as_array()
-                .expect("messages")
-                .iter()
-                .find(|it| it["role"] == "user" && it["content"].is_array())
-                .map(|it| it["content"][1]["image_url"]["url"].clone()),
-            Dialect::Anthropic => {
-                let results = &bodies[2]["messages"][2]["content"];
-                assert_eq!(results[0]["type"], "tool_result");
-                assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
-                Some(results[0]["content"][1]["source"]["data"].clone())
-            }
-        };
-        assert_eq!(place, Some(json!(sent)));
-        // It goes with the session: an export has it, and cleaning up leaves it.
-        shell.run(["gc", "--yes"]);
-        let export = shell.run(["sessions", "export", "last", "--json"]).document();
-        assert!(export["blobs"][image["blob"].as_str().expect("a blob")].is_string());
-        // The next turn of the same session finds it again.
-        let again = shell.run(["inspect", "last", "--json"]).document();
-        assert!(again["request"].to_string().contains(&url));
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let encoded = Command::new("base64").arg("-w0").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = encoded.expect("base64 runs");
-    std::io::Write::write_all(child.stdin.as_mut().expect("stdin"), bytes).expect("write");
-    drop(child.stdin.take());
-    String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("text")
-}
-
-#[test]
-fn a_model_that_cannot_see_is_told_so() {
-    let shell = Shell::new(&[]);
-    fs::write(shell.workspace().join("photo.png"), png(100)).expect("write");
-    let server = Server::start(vec![call("c1", "read", json!({"path": "photo.png"})), text("I cannot.")]);
-    let mut args = server.flags(Dialect::Chat);
-    let at = args.iter().position(|arg| arg == "--model").expect("a model");
-    args[at + 1] = "deepseek-chat".into();
-    args.extend(["--headless", "--json", "look"].map(str::to_owned));
-    assert_eq!(shell.run(args).code, 0);
-    let log = entries(&shell.logs()[0]);
-    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    assert_eq!(
-        (&result["data"]["error"]["kind"], &result["data"]["error"]["code"]),
-        (&json!("model_not_supported"), &json!("VISION_UNSUPPORTED"))
-    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::pty::{Left, Terminal, kept, strange};
+use crate::pty::{Left, Terminal, kept, strange, terminal};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 
@@ -298,4 +298,26 @@ fn a_first_start_says_there_too_what_is_missing_and_reading_back_begins_at_the_e
     assert!(!screen.contains("No model"), "{screen}");
     again.send("\x04");
     again.end().assert_sane();
+}
+
+#[test]
+fn painting_anew_writes_nothing_twice_into_the_history() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let lines: String = (0..50).map(|n| format!("- point {n}\n")).collect();
+    let server = Server::start(vec![text(&lines)]);
+    let mut terminal = terminal(&shell, &server, &["--inline"], size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_that("is idle", |screen| screen.contains("point 49") && screen.contains("/ commands"));
+    for _ in 0..3 {
+        let written = terminal.written();
+        terminal.send("\x0c");
+        terminal.wait_that_written("a frame", written + 50);
+    }
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let lines = kept(&left.bytes, size.0, size.1);
+    assert_eq!(lines.iter().filter(|line| line.contains("• point ")).count(), 50, "{lines:#?}");
 }

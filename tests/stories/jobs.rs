@@ -1,10 +1,11 @@
-//! What goes on beside a turn: jobs in the background, questions to the person, what earlier sessions said.
+//! Jobs: shell commands in the background of a Session.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::driver::{Pixir, also_calls, calls, says, timeless};
 use crate::shell::{Shell, entries, is_running};
-use pixir_core::provider::script::Step;
-use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
@@ -114,93 +115,6 @@ fn what_a_job_says_may_decide_how_a_line_goes_on() {
 }
 
 #[test]
-fn a_question_nobody_can_answer_is_an_error_and_never_a_wait() {
-    let shell = Shell::new(&[]);
-    let steps = json!([{ "calls": [{ "name": "ask_user", "args": { "questions": [{ "question": "Which?" }] } }] }, { "text": "Then a." }]);
-    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
-    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);
-    assert_eq!(ran.document()["output"], "Then a.", "{}", ran.stderr);
-    let log = entries(&shell.logs()[0]);
-    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    assert_eq!(result["data"]["error"]["code"], "INPUT_REQUIRED");
-}
-
-#[tokio::test]
-async fn the_model_asks_and_the_person_chooses_marks_and_says() {
-    let questions = json!({"questions": [
-        {"question": "Which database?", "options": ["SQLite", "Postgres"]},
-        {"question": "Which of these too?", "options": ["tests", "docs", "CI"], "multiple": true},
-        {"question": "What should it be called?"},
-    ]});
-    let mut pixir = Pixir::sized(
-        vec![calls("ask_user", questions.clone()), says("Good."), calls("ask_user", questions), says("Fine.")],
-        &[],
-        80,
-        24,
-    );
-    let screen = pixir.does("make it<Enter>").await;
-    insta::assert_snapshot!("a_question_of_the_model", screen);
-    pixir.does("2<Enter>").await;
-    let screen = pixir.does(" <Down><Down> ").await;
-    insta::assert_snapshot!("a_question_with_several_answers", screen);
-    pixir.does("<Enter>").await;
-    let screen = pixir.does("quill<Enter>").await;
-    assert!(screen.contains("Good."), "{screen}");
-    let log = pixir.log();
-    let answered = |n: usize| {
-        let results: Vec<&Value> = log.iter().filter(|e| e["type"] == "tool_result").collect();
-        results[n]["data"]["output"].as_str().expect("text").rsplit_once("[exit:").expect("a footer").0.to_owned()
-    };
-    assert_eq!(
-        answered(0),
-        "Which database?\n→ Postgres\nWhich of these too?\n→ tests, CI\nWhat should it be called?\n→ quill\n"
-    );
-    pixir.does("again<Enter>").await;
-    let screen = pixir.does("<Esc>").await;
-    assert!(screen.contains("Fine."), "{screen}");
-    let log = pixir.log();
-    let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
-    assert!(last["data"]["output"].as_str().expect("text").starts_with("the person did not answer"));
-}
-
-#[tokio::test]
-async fn what_was_said_and_stored_in_one_session_is_found_in_the_next() {
-    let lines = |command: &str| calls("run", json!({ "command": command }));
-    let toolset = |steps: Vec<Step>| Pixir::sized(steps, &[], 100, 30);
-    let mut pixir = toolset(vec![lines("memory store 'the login needs a token'"), says("The timeout was the proxy.")]);
-    pixir.does("/toolset both<Enter>").await;
-    pixir.does("why does the login time out<Enter>").await;
-    let id = pixir.log().iter().find(|e| e["type"] == "memory_fact").expect("it is recorded")["data"]["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    pixir.does("/new<Enter>").await;
-    let mut pixir = pixir.anew(vec![
-        calls("recall", json!({"query": "TIMEOUT proxy"})),
-        also_calls(lines("memory facts"), "run", json!({"command": format!("memory search token; topic list; memory forget {id}; memory forget 000000")})),
-        also_calls(lines("memory facts | wc -l"), "recall", json!({"query": "nothing of the kind"})),
-        says("Found."),
-    ]).await;
-    pixir.does("/toolset both<Enter>").await;
-    pixir.does("do you remember<Enter>").await;
-    let log = pixir.log();
-    let told: Vec<String> = log
-        .iter()
-        .filter(|e| e["type"] == "tool_result")
-        .map(|e| e["data"]["output"].as_str().expect("text").to_owned())
-        .collect();
-    assert!(told[0].contains("model: The timeout was the proxy."), "{}", told[0]);
-    assert!(told[1].contains(&format!("{id} ")) && told[1].contains("the login needs a token"), "{}", told[1]);
-    assert!(
-        told[2].contains("memory: the login needs a token") && told[2].contains("why does the login time out"),
-        "{}",
-        told[2]
-    );
-    assert!(told[2].contains("nothing is remembered as `000000`"), "{}", told[2]);
-    assert!(told[3].ends_with("ms]") && told[4].starts_with("[exit:1"), "{told:?}");
-}
-
-#[test]
 fn what_a_job_prints_in_any_language_is_told_to_its_last_character() {
     let shell = Shell::new(&[]);
     let job = json!({ "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] });
@@ -221,55 +135,4 @@ fn what_a_job_prints_in_any_language_is_told_to_its_last_character() {
         (31, 30 + told.matches("äöü\\").count()),
         "{told}"
     );
-}
-
-#[tokio::test]
-async fn an_answer_in_own_words_may_begin_with_a_digit_and_stand_beside_marks() {
-    let questions = json!({"questions": [
-        {"question": "Which port?", "options": ["3000", "5000"]},
-        {"question": "Which of these?", "options": ["a", "b"], "multiple": true},
-    ]});
-    let mut pixir = Pixir::new(vec![calls("ask_user", questions), says("Good.")], &[]);
-    pixir.does("go<Enter>").await;
-    pixir.does("1234<Enter>").await;
-    let screen = pixir.does("mine<Up> <Enter>").await;
-    assert!(screen.contains("Good."), "{screen}");
-    let log = pixir.log();
-    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    let told = result["data"]["output"].as_str().expect("text");
-    assert!(told.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{told}");
-}
-
-#[tokio::test]
-async fn a_question_that_comes_up_while_somebody_writes_waits_until_they_turn_to_it() {
-    let long =
-        "Which of these two should it be, when all is said and done, and everything has been weighed? ".repeat(4);
-    let option = |end: &str| format!("the first strategy, which keeps everything there is and {end}");
-    let questions = json!({"questions": [
-        {"question": long, "options": [option("deletes nothing"), option("deletes the backups")]},
-        {"question": "Sure?", "options": ["yes", "no"]},
-    ]});
-    let mut pixir = Pixir::sized(vec![calls("ask_user", questions), says("Good.")], &[], 60, 20);
-    pixir.screen.until_idle().await;
-    pixir.screen.keys("go<Enter>still writing").await;
-    let screen = pixir.does(" this").await;
-    assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
-    assert_eq!(pixir.screen.draft(), "still writing this");
-    let screen = pixir.does("<Tab>").await;
-    assert!(screen.contains("Which of these two should it be"), "a long one is read from its start:\n{screen}");
-    let screen = pixir.does("<Down>").await;
-    assert!(screen.contains("deletes nothing") && screen.contains("deletes the backups"), "{screen}");
-    // Back, and anew; what was typed is cleared before the question is given up.
-    pixir.does("<Enter>").await;
-    let screen = pixir.does("<Left>").await;
-    assert!(screen.contains("Question 1 of 2"), "{screen}");
-    pixir.does("<Enter>").await;
-    pixir.does("own words<Esc>").await;
-    let screen = pixir.does("2<Enter>").await;
-    assert!(screen.contains("Good."), "{screen}");
-    let log = pixir.log();
-    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    let told = result["data"]["output"].as_str().expect("text");
-    assert!(told.contains("deletes nothing\nSure?\n→ no\n"), "{told}");
-    assert_eq!(pixir.screen.draft(), "still writing this");
 }

@@ -1,25 +1,11 @@
-//! What goes back to a model of what it said: thinking where it belongs, calls in their order, and nothing that a server would
-//! refuse for ever.
+//! Reasoning: sent back to the model that produced it, shown, left out where it is refused.
 
+use pixir_core::provider::script::Step;
 use serde_json::{Value, json};
 
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, end, event, text};
-use crate::shell::{Ran, Shell, entries, png, ran};
-
-fn raw(events: &str) -> Reply {
-    Reply::Raw(vec![Act::Send(format!("{HEAD}{events}").into_bytes())])
-}
-
-fn said(dialect: Dialect, parts: &[Part<'_>]) -> Reply {
-    raw(&answer(dialect, parts).concat())
-}
-
-fn ask(shell: &Shell, server: &Server, dialect: Dialect, words: &[&str]) -> Ran {
-    let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-    args.extend(server.flags(dialect));
-    args.extend(["--headless", "--json"].map(str::to_owned));
-    shell.run(args)
-}
+use crate::driver::{Pixir, says};
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, ask, said, text};
+use crate::shell::Shell;
 
 #[test]
 fn thinking_goes_back_to_the_model_that_thought_it_and_to_no_other() {
@@ -176,229 +162,17 @@ fn an_answer_that_only_thinks_or_says_nothing_does_not_stand_in_the_way_of_the_n
     }
 }
 
-#[test]
-fn what_a_server_refuses_is_left_out_and_asked_again() {
-    let refuse = |message: &str| Reply::Refuse {
-        status: 400,
-        headers: String::new(),
-        body: json!({ "error": { "message": message } }).to_string(),
-    };
-    let read = json!({ "path": "a.txt" });
-    let thinks = || said(Dialect::Chat, &[Part::Reasoning("A thought. "), Part::Call("c1", "read", &read)]);
-    let again = || said(Dialect::Chat, &[Part::Reasoning("Another. "), Part::Call("c2", "read", &read)]);
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let server =
-        Server::start(vec![thinks(), refuse("property 'reasoning_content' is unsupported"), again(), text("Done.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Done.");
-    let sent: Vec<bool> =
-        server.bodies().iter().map(|body| body.to_string().contains("\"reasoning_content\"")).collect();
-    assert_eq!(sent, [false, true, false, false], "once refused, not sent again");
-
-    std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
-    let blind = refuse("image input is not supported - hint: you may need to provide the mmproj");
-    let server =
-        Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), blind, text("I cannot see it.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
-    assert!(server.bodies()[2].to_string().contains("cannot look at images"));
-
-    // A dialect in which one setting is refused to some accounts.
-    let no_summaries = refuse("Your organization must be verified to use reasoning.summary");
-    let server = Server::start(vec![no_summaries, text("Without.")]);
-    let args = ["--base-url", &server.url, "--dialect", "responses", "--model", "gpt-5", "--headless", "--json", "x"];
-    assert_eq!(shell.run(args).document()["output"], "Without.");
-    assert!(server.bodies()[1].pointer("/reasoning/summary").is_none());
-}
-
-#[test]
-fn items_that_share_a_place_are_still_two() {
-    let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
-    let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Only once." }] });
-    for (first, second) in [(0, 0), (1, 2)] {
-        let events = [
-            json!({ "type": "response.output_item.added", "output_index": first, "item": { "id": "m", "type": "message" } }),
-            json!({ "type": "response.output_text.delta", "output_index": first, "item_id": "m", "delta": "Only once." }),
-            json!({ "type": "response.output_item.done", "output_index": first, "item": message }),
-            json!({ "type": "response.output_item.done", "output_index": second, "item": found }),
-            json!({ "type": "response.completed", "response": { "output": [message, found] } }),
-        ];
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let server = Server::start(vec![raw(&events.iter().map(event).collect::<String>()), text("Done.")]);
-        assert_eq!(ask(&shell, &server, Dialect::Responses, &["x"]).document()["tool_calls"], 1);
-        let log = entries(&shell.logs()[0]);
-        let texts = log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]);
-        assert_eq!(texts.collect::<Vec<_>>(), ["Only once.", "Done."]);
-    }
-}
-
-#[test]
-fn calls_that_share_an_index_are_still_two() {
-    let piece = |id: &str, path: &str| {
-        let function = json!({ "name": "read", "arguments": json!({ "path": path }).to_string() });
-        event(
-            &json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [{ "index": 0, "id": id, "type": "function", "function": function }] } }] }),
-        )
-    };
-    let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
-    for ids in [["c1", "c2"], ["", ""]] {
-        let both = [piece(ids[0], "a.txt"), piece(ids[1], "b.txt"), end(Dialect::Chat, true).concat()].concat();
-        let server = Server::start(vec![raw(&both), text("Both.")]);
-        assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["tool_calls"], 2);
-        let body = server.bodies()[1].to_string();
-        assert!(body.contains("alpha") && body.contains("beta"), "{body}");
-    }
-}
-
-#[test]
-fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
-    // A place for the item, but none for its words; and a call that only the end tells whole.
-    let message = json!({ "id": "m", "type": "message", "role": "assistant", "phase": "commentary", "content": [{ "type": "output_text", "text": "Hello world" }] });
-    let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
-    let events = [
-        json!({ "type": "response.output_item.added", "output_index": 0, "item": { "id": "m", "type": "message" } }),
-        json!({ "type": "response.output_text.delta", "item_id": "m", "delta": "Hello world" }),
-        json!({ "type": "response.output_item.done", "output_index": 0, "item": message }),
-        json!({ "type": "response.output_item.added", "output_index": 1, "item": { "id": "f", "type": "function_call", "name": "read", "call_id": "c1" } }),
-        json!({ "type": "response.completed", "response": { "output": [message, found] } }),
-    ];
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let server = Server::start(vec![raw(&events.iter().map(event).collect::<String>()), text("Done.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Responses, &["x"]).document()["tool_calls"], 1);
-    let log = entries(&shell.logs()[0]);
-    let texts: Vec<&Value> =
-        log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]).collect();
-    assert_eq!(texts, ["Hello world", "Done."]);
-    let back =
-        server.bodies()[1]["input"].as_array().expect("input").iter().find(|it| it["role"] == "assistant").cloned();
-    assert_eq!(back.expect("it goes back")["phase"], "commentary", "as what it was said");
-}
-
-#[test]
-fn a_model_that_cannot_look_is_told_of_an_image_and_not_sent_it() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[]);
-        std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
-        let server =
-            Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), text("A cat."), text("No eyes.")]);
-        shell.configure("[models.\"custom/blind\"]\nvision = false\n");
-        ask(&shell, &server, dialect, &["look"]);
-        let flags = ["--base-url", &server.url, "--dialect", dialect.name(), "--model", "blind"];
-        let again = [["resume", "--last", "and now?", "--headless"].as_slice(), &flags].concat();
-        assert_eq!(shell.run(again).code, 0);
-        let bodies = server.bodies();
-        assert!(bodies[1].to_string().contains("iVBOR"), "who can see is shown it");
-        let blind = bodies[2].to_string();
-        assert!(!blind.contains("iVBOR") && blind.contains("cannot look at images"), "{dialect:?}");
-    }
-}
-
-#[test]
-fn a_broken_off_answer_is_not_a_finished_one_whatever_it_is_called() {
-    for (reason, code) in [
-        ("insufficient_system_resource", "PROVIDER_UNAVAILABLE"),
-        ("network_error", "PROVIDER_UNAVAILABLE"),
-        ("model_length", "OUTPUT_TRUNCATED"),
-        ("sensitive", "REFUSED"),
-    ] {
-        let shell = Shell::new(&[]);
-        let half = json!({ "choices": [{ "index": 0, "delta": { "content": "Half a sen" } }] });
-        let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
-        let server = Server::start(vec![raw(&[event(&half), event(&stop)].concat())]);
-        let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
-        assert!(ran.code != 0 && ran.document()["code"] == code, "{reason}: {}", ran.stdout);
-    }
-    // After the end only numbers come; what goes wrong then does not matter any more.
-    let shell = Shell::new(&[]);
-    let late = event(&json!({ "error": { "message": "too late", "code": 500 } }));
-    let whole =
-        event(&json!({ "choices": [{ "index": 0, "delta": { "content": "Whole." }, "finish_reason": "stop" }] }));
-    let server = Server::start(vec![raw(&(whole + &late))]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Whole.");
-}
-
-#[test]
-fn what_stays_on_this_machine_goes_through_no_proxy_and_what_a_person_says_twice_is_one_message() {
-    let shell = Shell::new(&[]);
-    let server = Server::start(vec![Reply::Cut { text: String::new() }, text("Directly."), text("Again.")]);
-    shell.configure("[requests]\nattempts = 1\n");
-    let go = |words: &[&str]| {
-        let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-        args.extend(server.flags(Dialect::Chat));
-        args.extend(["--headless", "--json"].map(str::to_owned));
-        let mut command = shell.command(args);
-        let nowhere = ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"].map(|name| (name, "http://127.0.0.1:9"));
-        ran(command.envs(nowhere).output().expect("it runs"))
-    };
-    assert_ne!(go(&["first"]).code, 0);
-    assert_eq!(go(&["resume", "--last", "second"]).document()["output"], "Directly.");
-    let messages = server.bodies()[1]["messages"].clone();
-    assert_eq!(messages[1], json!({ "role": "user", "content": "first\n\nsecond" }));
-    assert_eq!(messages.as_array().expect("messages").len(), 2);
-}
-
-#[test]
-fn a_server_of_ones_own_says_how_much_it_was_started_with() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    // `other` was started with 4,096 tokens: a long conversation is compacted before it is refused.
-    let say = |words: &str| {
-        raw(&event(&json!({ "choices": [{ "index": 0, "delta": { "content": words }, "finish_reason": "stop" }] })))
-    };
-    let server = Server::start(vec![say(&"word ".repeat(3_000)), say("short"), say("It fits.")]);
-    let flags = ["--base-url", &server.url, "--dialect", "chat", "--model", "other", "--headless", "--json"];
-    for words in [["one"].as_slice(), &["resume", "--last", "two"], &["resume", "--last", "three"]] {
-        assert_eq!(shell.run([words, &flags].concat()).code, 0);
-    }
-    let log = entries(&shell.logs()[0]);
-    let compaction = log.iter().find(|e| e["type"] == "history_compaction");
-    assert_eq!(compaction.map(|e| &e["data"]["trigger"]), Some(&json!("threshold")));
-}
-
-#[test]
-fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no_answer() {
-    let shell = Shell::new(&[]);
-    let same = || call("c", "read", json!({ "path": "not there" }));
-    let server = Server::start((0..40).map(|_| same()).collect());
-    let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
-    assert_eq!((ran.document()["code"].as_str(), server.bodies().len()), (Some("ITERATION_CAP"), 6), "{}", ran.stderr);
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let server =
-            Server::start(vec![said(dialect, &[]), call("c", "read", json!({ "path": "a.txt" })), said(dialect, &[])]);
-        let empty = ask(&shell, &server, dialect, &["x"]);
-        assert_eq!((empty.code, empty.document()["code"].as_str()), (14, Some("EMPTY_ANSWER")));
-        let worked = ask(&shell, &server, dialect, &["y"]);
-        assert_eq!(worked.code, 0, "after work there may be nothing to add: {}", worked.stderr);
-    }
-}
-
-#[test]
-fn a_session_whose_server_is_gone_is_given_to_nobody_else_unasked() {
-    let shell = Shell::new(&[]);
-    let server = Server::start(vec![text("One."), text("Two.")]);
-    ask(&shell, &server, Dialect::Chat, &["x"]);
-    shell.configure(&format!(
-        "model = \"other/n\"\n[providers.other]\ndialect = \"chat\"\nbase_url = \"{}\"\n",
-        server.url
-    ));
-    let length = entries(&shell.logs()[0]).len();
-    let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
-    assert_eq!((ran.code, server.bodies().len()), (10, 1), "what was said to one is not told to another unasked");
-    assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
-    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session stays what it was");
-    let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
-    assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
-    // With nothing set up, nobody answers.
-    let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
-    assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
-}
-
-#[test]
-fn what_a_broken_answer_had_cost_is_counted_and_how_long_to_wait_is_said() {
-    let shell = Shell::new(&[]);
-    let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
-    let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
-    let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
-    assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
-    let told = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
-    assert_eq!(told["error"]["details"]["retry_after_s"], 86_400);
-    assert!(told["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{told}");
+#[tokio::test]
+async fn thinking_ends_with_a_headline_when_the_answer_begins() {
+    let thought = "**Looking at the problem**\n\nFirst the code, then the tests.\n\n**Checking**\n\nAll of it.";
+    let step = Step { reasoning: thought.into(), hang: true, ..says("The answer begins") };
+    let mut pixir = Pixir::new(vec![step], &[]);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("The answer begins").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("✻ Looking at the problem  +") && !screen.contains("All of it."), "{screen}");
+    pixir.screen.keys("<A-t><A-t>").await;
+    let screen = pixir.screen.screen();
+    assert!(screen.contains("  Checking") && screen.contains("All of it.") && !screen.contains("**"), "{screen}");
 }

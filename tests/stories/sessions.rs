@@ -1,7 +1,6 @@
 //! Sessions at rest: lists, names, the trash, exports, verification and repair, and what is told of a session.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -10,13 +9,13 @@ use super::undo::tree_of;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries};
 
-fn done(ran: &Ran) -> Value {
+pub(super) fn done(ran: &Ran) -> Value {
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
     ran.document()
 }
 
 /// A session in which a file was read, changed and a long output made.
-fn session(shell: &Shell) -> String {
+pub(super) fn session(shell: &Shell) -> String {
     let script = json!({ "steps": [
         { "text": "I look.", "reasoning": "Hm, a `list`.", "calls": [
             { "name": "read", "args": { "path": "a.txt" } }, { "name": "bash", "args": { "command": "seq 1 5000" } } ] },
@@ -241,55 +240,6 @@ fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
     assert_eq!(again.error()["code"], "WRITE_FAILED", "an existing file is not overwritten");
 }
 
-/// Changes one byte of the n-th line of a Log.
-fn damage(log: &Path, line: usize, from: &str, to: &str) {
-    let text = fs::read_to_string(log).expect("read");
-    let lines: Vec<String> = text
-        .lines()
-        .enumerate()
-        .map(|(n, l)| if n + 1 == line { l.replacen(from, to, 1) } else { l.to_owned() } + "\n")
-        .collect();
-    assert_ne!(lines.concat(), text, "it was changed");
-    fs::write(log, lines.concat()).expect("write");
-}
-
-#[test]
-fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let id = session(&shell);
-    let log = shell.logs()[0].clone();
-    assert_eq!(done(&shell.run(["sessions", "verify", "last", "--json"]))["sessions"][0]["damage"], json!([]));
-    assert!(!done(&shell.run(["sessions", "repair", "last", "--json"]))["needed"].as_bool().expect("a flag"));
-    damage(&log, 4, "I look", "I lock");
-    let damaged = fs::read(&log).expect("read");
-    let verified = shell.run(["sessions", "verify", "--all", "--json"]);
-    assert_eq!((verified.code, &verified.document()["sessions"][0]["damage"][0]["line"]), (1, &json!(4)));
-
-    let refused = shell.run(["resume", &id, "go on", "--headless", "--json"]);
-    assert_eq!(refused.error()["code"], "CORRUPT_LOG_LINE");
-    let fix = refused.error()["remediation"].as_str().expect("a fix").to_owned();
-    assert!(fix.starts_with(&format!("pixir sessions repair {id} --dry-run")), "{fix}");
-    let diagnosis = shell.run(["diagnose", "--json"]);
-    assert_eq!(diagnosis.code, 1);
-    assert_eq!(diagnosis.document()["next_actions"][0], json!(format!("pixir sessions repair {id} --dry-run")));
-    assert!(shell.run(["replay"]).stdout.contains("I change it."), "what can be read is shown");
-
-    let plan = done(&shell.run(["sessions", "repair", &id, "--dry-run", "--json"]));
-    assert_eq!(fs::read(&log).expect("read"), damaged);
-    let repaired = done(&shell.run(["sessions", "repair", &id, "--json"]));
-    assert_eq!(repaired["repair"], plan["repair"], "what was planned is what was done");
-    let quarantine = PathBuf::from(repaired["repair"]["quarantine"].as_str().expect("a path"));
-    assert_eq!(fs::read(quarantine).expect("it is kept"), damaged);
-    assert_eq!(done(&shell.run(["sessions", "verify", &id, "--json"]))["ok"], true);
-    assert_eq!(entries(&log)[3]["type"], "log_repaired");
-    let server = Server::start(vec![text("On again.")]);
-    let mut args = vec!["resume".to_owned(), id, "go on".into(), "--headless".into(), "--json".into()];
-    args.extend(server.flags(Dialect::Chat));
-    assert_eq!(done(&shell.run(args))["output"], "On again.");
-    done(&shell.run(["undo", "--json"]));
-    assert_eq!(shell.read("a.txt"), "alpha\n", "what the log still knows can still be undone");
-}
-
 #[test]
 fn inspect_prints_what_was_really_sent_at_any_entry() {
     for dialect in Dialect::ALL {
@@ -414,46 +364,6 @@ fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
     let kept: Vec<Vec<u8>> =
         folders.map(|f| fs::read(f.path().join(format!("{id}.ndjson"))).expect("its log")).collect();
     assert!(kept.contains(&longer), "nothing in the trash was replaced");
-}
-
-#[test]
-fn a_session_of_which_nothing_can_be_read_is_not_hidden() {
-    for broken in ["", "\u{1}\u{2}garbage\n", "{\"v\":1"] {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let id = session(&shell);
-        fs::write(&shell.logs()[0], broken).expect("write");
-        let list = done(&shell.run(["sessions", "list", "--json"]));
-        assert_eq!(
-            (&list["sessions"][0]["id"], &list["sessions"][0]["damaged"]),
-            (&json!(id), &json!(true)),
-            "{broken:?}"
-        );
-        assert_eq!(shell.run(["sessions", "verify", &id, "--json"]).code, 1);
-        let resumed = shell.run(["resume", &id, "x", "--headless", "--json"]);
-        assert_eq!(resumed.error()["code"], "CORRUPT_LOG_LINE");
-        let repair = shell.run(["sessions", "repair", &id, "--json"]);
-        assert_eq!(repair.error()["code"], "CORRUPT_LOG_LINE");
-        assert!(repair.error()["remediation"].as_str().expect("a fix").starts_with("pixir sessions delete"));
-        done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
-    }
-}
-
-#[test]
-fn a_lost_first_line_costs_only_what_it_said() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let id = session(&shell);
-    let log = shell.logs()[0].clone();
-    let text = fs::read_to_string(&log).expect("read");
-    fs::write(&log, text.split_once('\n').expect("lines").1).expect("write");
-    assert_eq!(
-        shell.run(["diagnose", "--json"]).document()["next_actions"][0],
-        json!(format!("pixir sessions repair {id} --dry-run"))
-    );
-    done(&shell.run(["sessions", "repair", &id, "--json"]));
-    assert_eq!(entries(&log).len(), text.lines().count(), "a note stands in its place");
-    assert_eq!(shell.run(["diagnose", "--json"]).code, 0);
-    done(&shell.run(["undo", &id, "--json"]));
-    assert_eq!(shell.read("a.txt"), "alpha\n");
 }
 
 #[test]

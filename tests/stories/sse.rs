@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use pixir_core::provider::Chunk;
 use pixir_core::provider::retry::Patience;
 use pixir_core::provider::stream::{MAX_EVENT, hear};
-use pixir_core::provider::{Chunk, Dialect};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
-use crate::server::long;
-use crate::shell::figures;
+use crate::server::{Act, Dialect, Reply, Server, answer, long};
+use crate::shell::{Shell, figures};
 
 /// Reads a stream that comes in these pieces; what was heard, and what came of it.
 fn heard(runtime: &tokio::runtime::Runtime, dialect: Dialect, pieces: Vec<Bytes>) -> (Vec<Chunk>, Value) {
@@ -210,4 +210,21 @@ fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn characters_that_are_cut_between_two_pieces_of_a_stream_are_whole() {
+    let said = "漢字 👩‍👩‍👧‍👦 é – “done”";
+    let shell = Shell::new(&[]);
+    for size in [1, 2, 3] {
+        let stream: String = answer(Dialect::Responses, &[crate::server::Part::Text(said)]).concat();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let mut acts = vec![Act::Send(head.as_bytes().to_vec())];
+        acts.extend(stream.as_bytes().chunks(size).map(|piece| Act::Send(piece.to_vec())));
+        let server = Server::start(vec![Reply::Raw(acts)]);
+        let mut args = server.flags(Dialect::Responses);
+        args.extend(["--headless", "--json", "go"].map(str::to_owned));
+        let ran = shell.run(args);
+        assert!(ran.stdout.contains(said), "{size}: {}", ran.stdout);
+    }
 }

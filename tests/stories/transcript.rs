@@ -1,10 +1,12 @@
+//! Reading the transcript: scrolling, folding, walking by entry.
+
 use pixir_core::provider::script::{Script, Step};
 use serde_json::json;
 
-use crate::driver::{Pixir, also_calls, calls, log_of, say, says};
+use crate::driver::{Pixir, calls, log_of, say, says};
 
 /// A conversation with something of everything.
-async fn conversation(columns: u16, rows: u16) -> Pixir {
+pub(super) async fn conversation(columns: u16, rows: u16) -> Pixir {
     let long: String = (1..=60).map(|n| format!("Paragraph {n} talks about apples and pears.\n\n")).collect();
     let code =
         "Here it is:\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n\nSee [the docs](https://example.com/docs).";
@@ -41,43 +43,6 @@ async fn what_is_read_stays_where_it_is_whatever_happens_below() {
     pixir.screen.resize(80, 24);
     assert_eq!(middle(&pixir.screen.screen()), middle(&start), "a window that was made smaller and larger again");
     assert_ne!(middle(&before), middle(&start));
-}
-
-#[tokio::test]
-async fn what_is_searched_is_found_everywhere_also_in_what_is_folded() {
-    let mut pixir = conversation(80, 24).await;
-    let screen = pixir.does("<C-f>number 39").await;
-    assert!(screen.contains("number 39") && screen.contains("1 of 1"), "it is beyond the preview:\n{screen}");
-    let screen = pixir.does("<Enter>").await;
-    assert!(screen.contains("n next"), "{screen}");
-    pixir.does("<Esc><Esc>").await;
-    let screen = pixir.does("/find pears<Enter>").await;
-    assert!(screen.contains("of 60"), "{screen}");
-    let first = pixir.does("n").await;
-    let second = pixir.does("n").await;
-    assert_ne!(first, second);
-    assert_eq!(pixir.does("N").await, first, "N goes back");
-    let screen = pixir.does("/zebra").await;
-    assert!(screen.contains("not found"), "{screen}");
-    let screen = pixir.does("<Esc>").await;
-    assert!(!screen.contains("find:"), "{screen}");
-}
-
-#[tokio::test]
-async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_folded_again() {
-    let answer = "The answer is that `pears`\nand apples are **both** fruit, as everybody knows who has ever been out.";
-    let numbers: String = (1..=40).map(|n| format!("number {n}\n")).collect();
-    let listing = calls("bash", json!({"command": "cat numbers.txt"}));
-    let mut pixir = Pixir::sized(vec![listing, says(answer)], &[("numbers.txt", &numbers)], 60, 24);
-    pixir.does("go<Enter>").await;
-    let screen = pixir.does("<C-f>pears and apples are both fruit<Enter>").await;
-    assert!(screen.contains("1 of 1"), "it is broken over two lines, and its marks are not shown:\n{screen}");
-    let folded = pixir.does("<Esc>").await;
-    let screen = pixir.does("<C-f>NUMBER 39").await;
-    assert!(screen.contains("not found"), "{screen}");
-    let screen = pixir.does("<Esc><C-f>number 39").await;
-    assert!(screen.contains("│ number 39"), "{screen}");
-    assert_eq!(pixir.does("<Esc>").await, folded, "whoever goes back finds everything as it was");
 }
 
 #[tokio::test]
@@ -131,24 +96,7 @@ async fn an_entry_is_folded_by_itself_or_with_all_others() {
     assert!(screen.contains("✓ bash cat numbers.txt") && !screen.contains("number 1\n"), "each one line:\n{screen}");
 }
 
-#[tokio::test]
-async fn letters_copy_the_source_and_say_what_became_of_it() {
-    let mut pixir = conversation(80, 40).await;
-    let screen = pixir.does("<Tab>y").await;
-    assert!(screen.contains("command") && screen.contains("code") && screen.contains("link"), "{screen}");
-    let letter = |what: &str| {
-        let at = screen.find(&format!(" {what} ")).expect("a label");
-        screen[..at].chars().last().expect("a letter")
-    };
-    let code = letter("code");
-    let screen = pixir.does(&code.to_string()).await;
-    assert!(screen.contains("copied 3 lines") && screen.contains("may ignore it"), "{screen}");
-    assert_eq!(pixir.screen.signals(), [osc52("fn main() {\n\tprintln!(\"hi\");\n}\n")], "tabs and all");
-    pixir.does("<Esc>/copy<Enter>").await;
-    assert!(pixir.screen.signals()[0].len() > 100, "the last answer");
-}
-
-fn osc52(text: &str) -> String {
+pub(super) fn osc52(text: &str) -> String {
     use std::fmt::Write as _;
     // Worked out here by hand: the alphabet of RFC 4648.
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -168,116 +116,11 @@ fn osc52(text: &str) -> String {
     sequence
 }
 
-/// Presses, moves and releases the left button; cells from 1, as terminals count.
-fn drag(from: (u16, u16), to: (u16, u16)) -> Vec<u8> {
-    format!("\x1b[<0;{};{}M\x1b[<32;{};{}M\x1b[<0;{};{}m", from.0, from.1, to.0, to.1, to.0, to.1).into_bytes()
-}
-
 /// Where this stands on the screen, cells from 1.
-fn place(screen: &str, text: &str) -> (u16, u16) {
+pub(super) fn place(screen: &str, text: &str) -> (u16, u16) {
     let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).expect(text);
     let column = line[..line.find(text).expect("there")].chars().count();
     (column as u16 + 1, row as u16 + 1)
-}
-
-#[tokio::test]
-async fn the_mouse_selects_text_as_it_stands_in_the_source() {
-    let words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen.";
-    let answer = format!(
-        "{words}\n\n- a list item that is long enough to be wrapped on this narrow screen, twice even\n\n```\nlet x = 1;\nlet y = 2;\n```"
-    );
-    let mut pixir = Pixir::sized(vec![says(&answer)], &[], 50, 30);
-    let screen = pixir.does("go<Enter>").await;
-    // Over soft line ends: the words come out on one line.
-    let (from, to) = (place(&screen, "one two"), place(&screen, "sixteen."));
-    pixir.screen.bytes(&drag(from, (to.0 + 7, to.1))).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.signals(), [osc52(words)]);
-    // Code without the blanks of its panel; a list with its mark.
-    let (from, to) = (place(&screen, "• a list"), place(&screen, "let y"));
-    pixir.screen.bytes(&drag(from, (to.0 + 20, to.1))).await;
-    pixir.screen.until_idle().await;
-    let wanted =
-        "- a list item that is long enough to be wrapped on this narrow screen, twice even\n\nlet x = 1;\nlet y = 2;";
-    assert_eq!(pixir.screen.signals(), [osc52(wanted)]);
-    // Two clicks are a word, three a row.
-    let at = place(&screen, "seven");
-    let click = format!("\x1b[<0;{};{}M\x1b[<0;{};{}m", at.0 + 1, at.1, at.0 + 1, at.1);
-    pixir.screen.bytes(click.repeat(2).as_bytes()).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.signals(), [osc52("seven")]);
-    // Esc lets it go; a click alone copies nothing.
-    pixir.does("<Esc>").await;
-    pixir.screen.bytes(drag((10, 25), (10, 25)).as_slice()).await;
-    assert!(pixir.screen.signals().is_empty());
-}
-
-#[tokio::test]
-async fn a_click_opens_a_card_and_drags_the_bar_but_answers_nothing() {
-    let mut pixir = conversation(80, 40).await;
-    let screen = pixir.screen.screen();
-    let at = place(&screen, "bash cat numbers.txt");
-    pixir.screen.bytes(&drag(at, at)).await;
-    assert!(pixir.screen.screen().contains("number 12"), "{}", pixir.screen.screen());
-    pixir.screen.bytes(b"\x1b[<0;80;2M\x1b[<0;80;2m").await;
-    assert!(pixir.screen.screen().contains("❯ tell me of fruit"), "the top of the bar is the start");
-    let mut pixir = Pixir::new(vec![calls("write", json!({"path": "b.txt", "content": "x"})), says("Fine.")], &[]);
-    let screen = pixir.does("go<Enter>").await;
-    let at = place(&screen, "Alt+Y once");
-    pixir.screen.bytes(&drag(at, at)).await;
-    pixir.screen.until_idle().await;
-    let screen = pixir.screen.screen();
-    assert!(screen.contains("y once"), "the click has turned to it:\n{screen}");
-    assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))", "and allowed nothing");
-}
-
-#[tokio::test]
-async fn keys_are_the_persons_and_a_key_never_means_two_things() {
-    let mut pixir = Pixir::with_keys(vec![says("One.")], &[("tree", &["f5", "ctrl+x t"])]).expect("valid");
-    pixir.does("go<Enter>").await;
-    assert!(
-        pixir.does("<F5>").await.contains("─ Tree ") || pixir.screen.screen().contains("Tree"),
-        "{}",
-        pixir.screen.screen()
-    );
-    pixir.does("<Esc>").await;
-    let screen = pixir.does("<C-x>").await;
-    assert!(screen.contains("Ctrl+X") && screen.contains("t turns and branches"), "what may follow:\n{screen}");
-    let screen = pixir.does("t").await;
-    assert!(screen.contains("e edit"), "{screen}");
-    let screen = pixir.does("<Esc><C-t>").await;
-    assert!(!screen.contains("e edit"), "the old key is free:\n{screen}");
-    let error = Pixir::with_keys(Vec::new(), &[("tree", &["ctrl+p"])]).err().expect("a conflict");
-    assert!(error.message.contains("both") && error.remediation.contains("palette"), "{error:?}");
-}
-
-#[tokio::test]
-async fn the_palette_finds_everything_by_a_few_letters() {
-    let mut pixir = conversation(80, 30).await;
-    let screen = pixir.does("<C-p>outl").await;
-    assert!(screen.contains("/outline"), "{screen}");
-    let screen = pixir.does("<Enter>").await;
-    assert!(screen.contains("Outline") && screen.contains("tell me of fruit"), "{screen}");
-    pixir.does("<Esc><C-p>rename<Enter>").await;
-    assert_eq!(pixir.screen.draft(), "/rename ", "what it is about has to be said first");
-}
-
-#[tokio::test]
-async fn on_a_wide_screen_the_plan_stands_beside_and_on_a_narrow_one_it_does_not() {
-    let plan = json!({"items": [{"step": "Look", "status": "completed"}, {"step": "Fix", "status": "in_progress"}]});
-    let step = also_calls(calls("update_plan", plan), "bash", json!({"command": "cat a.txt"}));
-    let mut pixir = Pixir::sized(vec![step, says("Done.")], &[("a.txt", "alpha\n")], 140, 40);
-    let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("Plan  Changes  Tree  Context"), "{screen}");
-    let screen = pixir.does("<Tab><Tab><Right><Right><Right>").await;
-    assert!(screen.contains("prompts") && screen.contains("results"), "{screen}");
-    let screen = pixir.does("<A-p>").await;
-    assert!(!screen.contains("Changes  Tree"), "{screen}");
-    pixir.does("<A-p>").await;
-    pixir.screen.resize(100, 30);
-    assert!(!pixir.screen.screen().contains("Changes  Tree"));
-    let screen = pixir.does("<A-p>").await;
-    assert!(screen.contains("needs a screen of 120 columns"), "{screen}");
 }
 
 #[tokio::test]
@@ -364,111 +207,8 @@ async fn what_is_said_meanwhile_stands_behind_the_growing_answer_and_not_in_it()
     assert!(screen.contains("Second paragraph") && screen.contains("it broke off here"), "{screen}");
 }
 
-#[tokio::test]
-async fn what_is_said_while_something_is_searched_is_found_too_and_takes_nobody_away() {
-    let thinks = Step { reasoning: "The needle is in the thought.".into(), ..says("A first needle.") };
-    let mut pixir = Pixir::new(vec![thinks, says("A second needle.")], &[]);
-    pixir.does("one<Enter>").await;
-    let screen = pixir.does("<C-f>needle<Enter>").await;
-    assert!(screen.contains("of 2"), "the thinking as well:\n{screen}");
-    pixir.does("<Tab>").await;
-    let before = pixir.screen.screen();
-    pixir.screen.keys("<Tab>").await;
-    pixir.screen.paste("two").await;
-    pixir.screen.keys("<Enter>").await;
-    pixir.screen.until("of 3").await;
-    let after = pixir.screen.screen();
-    assert_eq!(before.contains("1 of 2"), after.contains("1 of 3"), "{before}\n{after}");
-}
-
-#[tokio::test]
-async fn blanks_are_copied_where_a_row_ends_in_the_middle_of_them() {
-    for before in 36..46 {
-        let line = format!("{} = {};", "x".repeat(before), "y".repeat(12));
-        let prompt = format!("{}      {}", "a".repeat(before), "b".repeat(10));
-        let mut pixir = Pixir::sized(vec![says(&format!("```\n{line}\n```"))], &[], 50, 30);
-        let screen = pixir.does(&format!("{prompt}<Enter>")).await;
-        let (from, to) = (place(&screen, "xx"), place(&screen, "y;"));
-        pixir.screen.bytes(&drag(from, (to.0 + 10, to.1))).await;
-        pixir.screen.until_idle().await;
-        assert_eq!(pixir.screen.signals(), [osc52(&line)], "{screen}");
-        let (from, to) = (place(&screen, "aa"), place(&screen, "bb"));
-        pixir.screen.bytes(&drag(from, (to.0 + 9, to.1))).await;
-        pixir.screen.until_idle().await;
-        assert_eq!(pixir.screen.signals(), [osc52(&prompt)], "{screen}");
-    }
-}
-
-#[tokio::test]
-async fn no_link_leads_elsewhere_than_it_says_and_none_of_the_text_is_lost() {
-    let filler: String = (0..40).map(|n| format!("Paragraph {n} goes on about something else.\n\n")).collect();
-    let answer = format!(
-        "See [github.com](https://evil.example/github.com), [see **m**](https://evil.example/com), \
-         [good.example](https://good.example/), [the guide][g] and a note[^1].\n\n{filler}\
-         [g]: https://guide.example/start\n\n[^1]: Yes\n\n<details>\nhidden\n</details>\n\nA<br>B"
-    );
-    let mut pixir = Pixir::sized(vec![says(&answer)], &[], 100, 40);
-    let screen = pixir.does("go<Enter>").await;
-    assert!(screen.contains("[g]: https://guide.example/start") && screen.contains("[^1]: Yes"), "{screen}");
-    let rows: Vec<&str> = screen.lines().map(|line| line.trim_matches([' ', '┃'])).collect();
-    let end = ["<details>", "hidden", "</details>", "", "A", "B"];
-    assert!(rows.windows(end.len()).any(|rows| rows == end), "{screen}");
-    let screen = pixir.does("<C-Home>").await;
-    for shown in ["github.com (https://evil.example/github.com)", "see m (https://evil.example/com)", "good.example,"] {
-        assert!(screen.contains(shown), "{shown}:\n{screen}");
-    }
-    assert!(screen.contains("note[^1]"), "{screen}");
-}
-
-#[tokio::test]
-async fn a_line_that_is_very_long_makes_no_card_high() {
-    let [six, cut] = ["head -c 2000", "cat"].map(|cat| format!("for n in 1 2 3 4 5 6; do {cat} long.txt; echo; done"));
-    // Of what was cut there is one line, and that five more are missing.
-    for (command, rows) in [("cat long.txt", 3..=3), ("cat long.txt; false", 3..=3), (&cut, 4..=4), (&six, 8..=14)] {
-        let steps = vec![calls("bash", json!({ "command": command })), says("Read.")];
-        let mut pixir = Pixir::sized(steps, &[("long.txt", &"word ".repeat(2_000))], 80, 40);
-        let screen = pixir.does("/mode auto<Enter>read it<Enter>").await;
-        assert!(screen.contains("❯ read it") && screen.contains("… more of this line · Ctrl+O"), "{screen}");
-        assert!(rows.contains(&screen.matches("   │ ").count()), "{screen}");
-        let screen = pixir.does("<C-o><C-Home>").await;
-        assert!(!screen.contains("more of this line"), "{screen}");
-    }
-}
-
-#[tokio::test]
-async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
-    let answer = "It is at https://example.com/a/b, and [here](https://example.org/c).";
-    let mut pixir = Pixir::new(vec![says(answer)], &[]);
-    pixir.does("go<Enter>").await;
-    let screen = pixir.does("<Tab>y").await;
-    let row = screen.lines().find(|line| line.contains("link")).expect("letters");
-    assert_eq!(row.matches("link").count(), 2, "{screen}");
-    let letter = row.chars().take_while(|c| *c != 'l').filter(|c| c.is_alphabetic()).last().expect("a letter");
-    pixir.does(&letter.to_string()).await;
-    assert_eq!(pixir.screen.signals(), [osc52("https://example.com/a/b")], "{screen}");
-}
-
-#[tokio::test]
-async fn what_stands_in_an_answer_that_is_still_being_written_has_letters_too() {
-    let answer = "First.\n\n```sh\necho one\n```\n\nThen:\n\n```sh\necho two\n";
-    let mut pixir = Pixir::new(vec![Step { hang: true, ..says(answer) }], &[]);
-    pixir.screen.until_idle().await;
-    pixir.screen.keys("go<Enter>").await;
-    pixir.screen.until("echo two").await;
-    for (nth, copied) in ["echo one\n", "echo two\n"].into_iter().enumerate() {
-        pixir.screen.keys("<Tab>y").await;
-        let screen = pixir.screen.screen();
-        assert_eq!(screen.lines().filter(|line| line.ends_with(" answer")).count(), 1, "one for all of it:\n{screen}");
-        let (at, _) = screen.match_indices(" code\n").nth(nth).expect("a label");
-        let letter = screen[..at].chars().last().expect("a letter");
-        pixir.screen.keys(&letter.to_string()).await;
-        assert_eq!(pixir.screen.signals(), [osc52(copied)], "{screen}");
-        pixir.screen.keys("<Tab>").await;
-    }
-}
-
 /// An answer that comes slowly enough to be looked at while it does.
-async fn streaming(text: &str, until: &str) -> Pixir {
+pub(super) async fn streaming(text: &str, until: &str) -> Pixir {
     let step = Step { text: text.to_owned(), ..Step::default() };
     let mut pixir = Pixir::scripted(Script { pace_ms: 1, steps: vec![step], ..Script::default() }, &[], 80, 24);
     pixir.screen.until_idle().await;
@@ -500,21 +240,66 @@ async fn a_table_that_grows_wider_does_not_move_what_is_read_in_it() {
 }
 
 #[tokio::test]
-async fn what_is_being_written_is_searched_and_selected_like_the_rest() {
-    let text: String = (10..70).map(|n| format!("Paragraph {n} has a needle.\n\n")).collect();
-    let mut pixir = streaming(&text, "Paragraph 30").await;
-    // What is selected stands still while more is said.
-    let screen = pixir.screen.screen();
-    let (column, row) = place(&screen, "Paragraph 2");
-    let line = |screen: &str| screen.lines().nth(usize::from(row - 1)).expect("a row").to_owned();
-    let chosen: String = line(&screen).trim_matches([' ', '┃', '╼']).to_owned();
-    pixir.screen.bytes(format!("\x1b[<0;{column};{row}M\x1b[<32;{};{row}M", column + 5).as_bytes()).await;
-    let held = line(&pixir.screen.screen());
+async fn of_an_output_that_was_cut_every_line_is_counted() {
+    let ok = calls("bash", json!({"command": "seq 1 20000"}));
+    let failed = calls("bash", json!({"command": "seq 1 20000; exit 3"}));
+    let mut pixir = Pixir::sized(vec![ok, failed, says("Done.")], &[], 100, 40);
+    let screen = pixir.does("/mode auto<Enter>count<Enter>").await;
+    assert!(screen.contains("│ 6\n   │ … 19994 more lines · Ctrl+O"), "{screen}");
+    assert!(screen.contains("│ … 19994 more lines · Ctrl+O\n   │ 19995") && screen.contains("│ 20000"), "{screen}");
+    assert!(!screen.contains("Explore:"), "what is said to the model:\n{screen}");
+}
+
+#[tokio::test]
+async fn reading_back_is_not_disturbed_by_what_comes() {
+    let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
+    let mut pixir = Pixir::new(vec![says(&long), says("Newest words."), says("x")], &[]);
+    pixir.does("go<Enter>").await;
+    let before = pixir.does("<PgUp><PgUp>").await;
+    let body = |screen: &str| {
+        screen.lines().skip(1).take(10).map(|l| l.trim_end_matches(['│', '┃', ' ']).to_owned()).collect::<Vec<_>>()
+    };
+    pixir.screen.resize(80, 24);
+    assert_eq!(body(&before), body(&pixir.screen.screen()));
+    pixir.screen.resize(60, 20);
+    pixir.screen.resize(80, 24);
+    assert_eq!(body(&before)[0], body(&pixir.screen.screen())[0], "the first line that was read is still the first");
+    let followed = pixir.does("<C-End>").await;
+    assert!(followed.contains("line 60"), "{followed}");
+}
+
+#[tokio::test]
+async fn what_is_read_in_a_growing_answer_stays_when_the_answer_is_whole() {
+    let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
+    let script = Script {
+        pace_ms: 4,
+        steps: vec![Step { reasoning: "I think. ".repeat(40), text: long, ..Step::default() }],
+        ..Script::default()
+    };
+    let mut pixir = Pixir::scripted(script, &[], 80, 24);
     pixir.screen.until_idle().await;
-    assert_eq!(line(&pixir.screen.screen()).trim_end_matches(['┃', '╼', ' ']), held.trim_end_matches(['┃', '╼', ' ']));
-    pixir.screen.bytes(format!("\x1b[<32;79;{row}M\x1b[<0;79;{row}m").as_bytes()).await;
-    pixir.screen.keys("<C-f>needle").await;
-    pixir.screen.until(" of ").await;
-    let copied = pixir.screen.signals();
-    assert_eq!(copied, [osc52(&chosen)]);
+    pixir.screen.keys("go<Enter>").await;
+    pixir.screen.until("line 40").await;
+    pixir.screen.keys("<PgUp>").await;
+    let body = |screen: &str| {
+        screen.lines().skip(1).take(15).map(|l| l.trim_end_matches(['│', '┃', ' ']).to_owned()).collect::<Vec<_>>()
+    };
+    let reading = body(&pixir.screen.screen());
+    pixir.screen.until_idle().await;
+    assert_eq!(body(&pixir.screen.screen()), reading);
+    assert!(pixir.does("<C-End>").await.contains("line 60"));
+}
+
+#[tokio::test]
+async fn where_one_was_reading_is_found_again() {
+    let long: String = (1..200).map(|n| format!("- line {n}\n")).collect();
+    let mut pixir = Pixir::new(vec![says(&long)], &[]);
+    // What is in no log moves nothing.
+    pixir.does("/usage<Enter>").await;
+    pixir.does("go<Enter>").await;
+    let before = pixir.does("<PgUp><PgUp><C-o>").await;
+    let middle = before.lines().nth(8).expect("a line").to_owned();
+    let mut again = pixir.again(vec![]).await;
+    again.screen.until_idle().await;
+    assert_eq!(again.screen.screen().lines().nth(8), Some(middle.as_str()), "{before}");
 }

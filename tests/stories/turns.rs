@@ -1,20 +1,18 @@
-use std::os::unix::process::CommandExt as _;
-use std::process::Child;
+//! Turns over HTTP, in every dialect.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::server::{Dialect, Reply, Server, call, text};
-use crate::shell::{Ran, Shell, entries, is_running, ran, wait_until};
+use crate::server::{Dialect, Reply, Server, ask, call, said, text};
+use crate::shell::{Ran, Shell, entries, ran};
 
-fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Ran {
+pub(super) fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Ran {
     let mut all = server.flags(dialect);
     all.extend(args.iter().map(|a| (*a).to_owned()));
     shell.run(all)
 }
 
 /// The conversation of a request, without the marks that say what to cache.
-fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
+pub(super) fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
     let key = if dialect == Dialect::Responses { "input" } else { "messages" };
     let mut items = body[key].as_array().expect("a conversation").clone();
     for item in &mut items {
@@ -26,7 +24,7 @@ fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
 }
 
 /// Every call has its result, right behind the calls of its answer.
-fn assert_balanced(dialect: Dialect, body: &Value) {
+pub(super) fn assert_balanced(dialect: Dialect, body: &Value) {
     let mut open: Vec<Value> = Vec::new();
     for item in conversation(dialect, body) {
         match dialect {
@@ -159,31 +157,6 @@ fn without_write_a_change_is_refused_the_turn_goes_on_and_the_exit_code_says_so(
 }
 
 #[test]
-fn a_resumed_session_goes_on_with_the_same_prefix() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let server = Server::start(vec![
-            call("c1", "read", json!({"path": "a.txt"})),
-            text("It says alpha."),
-            text("Still alpha."),
-        ]);
-        run(&shell, &server, dialect, &["--headless", "--json", "what does it say"]);
-        let mut args = vec!["resume".to_owned(), "--last".to_owned(), "and now?".to_owned()];
-        args.extend(server.flags(dialect));
-        args.extend(["--headless".into(), "--json".into()]);
-        let ran = shell.run(args);
-        assert_eq!(ran.document()["output"], "Still alpha.", "{}", ran.stderr);
-        let bodies = server.bodies();
-        let (before, after) = (conversation(dialect, &bodies[1]), conversation(dialect, &bodies[2]));
-        assert_eq!(before, after[..before.len()]);
-        assert_balanced(dialect, &bodies[2]);
-        assert_eq!(shell.logs().len(), 1, "it is one session");
-        let sessions = shell.run(["sessions", "list", "--json"]).document();
-        assert_eq!(sessions["sessions"][0]["first_prompt"], "what does it say");
-    }
-}
-
-#[test]
 fn a_stream_that_breaks_off_keeps_what_came_and_never_ends_with_success() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
@@ -248,79 +221,6 @@ fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     assert!(matches!(nobody.code, 8 | 14), "{}", nobody.code);
 }
 
-fn started(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Child {
-    let mut all = server.flags(dialect);
-    all.extend(args.iter().map(|a| (*a).to_owned()));
-    shell.command(all).process_group(0).spawn().expect("it starts")
-}
-
-fn signalled(child: Child, signal: Signal) -> Ran {
-    let id = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
-    kill_process(id, signal).expect("the signal is sent");
-    ran(child.wait_with_output().expect("it ends"))
-}
-
-#[test]
-fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
-    for (signal, exit) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        for dialect in Dialect::ALL {
-            let shell = Shell::new(&[]);
-            let server = Server::start(vec![Reply::Stall { text: "So far".into() }]);
-            let child = started(&shell, &server, dialect, &["--headless", "--format", "jsonl", "x"]);
-            server.wait_for(1);
-            wait_until("the turn is on record", || !shell.logs().is_empty());
-            let ran = signalled(child, signal);
-            let lines = ran.lines();
-            assert_eq!((ran.code, lines.iter().filter(|l| l["type"] == "result").count()), (exit, 1), "{}", ran.stderr);
-            let last = lines.last().expect("lines");
-            assert_eq!(
-                (last["type"].as_str(), last["status"].as_str(), last["exit_code"].as_i64()),
-                (Some("result"), Some("interrupted"), Some(i64::from(exit)))
-            );
-        }
-    }
-}
-
-#[test]
-fn an_interrupt_in_mid_command_leaves_no_process_and_a_log_that_goes_on() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[]);
-        let mark = format!("86{:04}", std::process::id() % 10_000 + u32::from(dialect as u8) * 7);
-        // Children that ignore the polite signal, and one in the background.
-        let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2; sleep {mark}3");
-        let server =
-            Server::start(vec![call("c1", "bash", json!({"command": command, "timeout": 600})), text("On again.")]);
-        let child = started(&shell, &server, dialect, &["--headless", "--json", "--write", "x"]);
-        wait_until("the command runs", || is_running(&format!("sleep {mark}2")) || is_running(&format!("{mark}2")));
-        let ran = signalled(child, Signal::INT);
-        assert_eq!((ran.code, ran.document()["status"].as_str()), (130, Some("interrupted")), "{}", ran.stderr);
-        wait_until("no process of the command is left", || !is_running(&mark));
-
-        let mut args =
-            vec!["resume".to_owned(), "--last".to_owned(), "go on".to_owned(), "--headless".into(), "--json".into()];
-        args.extend(server.flags(dialect));
-        assert_eq!(shell.run(args).document()["output"], "On again.");
-        assert_balanced(dialect, &server.bodies()[1]);
-    }
-}
-
-#[test]
-fn an_interrupt_while_a_command_is_being_started_leaves_no_process_either() {
-    let shell = Shell::new(&[]);
-    let mark = format!("89{:04}", std::process::id() % 10_000);
-    for round in 0..40 {
-        let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2");
-        let server = Server::start(vec![call("c1", "bash", json!({"command": command}))]);
-        let child = started(&shell, &server, Dialect::Responses, &["--headless", "--json", "--write", "x"]);
-        server.wait_for(1);
-        // From before the command is started to well after.
-        std::thread::park_timeout(std::time::Duration::from_micros(300 * round));
-        let ran = signalled(child, Signal::INT);
-        assert_eq!(ran.code, 130, "{}", ran.stderr);
-        wait_until("no process of the command is left", || !is_running(&mark));
-    }
-}
-
 #[test]
 fn calls_that_cannot_be_are_answered_and_never_run() {
     let shell = Shell::new(&[("a.txt", "x")]);
@@ -356,76 +256,39 @@ fn calls_that_cannot_be_are_answered_and_never_run() {
 }
 
 #[test]
-fn a_deadline_holds_while_a_command_runs_too() {
+fn what_stays_on_this_machine_goes_through_no_proxy_and_what_a_person_says_twice_is_one_message() {
     let shell = Shell::new(&[]);
-    let mark = format!("88{:04}", std::process::id() % 10_000);
-    let server = Server::start(vec![call("c1", "bash", json!({"command": format!("sleep {mark}")}))]);
-    let ran = run(&shell, &server, Dialect::Chat, &["--headless", "--json", "--write", "--deadline", "1", "x"]);
-    let document = ran.document();
-    assert_eq!(
-        (ran.code, document["status"].as_str(), document["code"].as_str()),
-        (14, Some("incomplete"), Some("DEADLINE_REACHED"))
-    );
-    wait_until("no process of the command is left", || !is_running(&mark));
-}
-
-#[test]
-fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
-    let shell = Shell::new(&[]);
-    let by_key = Server::start(vec![text("by key"), text("by config"), text("by variable")]);
-    let ask = |variables: &[(&str, &str)]| {
-        let mut command = shell.command(["--headless", "--json", "x"]);
-        command
-            .env("OPENAI_API_KEY", "sk-canary-test")
-            .env("OPENAI_BASE_URL", &by_key.url)
-            .envs(variables.iter().copied());
-        ran(command.output().expect("it runs"))
+    let server = Server::start(vec![Reply::Cut { text: String::new() }, text("Directly."), text("Again.")]);
+    shell.configure("[requests]\nattempts = 1\n");
+    let go = |words: &[&str]| {
+        let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+        args.extend(server.flags(Dialect::Chat));
+        args.extend(["--headless", "--json"].map(str::to_owned));
+        let mut command = shell.command(args);
+        let nowhere = ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"].map(|name| (name, "http://127.0.0.1:9"));
+        ran(command.envs(nowhere).output().expect("it runs"))
     };
-    assert_eq!(ask(&[]).document()["output"], "by key");
-    let folder = shell.home().parent().expect("a folder").join(".config/pixir");
-    std::fs::create_dir_all(&folder).expect("mkdir");
-    let config = format!(
-        "model = \"mine/small\"\n[providers.mine]\ndialect = \"chat\"\nbase_url = \"{}\"\napi_key_env = \"MY_KEY\"\n",
-        by_key.url
-    );
-    std::fs::write(folder.join("config.toml"), config).expect("write");
-    assert_eq!(ask(&[("MY_KEY", "k2")]).document()["output"], "by config");
-    assert_eq!(ask(&[("PIXIR_MODEL", "openai/large")]).document()["output"], "by variable");
-    assert_eq!(by_key.keys(), ["Bearer sk-canary-test", "Bearer k2", "Bearer sk-canary-test"]);
-    let models: Vec<_> = by_key.bodies().iter().map(|b| b["model"].as_str().expect("a model").to_owned()).collect();
-    assert_eq!(models, ["gpt-6.2-sol", "small", "large"]);
-    let clear = shell.run(["--base-url", "http://10.0.0.1/v1", "--model", "m", "--headless", "--json", "x"]);
-    assert_eq!(
-        (clear.code, clear.error()["code"].as_str()),
-        (10, Some("CONFIG_INVALID")),
-        "a key never goes out in the clear"
-    );
+    assert_ne!(go(&["first"]).code, 0);
+    assert_eq!(go(&["resume", "--last", "second"]).document()["output"], "Directly.");
+    let messages = server.bodies()[1]["messages"].clone();
+    assert_eq!(messages[1], json!({ "role": "user", "content": "first\n\nsecond" }));
+    assert_eq!(messages.as_array().expect("messages").len(), 2);
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_compacted_and_the_same_request_is_sent_again() {
+fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no_answer() {
+    let shell = Shell::new(&[]);
+    let same = || call("c", "read", json!({ "path": "not there" }));
+    let server = Server::start((0..40).map(|_| same()).collect());
+    let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
+    assert_eq!((ran.document()["code"].as_str(), server.bodies().len()), (Some("ITERATION_CAP"), 6), "{}", ran.stderr);
     for dialect in Dialect::ALL {
-        let shell = Shell::new(&[]);
-        let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
-        let too_long = Reply::Refuse { status: 400, headers: String::new(), body: refused };
-        let server = Server::start(vec![text(&"word ".repeat(10_000)), text("short"), too_long, text("It fits now.")]);
-        run(&shell, &server, dialect, &["--headless", "--json", "first request"]);
-        let again = |prompt: &str| {
-            let mut args =
-                vec!["resume".to_owned(), "--last".into(), prompt.into(), "--headless".into(), "--json".into()];
-            args.extend(server.flags(dialect));
-            shell.run(args)
-        };
-        again("second request");
-        let ran = again("third request");
-        assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("It fits now.")), "{}", ran.stderr);
-        let log = entries(&shell.logs()[0]);
-        let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted");
-        assert_eq!(compaction["data"]["trigger"], "overflow");
-        let bodies = server.bodies();
-        let sent = bodies[3].to_string();
-        assert!(sent.len() < bodies[2].to_string().len() / 2);
-        assert!(sent.contains("first request") && sent.contains("third request"));
-        assert_balanced(dialect, &bodies[3]);
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let server =
+            Server::start(vec![said(dialect, &[]), call("c", "read", json!({ "path": "a.txt" })), said(dialect, &[])]);
+        let empty = ask(&shell, &server, dialect, &["x"]);
+        assert_eq!((empty.code, empty.document()["code"].as_str()), (14, Some("EMPTY_ANSWER")));
+        let worked = ask(&shell, &server, dialect, &["y"]);
+        assert_eq!(worked.code, 0, "after work there may be nothing to add: {}", worked.stderr);
     }
 }

@@ -1,12 +1,12 @@
-//! What goes with words in the line: commands that the person runs, and images.
+//! Commands that the user runs with `!` and `!!`.
 
 use std::fs;
 
 use serde_json::json;
 
-use crate::driver::{Pixir, calls, says};
+use crate::driver::{Pixir, says};
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, entries, png};
+use crate::shell::Shell;
 
 #[tokio::test]
 async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what_came_of_it() {
@@ -106,106 +106,6 @@ async fn a_command_that_a_crash_cut_off_is_closed_when_the_session_is_resumed() 
     assert_eq!(results[0]["data"]["ok"], false);
 }
 
-#[test]
-fn an_image_that_is_mentioned_or_dropped_goes_with_the_message_in_every_dialect() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[]);
-        fs::write(shell.workspace().join("shot one.png"), png(300)).expect("write");
-        let dropped = shell.aside("dropped.png", "");
-        fs::write(&dropped, png(200)).expect("write");
-        let server = Server::start(vec![text("A cat."), text("And a dog.")]);
-        let script = format!(
-            "idle\npaste '{}'\nexpect [image 1: dropped.png]\nkeys is this @\"shot one.png\" like @nothing.png?\nframe line\n\
-             keys <Enter>\nexpect A cat.\nidle\nframe sent\nkeys and?<Enter>\nexpect And a dog.\nidle\n",
-            dropped.display()
-        );
-        fs::write(shell.workspace().join("keys.txt"), script).expect("write");
-        let mut args = server.flags(dialect);
-        args.splice(0..0, ["tui", "--script", "keys.txt"].map(str::to_owned));
-        let ran = shell.run(args);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert!(ran.stdout.contains("▣ shot one.png · 300B"), "{}", ran.stdout);
-        let said = entries(&shell.logs()[0]).into_iter().find(|e| e["type"] == "user_message").expect("a prompt");
-        let images = said["data"]["attachments"].as_array().expect("images").clone();
-        assert_eq!(images.len(), 2, "a name that is no file is only a word: {said}");
-        let bodies = server.bodies();
-        let kind = match dialect {
-            Dialect::Responses => "input_image",
-            Dialect::Chat => "image_url\",",
-            Dialect::Anthropic => "\"image\"",
-        };
-        for body in &bodies {
-            let text = body.to_string().replace("\"type\":\"image_url\"", "\"image_url\",");
-            assert_eq!(text.matches(kind).count(), 2, "the same in every later request: {body}");
-        }
-        // What is kept of it is found again, and not cleaned up.
-        shell.run(["gc", "--yes"]);
-        let export = shell.run(["sessions", "export", "last", "--json"]).document();
-        assert!(export["blobs"][images[0]["blob"].as_str().expect("a blob")].is_string());
-    }
-}
-
-#[tokio::test]
-async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it_was() {
-    let mut pixir = Pixir::new(vec![says("Seen.")], &[("fake.png", "no picture\n")]);
-    pixir.screen.until_idle().await;
-    let fake = pixir.path("fake.png").display().to_string();
-    pixir.screen.paste(&fake).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.draft(), fake, "what was pasted is not lost");
-    assert!(pixir.screen.screen().contains("is no whole PNG"), "{}", pixir.screen.screen());
-    fs::write(pixir.path("real.png"), png(100)).expect("write");
-    pixir.does("<C-c>see ").await;
-    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.draft(), "see [image 1: real.png] ");
-    pixir.does("<Backspace><Backspace>").await;
-    assert_eq!(pixir.screen.draft(), "see ", "it goes as one");
-    // A file that cannot be sent keeps the message in the line.
-    let screen = pixir.does("<C-u>look at @fake.png now<Enter>").await;
-    assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
-    // A clipboard of nobody's machine has no image.
-    let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("nothing here reads the clipboard"), "{screen}");
-}
-
-#[tokio::test]
-async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back_keeps_its_own() {
-    let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "sleep 60"})), says("Done.")], &[]);
-    fs::write(pixir.path("real.png"), png(100)).expect("write");
-    pixir.does("/mode auto<Enter>").await;
-    pixir.screen.keys("go<Enter>").await;
-    pixir.screen.until("working").await;
-    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
-    pixir.screen.until("[image 1: real.png]").await;
-    pixir.screen.keys("like this<A-Enter>").await;
-    pixir.screen.until("▸ next").await;
-    pixir.screen.keys("<Esc>").await;
-    pixir.screen.until("■ interrupted").await;
-    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
-    let mut pixir = pixir.again(vec![says("Seen.")]).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
-    let screen = pixir.does("<Enter>").await;
-    assert!(screen.contains("▣") && screen.contains("real.png · 100B"), "{screen}");
-    // Another one has a number of its own, and what was sent is brought back with its image.
-    pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
-    pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.draft(), "[image 2: real.png] ");
-    pixir.does("<C-c><Up><Up>").await;
-    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
-    pixir.does("<C-c>").await;
-    let mut pixir = pixir.again(vec![says("Seen again.")]).await;
-    pixir.does("<Up>").await;
-    assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
-    let screen = pixir.does("<Enter>").await;
-    assert_eq!(screen.matches("▣").count(), 2, "{screen}");
-    // In another session it is only a word, and the person is told so.
-    let mut pixir = pixir.anew(vec![says("What?")]).await;
-    let screen = pixir.does("see [image 1: real.png]<Enter>").await;
-    assert!(screen.contains("[image 1: real.png] is only a word here"), "{screen}");
-}
-
 #[tokio::test]
 async fn what_the_model_is_not_told_is_in_no_summary_either() {
     let mut pixir = Pixir::new(vec![says(&"long ".repeat(9_000)), says("Fine.")], &[]);
@@ -261,24 +161,4 @@ async fn a_command_that_still_runs_is_shown_in_its_colours_too() {
     assert_ne!(colour(column), colour(column + 6), "{screen}");
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until("interrupted").await;
-}
-
-#[tokio::test]
-async fn what_is_sent_before_the_session_is_open_arrives_in_its_order_and_each_image_once() {
-    let mut pixir = Pixir::new(vec![says("A picture."), says("Yes.")], &[]);
-    fs::write(pixir.path("shot.png"), png(100)).expect("write");
-    pixir.screen.keys("what is @shot.png<Enter>").await;
-    pixir.screen.keys("and this<A-Enter>").await;
-    pixir.screen.until_idle().await;
-    let log = pixir.log();
-    let said: Vec<_> = log.iter().filter(|e| e["type"] == "user_message").map(|e| &e["data"]).collect();
-    let texts: Vec<_> = said.iter().map(|it| it["text"].as_str().expect("text")).collect();
-    assert_eq!(texts, ["what is @shot.png", "and this"]);
-    assert_eq!(said[0]["attachments"].as_array().map(Vec::len), Some(1), "{}", said[0]);
-    // An image that is pasted meanwhile holds nothing up for good.
-    let mut pixir = pixir.anew(vec![says("Explained.")]).await;
-    pixir.screen.keys("explain it<Enter>").await;
-    pixir.screen.paste(&pixir.path("shot.png").display().to_string()).await;
-    pixir.screen.until("Explained.").await;
-    pixir.screen.until("[image 1: shot.png]").await;
 }
