@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::driver::{Pixir, also_calls, calls, says};
 
 #[tokio::test]
-async fn a_change_shows_its_diff_waits_and_is_made_when_it_is_allowed() {
+async fn an_edit_shows_its_diff_and_waits_for_the_decision() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"}));
     let mut pixir = Pixir::new(vec![edit, says("Done.")], &[("a.txt", "alpha\nbeta\n")]);
     let screen = pixir.does("change it<Enter>").await;
@@ -18,7 +18,7 @@ async fn a_change_shows_its_diff_waits_and_is_made_when_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn plain_keys_never_answer_a_question_unless_it_was_focused() {
+async fn plain_keys_decide_only_when_the_approval_has_the_focus() {
     let write = calls("write", json!({"path": "b.txt", "content": "x"}));
     let mut pixir = Pixir::new(vec![write, says("Fine.")], &[]);
     pixir.does("go<Enter>").await;
@@ -34,7 +34,7 @@ async fn plain_keys_never_answer_a_question_unless_it_was_focused() {
 }
 
 #[tokio::test]
-async fn a_no_can_say_what_to_do_instead() {
+async fn a_denial_can_say_what_to_do_instead() {
     let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("I leave it.")], &[]);
     pixir.does("clean<Enter>").await;
     pixir.does("a draft").await;
@@ -51,7 +51,7 @@ async fn a_no_can_say_what_to_do_instead() {
 }
 
 #[tokio::test]
-async fn always_means_this_kind_of_call_in_this_session_also_after_it_was_resumed() {
+async fn allow_always_holds_for_the_session_and_after_resume() {
     let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
     let mut pixir = Pixir::new(vec![edit("1", "2"), edit("2", "3"), says("Done.")], &[("a.txt", "1\n")]);
     pixir.does("count<Enter>").await;
@@ -63,7 +63,7 @@ async fn always_means_this_kind_of_call_in_this_session_also_after_it_was_resume
 }
 
 #[tokio::test]
-async fn what_is_longer_than_the_screen_must_be_read_before_it_can_be_allowed() {
+async fn a_preview_longer_than_the_screen_is_read_before_allow_works() {
     let lines: String = (1..=60).map(|i| format!("-- {i}\n")).collect();
     let mut pixir = Pixir::new(vec![calls("write", json!({"path": "long.sql", "content": lines})), says("Done.")], &[]);
     let screen = pixir.does("go<Enter>").await;
@@ -77,7 +77,7 @@ async fn what_is_longer_than_the_screen_must_be_read_before_it_can_be_allowed() 
 }
 
 #[tokio::test]
-async fn what_was_refused_can_still_be_read() {
+async fn a_denied_call_can_still_be_read() {
     let args = json!({"path": "a.txt", "old_text": "alpha\nbeta", "new_text": "omega"});
     let pattern = format!("\\b{}\\b", "long".repeat(40));
     let search = calls("grep", json!({"pattern": pattern, "path": "."}));
@@ -95,7 +95,7 @@ async fn what_was_refused_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn a_question_leaves_some_of_the_conversation_in_sight() {
+async fn an_approval_leaves_part_of_the_transcript_visible() {
     for rows in [15, 17, 24] {
         let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();
         let mut step = calls("write", json!({"path": "b.txt", "content": lines}));
@@ -108,7 +108,7 @@ async fn a_question_leaves_some_of_the_conversation_in_sight() {
 }
 
 #[tokio::test]
-async fn a_small_screen_still_shows_what_would_be_done_and_how_to_answer() {
+async fn a_small_screen_shows_the_call_and_the_decision_keys() {
     for (columns, rows) in [(40, 10), (60, 20)] {
         let step = calls("bash", json!({"command": "make install"}));
         let mut pixir = Pixir::sized(vec![step, says("ok")], &[], columns, rows);
@@ -119,7 +119,7 @@ async fn a_small_screen_still_shows_what_would_be_done_and_how_to_answer() {
 }
 
 #[tokio::test]
-async fn what_only_reads_is_not_asked_about() {
+async fn a_read_only_call_needs_no_approval() {
     let step = also_calls(calls("read", json!({"path": "a.txt"})), "bash", json!({"command": "cat a.txt | wc -l"}));
     let mut pixir = Pixir::new(vec![step, says("One line.")], &[("a.txt", "alpha\n")]);
     let screen = pixir.does("look<Enter>").await;
@@ -130,7 +130,7 @@ async fn what_only_reads_is_not_asked_about() {
 }
 
 #[tokio::test]
-async fn hidden_characters_in_a_command_are_shown_before_it_is_allowed() {
+async fn approval_shows_hidden_characters_of_a_command() {
     let mut pixir =
         Pixir::new(vec![calls("bash", json!({"command": "echo \u{202e}fdp.exe\u{200b} \u{1b}[2K"})), says("ok")], &[]);
     let screen = pixir.does("go<Enter>").await;
@@ -139,7 +139,7 @@ async fn hidden_characters_in_a_command_are_shown_before_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn letting_everything_run_ends_with_the_sitting() {
+async fn auto_mode_is_not_restored_on_resume() {
     let mut pixir = Pixir::new(vec![says("One.")], &[]);
     pixir.does("<S-Tab>").await;
     let screen = pixir.does("go<Enter>").await;

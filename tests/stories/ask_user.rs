@@ -6,7 +6,7 @@ use crate::driver::{Pixir, calls, says};
 use crate::shell::{Shell, entries};
 
 #[test]
-fn a_question_nobody_can_answer_is_an_error_and_never_a_wait() {
+fn ask_user_without_a_user_is_an_error_at_once() {
     let shell = Shell::new(&[]);
     let steps = json!([{ "calls": [{ "name": "ask_user", "args": { "questions": [{ "question": "Which?" }] } }] }, { "text": "Then a." }]);
     let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
@@ -18,7 +18,7 @@ fn a_question_nobody_can_answer_is_an_error_and_never_a_wait() {
 }
 
 #[tokio::test]
-async fn the_model_asks_and_the_person_chooses_marks_and_says() {
+async fn a_form_takes_a_choice_several_marks_and_free_text() {
     let questions = json!({"questions": [
         {"question": "Which database?", "options": ["SQLite", "Postgres"]},
         {"question": "Which of these too?", "options": ["tests", "docs", "CI"], "multiple": true},
@@ -56,7 +56,7 @@ async fn the_model_asks_and_the_person_chooses_marks_and_says() {
 }
 
 #[tokio::test]
-async fn an_answer_in_own_words_may_begin_with_a_digit_and_stand_beside_marks() {
+async fn a_free_text_answer_may_begin_with_a_digit_or_join_marks() {
     let questions = json!({"questions": [
         {"question": "Which port?", "options": ["3000", "5000"]},
         {"question": "Which of these?", "options": ["a", "b"], "multiple": true},
@@ -73,7 +73,7 @@ async fn an_answer_in_own_words_may_begin_with_a_digit_and_stand_beside_marks() 
 }
 
 #[tokio::test]
-async fn a_question_that_comes_up_while_somebody_writes_waits_until_they_turn_to_it() {
+async fn a_form_does_not_take_keys_typed_into_the_composer() {
     let long =
         "Which of these two should it be, when all is said and done, and everything has been weighed? ".repeat(4);
     let option = |end: &str| format!("the first strategy, which keeps everything there is and {end}");

@@ -163,7 +163,7 @@ async fn run(events: &[Happens], is_read_only: bool) {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_it_goes_on_and_read_only_stays_so() {
+fn random_input_never_panics_and_never_writes_in_read_only() {
     let wanted = std::env::var("PIXIR_CHAOS").ok().and_then(|n| n.parse().ok());
     let cases = wanted.unwrap_or(48);
     let mut runner =

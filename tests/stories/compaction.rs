@@ -8,7 +8,7 @@ use crate::server::{Dialect, Reply, Server, event, raw, text};
 use crate::shell::{Shell, entries};
 
 #[tokio::test]
-async fn compacting_is_shown_first_and_applied_on_enter() {
+async fn compact_shows_a_preview_and_enter_applies_it() {
     let long = "word ".repeat(10_000);
     let steps = vec![says(&long), says("Two."), says("Three."), says("Four.")];
     let mut pixir = Pixir::new(steps, &[]);
@@ -38,7 +38,7 @@ async fn compacting_is_shown_first_and_applied_on_enter() {
 }
 
 #[test]
-fn a_server_of_ones_own_says_how_much_it_was_started_with() {
+fn a_local_server_reports_its_window_and_compaction_uses_it() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     // `other` was started with 4,096 tokens: a long conversation is compacted before it is refused.
     let say = |words: &str| {
@@ -55,7 +55,7 @@ fn a_server_of_ones_own_says_how_much_it_was_started_with() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_compacted_and_the_same_request_is_sent_again() {
+fn a_refused_request_is_compacted_and_sent_again() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();

@@ -8,7 +8,7 @@ use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 
 #[tokio::test]
-async fn a_few_letters_behind_an_at_sign_find_a_file_that_is_not_ignored() {
+async fn at_sign_completes_files_and_skips_ignored_ones() {
     let files = [
         ("src/main.rs", "fn main() {}\n"),
         ("src/deep/module.rs", ""),
@@ -29,7 +29,7 @@ async fn a_few_letters_behind_an_at_sign_find_a_file_that_is_not_ignored() {
 }
 
 #[tokio::test]
-async fn in_a_large_tree_a_file_is_offered_wherever_it_is() {
+async fn at_sign_completes_files_anywhere_in_a_large_tree() {
     let names: Vec<String> = (0..4_000).map(|n| format!("many/{}/file{n}.txt", n % 40)).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let mut pixir = Pixir::new(vec![says("Seen.")], &files);
@@ -43,7 +43,7 @@ async fn in_a_large_tree_a_file_is_offered_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_paste_that_comes_back_comes_back_as_one_thing() {
+async fn a_restored_paste_is_still_one_placeholder() {
     let mut pixir = Pixir::new(vec![says("Read."), says("Again.")], &[]);
     let pasted: String = (0..300).map(|n| format!("line {n}\n")).collect();
     pixir.screen.until_idle().await;
@@ -61,7 +61,7 @@ async fn a_paste_that_comes_back_comes_back_as_one_thing() {
 }
 
 #[tokio::test]
-async fn a_large_paste_stands_in_the_line_as_one_thing_and_is_sent_whole() {
+async fn a_large_paste_is_one_placeholder_and_is_sent_whole() {
     let mut pixir = Pixir::new(vec![says("Read.")], &[]);
     pixir.screen.until_idle().await;
     let long: String = (1..=214).map(|n| format!("line {n}\n")).collect();
@@ -76,7 +76,7 @@ async fn a_large_paste_stands_in_the_line_as_one_thing_and_is_sent_whole() {
 }
 
 #[tokio::test]
-async fn what_was_sent_is_found_again_also_in_another_session() {
+async fn prompt_history_reaches_other_sessions() {
     let mut pixir = Pixir::new(vec![says("1"), says("2"), says("3")], &[]);
     for prompt in ["fix the parser<Enter>", "run the tests<Enter>", "fix the lexer<Enter>"] {
         pixir.does(prompt).await;
@@ -95,7 +95,7 @@ async fn what_was_sent_is_found_again_also_in_another_session() {
 }
 
 #[tokio::test]
-async fn the_line_is_edited_as_in_a_shell_and_a_question_keeps_its_keys() {
+async fn the_composer_has_the_editing_keys_of_a_shell() {
     let mut pixir = Pixir::new(vec![calls("write", json!({"path": "b.txt", "content": "x"})), says("Done.")], &[]);
     pixir.does("one two three<C-w><C-a>zero <C-e>end<C-u>").await;
     assert_eq!(pixir.screen.draft(), "");
@@ -113,7 +113,7 @@ async fn the_line_is_edited_as_in_a_shell_and_a_question_keeps_its_keys() {
 }
 
 #[test]
-fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanwhile() {
+fn an_external_editor_gets_the_draft_and_the_terminal() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Read it.")]);
     let editor = shell.workspace().join("editor.sh");
@@ -171,7 +171,7 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
 }
 
 #[tokio::test]
-async fn whoever_wants_vims_keys_has_them_and_esc_still_leads_out() {
+async fn vim_mode_keeps_the_meanings_of_esc() {
     let mut pixir = Pixir::with_vim(vec![says("Seen.")]);
     pixir.does("fix teh parser<Esc>").await;
     assert!(pixir.screen.screen().contains("NORMAL"), "{}", pixir.screen.screen());
@@ -196,7 +196,7 @@ async fn whoever_wants_vims_keys_has_them_and_esc_still_leads_out() {
 }
 
 #[tokio::test]
-async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
+async fn a_grapheme_is_crossed_and_deleted_as_one() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
     for whole in ["⚠\u{fe0f}", "e\u{301}", "👩‍👩‍👧"] {
@@ -245,7 +245,7 @@ async fn what_looks_like_one_character_is_passed_over_and_deleted_as_one() {
 }
 
 #[tokio::test]
-async fn vims_keys_take_what_looks_like_one_character_for_one() {
+async fn vim_keys_treat_a_grapheme_as_one_character() {
     let mut pixir = Pixir::with_vim(vec![]);
     pixir.screen.until_idle().await;
     for whole in ["👩‍👩‍👧", "🇩🇪", "e\u{301}", "क्षि", "\u{f0000}"] {
@@ -263,7 +263,7 @@ async fn vims_keys_take_what_looks_like_one_character_for_one() {
 }
 
 #[tokio::test]
-async fn what_was_one_change_is_undone_at_once() {
+async fn one_change_is_one_undo_step() {
     let mut pixir = Pixir::with_vim(vec![says("Ok.")]);
     pixir.does("one two<Esc>0rX").await;
     assert_eq!(pixir.screen.draft(), "Xne two");
@@ -291,7 +291,7 @@ async fn what_was_one_change_is_undone_at_once() {
 }
 
 #[tokio::test]
-async fn vims_register_and_undo_outlive_a_dialog() {
+async fn vim_register_and_undo_survive_an_overlay() {
     let mut pixir = Pixir::with_vim(vec![]);
     pixir.does("one two<Esc>bdw").await;
     assert_eq!(pixir.screen.draft(), "one ");

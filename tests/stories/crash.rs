@@ -17,7 +17,7 @@ fn kills() -> u64 {
 }
 
 #[test]
-fn killed_at_any_moment_every_log_reopens_and_nothing_acknowledged_is_lost() {
+fn kill_9_loses_no_acknowledged_entry() {
     let mut moments = 0_u64;
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     for round in 0..kills() {
@@ -91,7 +91,7 @@ fn assert_balanced(body: &Value, round: u64) {
 }
 
 #[test]
-fn a_session_that_is_open_elsewhere_says_where() {
+fn a_locked_session_names_the_process_that_holds_it() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("one"), call("c1", "bash", json!({"command": "sleep 30"}))]);
     let mut first = server.flags(Dialect::Chat);
@@ -112,7 +112,7 @@ fn a_session_that_is_open_elsewhere_says_where() {
 }
 
 #[test]
-fn of_eight_that_want_to_write_one_does_and_when_it_is_killed_the_next_one_can_at_once() {
+fn of_eight_writers_one_wins_and_its_death_frees_the_log() {
     let rounds: usize = std::env::var("PIXIR_RACES").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("one")]);

@@ -25,7 +25,7 @@ fn with(shell: &Shell, args: &[&str], variables: &[(&str, &str)]) -> Ran {
 }
 
 #[test]
-fn a_key_is_tested_kept_for_its_owner_alone_used_and_forgotten() {
+fn a_key_is_tested_stored_for_its_owner_used_and_removed() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Hello."), text("never")]);
     let at = [("OPENAI_BASE_URL", server.url.as_str())];
@@ -68,7 +68,7 @@ fn a_key_is_tested_kept_for_its_owner_alone_used_and_forgotten() {
 }
 
 #[test]
-fn a_key_that_is_not_good_is_not_kept_and_nothing_that_is_no_key_is_repeated() {
+fn a_rejected_key_is_not_stored_and_input_is_never_echoed() {
     let shell = Shell::new(&[]);
     let strict =
         Issuer::start(|_, _| (401, json!({ "error": { "message": format!("bad key {SECRET}-wrong-key-0001") } })));
@@ -106,7 +106,7 @@ fn a_key_that_is_not_good_is_not_kept_and_nothing_that_is_no_key_is_repeated() {
 }
 
 #[test]
-fn a_damaged_file_of_keys_is_said_to_be_so_without_its_text_and_one_that_others_can_read_is_warned_of() {
+fn a_damaged_or_readable_key_file_is_reported_without_its_text() {
     let shell = Shell::new(&[]);
     fs::create_dir_all(shell.home()).expect("mkdir");
     let file = shell.home().join("auth.json");
@@ -170,7 +170,7 @@ fn configure(shell: &Shell, issuer: &Issuer) {
 }
 
 #[test]
-fn signing_in_on_another_device_waits_slows_down_and_renews_by_itself() {
+fn device_login_waits_slows_down_and_renews() {
     let shell = Shell::new(&[]);
     let issuer = issuer(|asked, before| {
         if asked.body.contains("grant_type=refresh_token") {
@@ -210,7 +210,7 @@ fn signing_in_on_another_device_waits_slows_down_and_renews_by_itself() {
 }
 
 #[test]
-fn signing_in_says_why_it_did_not_work() {
+fn a_failed_login_says_why() {
     for (error, code, says) in [
         ("access_denied", "DEVICE_AUTH_FAILED", "refused"),
         ("expired_token", "DEVICE_AUTH_FAILED", "expired"),
@@ -250,7 +250,7 @@ fn signing_in_says_why_it_did_not_work() {
 }
 
 #[test]
-fn a_token_that_was_taken_back_is_renewed_once_and_one_that_cannot_be_is_said_to_have_ended() {
+fn a_revoked_token_is_renewed_once_or_reported_as_ended() {
     let shell = Shell::new(&[]);
     let issuer = issuer(|asked, before| {
         assert!(asked.body.contains("grant_type=refresh_token"), "{}", asked.body);
@@ -287,7 +287,7 @@ fn a_token_that_was_taken_back_is_renewed_once_and_one_that_cannot_be_is_said_to
 }
 
 #[test]
-fn of_several_that_need_a_new_token_at_once_one_gets_it_and_the_others_take_it_over() {
+fn parallel_processes_renew_a_token_once() {
     let shell = Shell::new(&[]);
     // Whoever uses the first way to renew again is taken for a thief.
     let issuer = issuer(|asked, before| match (before, asked.body.contains("refresh-1")) {
@@ -318,7 +318,7 @@ fn of_several_that_need_a_new_token_at_once_one_gets_it_and_the_others_take_it_o
 }
 
 #[test]
-fn whatever_happens_no_key_is_seen_anywhere() {
+fn no_key_appears_in_any_output_or_file() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let key = format!("{SECRET}-0123456789abcd");
@@ -389,7 +389,7 @@ fn whatever_happens_no_key_is_seen_anywhere() {
 /// The system's own store, on a bus of its own.
 #[cfg(feature = "keyring")]
 #[test]
-fn where_the_system_has_a_store_keys_are_kept_there_and_not_in_a_file() {
+fn keys_go_to_the_system_keyring_and_not_to_a_file() {
     let exists = |name: &str| {
         std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|it| it.join(name).is_file())
     };

@@ -13,7 +13,7 @@ use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, entries};
 
 #[tokio::test]
-async fn a_last_line_that_was_torn_hides_nothing_that_stands_before_it() {
+async fn a_torn_last_line_hides_no_entry_before_it() {
     let mut pixir = Pixir::resumed(80, 24, |folder, workspace| {
         let mut log = log_of(folder, workspace);
         say(&mut log, 1, "a question", "An answer.");
@@ -30,7 +30,7 @@ async fn a_last_line_that_was_torn_hides_nothing_that_stands_before_it() {
 }
 
 #[tokio::test]
-async fn a_head_that_was_moved_to_itself_or_to_nowhere_is_no_endless_loop() {
+async fn a_head_moved_to_itself_or_nowhere_does_not_loop() {
     for to_seq in [Some(3), Some(4), Some(9_999), None] {
         let mut pixir = Pixir::resumed(80, 24, |folder, workspace| {
             let mut log = log_of(folder, workspace);
@@ -58,7 +58,7 @@ fn damage(log: &Path, line: usize, from: &str, to: &str) {
 }
 
 #[test]
-fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
+fn a_damaged_session_opens_read_only_and_is_repaired() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let log = shell.logs()[0].clone();
@@ -95,7 +95,7 @@ fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
 }
 
 #[test]
-fn a_session_of_which_nothing_can_be_read_is_not_hidden() {
+fn an_unreadable_session_is_still_listed() {
     for broken in ["", "\u{1}\u{2}garbage\n", "{\"v\":1"] {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let id = session(&shell);
@@ -117,7 +117,7 @@ fn a_session_of_which_nothing_can_be_read_is_not_hidden() {
 }
 
 #[test]
-fn a_lost_first_line_costs_only_what_it_said() {
+fn a_lost_first_line_costs_only_its_own_facts() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let log = shell.logs()[0].clone();

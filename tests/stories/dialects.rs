@@ -142,7 +142,7 @@ fn plain(entry: &Entry) -> Value {
 }
 
 #[test]
-fn the_same_task_through_three_dialects_is_the_same_story() {
+fn one_task_gives_the_same_events_in_three_dialects() {
     let stories: Vec<_> = Dialect::ALL
         .into_iter()
         .map(|dialect| {
@@ -193,7 +193,7 @@ fn without_address(told: &Value) -> Value {
 }
 
 #[test]
-fn what_was_recorded_is_said_again_exactly() {
+fn a_recorded_stream_is_replayed_exactly() {
     for dialect in Dialect::ALL {
         let files = [("a.txt", "alpha\n")];
         let shell = Shell::new(&files);

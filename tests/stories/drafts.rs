@@ -9,7 +9,7 @@ use crate::server::{Dialect, Reply, Server, text};
 use crate::shell::Shell;
 
 #[tokio::test]
-async fn what_was_typed_survives_compacting_and_going_elsewhere() {
+async fn a_draft_survives_compaction_and_head_moves() {
     let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[]);
     pixir.does("first<Enter>").await;
     pixir.does("second<Enter>").await;
@@ -31,7 +31,7 @@ async fn what_was_typed_survives_compacting_and_going_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_draft_that_made_room_for_a_reason_comes_back_wherever_one_goes() {
+async fn a_draft_set_aside_for_a_denial_comes_back() {
     let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("Hello.")], &[]);
     pixir.does("clean<Enter>").await;
     pixir.does("a draft<A-f>use make").await;
@@ -42,7 +42,7 @@ async fn a_draft_that_made_room_for_a_reason_comes_back_wherever_one_goes() {
 }
 
 #[tokio::test]
-async fn a_draft_that_was_kept_elsewhere_is_not_written_over() {
+async fn a_saved_draft_of_another_session_is_not_overwritten() {
     let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[]);
     pixir.does("first<Enter>").await;
     pixir.does("half a thought").await;
@@ -72,7 +72,7 @@ fn wait_until_kept(shell: &Shell, text: &str) {
 }
 
 #[test]
-fn a_draft_survives_kill_and_a_closed_window_also_where_nothing_was_said_yet() {
+fn a_draft_survives_kill_9_and_a_closed_window() {
     for signal in [Signal::KILL, Signal::HUP] {
         let shell = Shell::new(&[]);
         let server = Server::start(vec![text("One.")]);
@@ -114,7 +114,7 @@ fn a_draft_survives_kill_and_a_closed_window_also_where_nothing_was_said_yet() {
 }
 
 #[test]
-fn what_waited_for_a_turn_that_was_killed_is_a_draft_again() {
+fn a_queued_message_of_a_killed_turn_is_a_draft_again() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![Reply::Stall { text: "Thinking".into() }]);
     let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
@@ -136,7 +136,7 @@ fn what_waited_for_a_turn_that_was_killed_is_a_draft_again() {
 }
 
 #[test]
-fn whoever_only_looks_leaves_the_draft_alone_and_a_locked_session_is_no_end() {
+fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One.")]);
     let mut writer = start(&shell, &server, Dialect::Chat, 80, 24);

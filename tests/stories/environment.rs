@@ -19,7 +19,7 @@ fn colours(bytes: &[u8]) -> Vec<String> {
 
 /// What the screen is drawn with, and what must not be among it.
 #[test]
-fn a_terminal_gets_the_colours_that_it_has_and_nothing_that_it_cannot_show() {
+fn colours_follow_term_and_the_colour_variables() {
     let is = |n: &str, of: std::ops::RangeInclusive<u32>| n.parse().is_ok_and(|n| of.contains(&n));
     let named = |n: &str| is(n, 30..=37) || is(n, 40..=47) || is(n, 90..=97) || is(n, 100..=107);
     // TERM, then what else the environment says; whether it is drawn with 24 bit, 256, 16 colours, or none.
@@ -59,7 +59,7 @@ fn a_terminal_gets_the_colours_that_it_has_and_nothing_that_it_cannot_show() {
 }
 
 #[test]
-fn where_there_is_no_screen_it_says_so_at_once_and_steers_nothing() {
+fn a_dumb_terminal_or_a_pipe_gets_no_sequence() {
     // In terminals that show none.
     for term in ["dumb", ""] {
         let shell = Shell::new(&[]);

@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_in_whatever_order_the_conversation_is_the_same_when_it_is_opened_again(all in prop::collection::vec(happens(), 1..25)) {
+    fn random_events_reopen_to_the_same_history(all in prop::collection::vec(happens(), 1..25)) {
         let mut machine = Machine::new();
         for one in all {
             match one {

@@ -12,7 +12,7 @@ use crate::driver::{Pixir, calls, says};
 use crate::shell::{Shell, figures, output, peak, ran, tool};
 
 #[test]
-fn several_edits_of_one_call_are_all_made_or_none() {
+fn edits_of_one_call_are_all_made_or_none() {
     let shell = Shell::new(&[("a.txt", "one\r\ntwo\r\nthree\r\n")]);
     fs::set_permissions(shell.workspace().join("a.txt"), fs::Permissions::from_mode(0o751)).expect("chmod");
     let edits = |last: &str| json!({"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}, {"old_text": "1\ntwo", "new_text": "1\n2"}, {"old_text": last, "new_text": "3"}]});
@@ -34,7 +34,7 @@ fn several_edits_of_one_call_are_all_made_or_none() {
 }
 
 #[tokio::test]
-async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
+async fn a_file_changed_since_it_was_read_is_not_edited() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "two", "new_text": "2"}));
     let read = || calls("read", json!({"path": "a.txt"}));
     let steps = vec![read(), says("I see."), edit.clone(), read(), edit, says("Done.")];
@@ -51,7 +51,7 @@ async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
 }
 
 #[test]
-fn no_text_is_passed_over_in_silence() {
+fn odd_text_is_shown_and_not_skipped_as_binary() {
     let shell = Shell::new(&[
         ("a.log", "ok 1\n\u{9d} bad\nFAILED test_x\n"),
         ("osc.log", "a\n\u{1b}]0;title without end\nERROR: important\n"),
@@ -73,7 +73,7 @@ fn no_text_is_passed_over_in_silence() {
 }
 
 #[test]
-fn what_is_ignored_outside_of_a_repository_is_not_ignored_in_it() {
+fn ignore_files_above_the_repository_do_not_apply() {
     let shell = Shell::new(&[
         ("p/.gitignore", "*\n"),
         ("p/w/a.txt", "needle\n"),
@@ -88,7 +88,7 @@ fn what_is_ignored_outside_of_a_repository_is_not_ignored_in_it() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_special_bits_and_links_that_end_inside_are_followed() {
+fn a_written_file_keeps_its_mode_and_inner_links_are_followed() {
     let shell = Shell::new(&[("run.sh", "old\n"), ("s/a.txt", "a\n")]);
     let at = shell.workspace().join("run.sh");
     fs::set_permissions(&at, fs::Permissions::from_mode(0o2755)).expect("chmod");
@@ -100,7 +100,7 @@ fn a_replaced_file_keeps_its_special_bits_and_links_that_end_inside_are_followed
 }
 
 #[test]
-fn odd_files_are_each_a_clear_error_or_a_page_and_never_a_wait() {
+fn odd_files_give_an_error_or_a_page_and_never_block() {
     let shell = Shell::new(&[("a.txt", "a\n"), ("empty.txt", ""), ("endless.txt", "x")]);
     let at = |name: &str| shell.workspace().join(name);
     assert!(Command::new("mkfifo").arg(at("fifo")).status().expect("mkfifo").success());
@@ -184,7 +184,7 @@ fn skipped(why: &str) {
 }
 
 #[test]
-fn searching_this_project_finds_what_ripgrep_and_fd_find() {
+fn grep_and_find_agree_with_ripgrep_and_fd() {
     let root = env!("CARGO_MANIFEST_DIR");
     let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let fd = ["fdfind", "fd"].into_iter().find(|name| has(name));
@@ -249,7 +249,7 @@ fn searching_this_project_finds_what_ripgrep_and_fd_find() {
 }
 
 #[test]
-fn whatever_kills_a_write_leaves_the_old_file_or_the_new_one() {
+fn a_killed_or_failed_write_leaves_the_old_or_the_new_file() {
     let can =
         Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
     if !can.is_ok_and(|it| it.status.success()) {

@@ -7,7 +7,7 @@ use super::transcript::{conversation, osc52, place, streaming};
 use crate::driver::{Pixir, calls, says};
 
 #[tokio::test]
-async fn what_is_searched_is_found_everywhere_also_in_what_is_folded() {
+async fn find_reaches_folded_cells() {
     let mut pixir = conversation(80, 24).await;
     let screen = pixir.does("<C-f>number 39").await;
     assert!(screen.contains("number 39") && screen.contains("1 of 1"), "it is beyond the preview:\n{screen}");
@@ -27,7 +27,7 @@ async fn what_is_searched_is_found_everywhere_also_in_what_is_folded() {
 }
 
 #[tokio::test]
-async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_folded_again() {
+async fn find_matches_rendered_text_and_refolds_cells() {
     let answer = "The answer is that `pears`\nand apples are **both** fruit, as everybody knows who has ever been out.";
     let numbers: String = (1..=40).map(|n| format!("number {n}\n")).collect();
     let listing = calls("bash", json!({"command": "cat numbers.txt"}));
@@ -44,7 +44,7 @@ async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_f
 }
 
 #[tokio::test]
-async fn what_is_said_while_something_is_searched_is_found_too_and_takes_nobody_away() {
+async fn find_includes_new_cells_without_moving_the_viewport() {
     let thinks = Step { reasoning: "The needle is in the thought.".into(), ..says("A first needle.") };
     let mut pixir = Pixir::new(vec![thinks, says("A second needle.")], &[]);
     pixir.does("one<Enter>").await;
@@ -61,7 +61,7 @@ async fn what_is_said_while_something_is_searched_is_found_too_and_takes_nobody_
 }
 
 #[tokio::test]
-async fn what_is_being_written_is_searched_and_selected_like_the_rest() {
+async fn find_and_selection_reach_the_streaming_answer() {
     let text: String = (10..70).map(|n| format!("Paragraph {n} has a needle.\n\n")).collect();
     let mut pixir = streaming(&text, "Paragraph 30").await;
     // What is selected stands still while more is said.

@@ -22,7 +22,7 @@ async fn a_conversation_at_four_sizes() {
 }
 
 #[test]
-fn the_demo_at_four_sizes_in_three_themes_as_the_scriptable_screen_tells_it() {
+fn the_demo_at_four_sizes_in_three_themes() {
     let shell = Shell::new(&[]);
     // Everything was in sight once, so that it is known how high it is.
     let read_on = "keys <PgDn>\nidle\n".repeat(8);
@@ -60,7 +60,7 @@ fn without_times(screen: &str) -> String {
 }
 
 #[test]
-fn what_is_on_the_screen_is_told_as_a_tree() {
+fn the_screen_as_json_lists_its_regions() {
     let shell = Shell::new(&[]);
     let script = "expect Fixed\nidle\nkeys <C-p>\nframe palette\n";
     std::fs::write(shell.workspace().join("keys.txt"), script).expect("write");

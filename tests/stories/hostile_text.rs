@@ -50,7 +50,7 @@ const PIECES: [&str; 34] = [
 ];
 
 #[tokio::test]
-async fn whatever_is_said_only_sequences_of_ours_reach_the_terminal() {
+async fn random_hostile_text_adds_no_sequences() {
     let wanted = std::env::var("PIXIR_HOSTILE").ok().and_then(|n| n.parse().ok());
     let count: usize = wanted.unwrap_or(400);
     let mut runner = TestRunner::deterministic();
@@ -90,7 +90,7 @@ async fn whatever_is_said_only_sequences_of_ours_reach_the_terminal() {
 }
 
 #[test]
-fn whatever_a_model_or_a_tool_says_only_our_own_sequences_reach_the_terminal() {
+fn model_and_tool_text_adds_no_sequences() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[?1049l\u{9b}31m\u{90}q\u{9c}\u{202e}evil\u{200b}\u{0}\u{8}\u{e0041} a\u{300}\u{301}\u{302}\u{303} [x](javascript:alert(1)) [y](https://a.b/\u{1b}[31m) `\u{1b}c` end";
     let shell = Shell::new(&[("a\u{1b}]0;name\u{7}.txt", "x"), ("b.txt", hostile)]);
     let server = Server::start(vec![

@@ -10,7 +10,7 @@ use crate::server::{Dialect, Server, ask, call, text};
 use crate::shell::{Shell, entries, png};
 
 #[test]
-fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
+fn a_read_image_is_stored_and_sent_with_its_result() {
     let png = png(508);
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("note.md", "see ![x](photo.png) and data:image/png;base64,AAAA\n")]);
@@ -79,7 +79,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_model_that_cannot_see_is_told_so() {
+fn read_of_an_image_without_vision_says_so() {
     let shell = Shell::new(&[]);
     fs::write(shell.workspace().join("photo.png"), png(100)).expect("write");
     let server = Server::start(vec![call("c1", "read", json!({"path": "photo.png"})), text("I cannot.")]);
@@ -97,7 +97,7 @@ fn a_model_that_cannot_see_is_told_so() {
 }
 
 #[test]
-fn a_model_that_cannot_look_is_told_of_an_image_and_not_sent_it() {
+fn a_model_without_vision_gets_a_note_instead_of_the_image() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
@@ -116,7 +116,7 @@ fn a_model_that_cannot_look_is_told_of_an_image_and_not_sent_it() {
 }
 
 #[test]
-fn an_image_that_is_mentioned_or_dropped_goes_with_the_message_in_every_dialect() {
+fn mentioned_and_dropped_images_are_sent_in_every_dialect() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         fs::write(shell.workspace().join("shot one.png"), png(300)).expect("write");
@@ -155,7 +155,7 @@ fn an_image_that_is_mentioned_or_dropped_goes_with_the_message_in_every_dialect(
 }
 
 #[tokio::test]
-async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it_was() {
+async fn a_pasted_image_path_becomes_one_placeholder() {
     let mut pixir = Pixir::new(vec![says("Seen.")], &[("fake.png", "no picture\n")]);
     pixir.screen.until_idle().await;
     let fake = pixir.path("fake.png").display().to_string();
@@ -179,7 +179,7 @@ async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it
 }
 
 #[tokio::test]
-async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back_keeps_its_own() {
+async fn a_draft_keeps_its_image_after_a_crash_or_a_take_back() {
     let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "sleep 60"})), says("Done.")], &[]);
     fs::write(pixir.path("real.png"), png(100)).expect("write");
     pixir.does("/mode auto<Enter>").await;
@@ -216,7 +216,7 @@ async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back
 }
 
 #[tokio::test]
-async fn what_is_sent_before_the_session_is_open_arrives_in_its_order_and_each_image_once() {
+async fn prompts_sent_before_the_session_opens_keep_their_order() {
     let mut pixir = Pixir::new(vec![says("A picture."), says("Yes.")], &[]);
     fs::write(pixir.path("shot.png"), png(100)).expect("write");
     pixir.screen.keys("what is @shot.png<Enter>").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::driver::{Pixir, calls, says};
 
 #[tokio::test]
-async fn a_prompt_becomes_an_answer() {
+async fn a_prompt_becomes_an_answer_on_the_screen() {
     let mut pixir = Pixir::new(vec![says("It is **42**.")], &[]);
     let screen = pixir.does("what is it<Enter>").await;
     assert!(screen.contains("❯ what is it\n\n   It is 42.\n"), "{screen}");
@@ -13,7 +13,7 @@ async fn a_prompt_becomes_an_answer() {
 }
 
 #[tokio::test]
-async fn the_branch_in_the_header_is_the_one_that_it_is_on() {
+async fn the_header_follows_the_git_branch() {
     let command = calls("bash", json!({"command": "echo 'ref: refs/heads/other' > ../main/.git/worktrees/app/HEAD"}));
     // A work tree, whose repository is elsewhere.
     let files = [
@@ -42,7 +42,7 @@ async fn a_skill_is_listed_and_activated_by_name() {
 }
 
 #[tokio::test]
-async fn the_diff_shows_what_the_turn_and_the_session_changed() {
+async fn diff_shows_changes_of_the_turn_and_of_the_session() {
     let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
     let mut pixir = Pixir::new(vec![edit("1", "2"), says("ok"), edit("2", "3"), says("ok")], &[("a.txt", "1\n")]);
     pixir.does("/mode auto<Enter>").await;
@@ -59,7 +59,7 @@ async fn the_diff_shows_what_the_turn_and_the_session_changed() {
 }
 
 #[tokio::test]
-async fn settings_are_inputs_and_entries() {
+async fn settings_are_recorded_as_entries() {
     let mut pixir = Pixir::new(vec![says("ok")], &[]);
     let screen = pixir.does("<S-Tab>").await;
     assert!(screen.lines().next().expect("a header").ends_with("auto"), "{screen}");
@@ -79,7 +79,7 @@ async fn settings_are_inputs_and_entries() {
 }
 
 #[tokio::test]
-async fn opening_and_closing_leaves_nothing_behind() {
+async fn a_session_without_a_prompt_leaves_nothing_behind() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
     let farewell = pixir.screen.close().await.expect("a session was open");

@@ -19,7 +19,7 @@ use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, part, 
 use crate::shell::{Ran, Shell, figures, is_running, ran, wait_until};
 
 #[tokio::test]
-async fn esc_stops_the_answer_and_keeps_what_was_said() {
+async fn esc_stops_the_answer_and_keeps_its_text() {
     let step = pixir_core::provider::script::Step { text: "Half an answer".into(), hang: true, ..Default::default() };
     let mut pixir = Pixir::new(vec![step, says("Whole.")], &[]);
     pixir.screen.until_idle().await;
@@ -37,7 +37,7 @@ async fn esc_stops_the_answer_and_keeps_what_was_said() {
 }
 
 #[test]
-fn an_interrupt_at_any_moment_ends_the_turn_and_closes_the_connection() {
+fn an_interrupt_at_any_moment_closes_the_connection() {
     let wanted: usize = std::env::var("PIXIR_CANCELS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
     let mut took = Vec::new();
@@ -87,7 +87,7 @@ fn an_interrupt_at_any_moment_ends_the_turn_and_closes_the_connection() {
 }
 
 #[test]
-fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
+fn esc_stops_a_stream_and_a_command() {
     let shell = Shell::new(&[]);
     let mark = format!("87{:04}", std::process::id() % 10_000);
     let server = Server::start(vec![
@@ -133,7 +133,7 @@ fn signalled(child: Child, signal: Signal) -> Ran {
 }
 
 #[test]
-fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
+fn a_signal_in_mid_stream_gives_exactly_one_result() {
     for (signal, exit) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         for dialect in Dialect::ALL {
             let shell = Shell::new(&[]);
@@ -154,7 +154,7 @@ fn a_signal_in_mid_stream_ends_with_exactly_one_result() {
 }
 
 #[test]
-fn an_interrupt_in_mid_command_leaves_no_process_and_a_log_that_goes_on() {
+fn an_interrupt_in_mid_command_leaves_no_process() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let mark = format!("86{:04}", std::process::id() % 10_000 + u32::from(dialect as u8) * 7);
@@ -177,7 +177,7 @@ fn an_interrupt_in_mid_command_leaves_no_process_and_a_log_that_goes_on() {
 }
 
 #[test]
-fn an_interrupt_while_a_command_is_being_started_leaves_no_process_either() {
+fn an_interrupt_while_a_command_starts_leaves_no_process() {
     let shell = Shell::new(&[]);
     let mark = format!("89{:04}", std::process::id() % 10_000);
     for round in 0..40 {
@@ -194,7 +194,7 @@ fn an_interrupt_while_a_command_is_being_started_leaves_no_process_either() {
 }
 
 #[test]
-fn a_deadline_holds_while_a_command_runs_too() {
+fn a_deadline_stops_a_running_command() {
     let shell = Shell::new(&[]);
     let mark = format!("88{:04}", std::process::id() % 10_000);
     let server = Server::start(vec![call("c1", "bash", json!({"command": format!("sleep {mark}")}))]);

@@ -16,7 +16,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_job_runs_in_the_background_is_heard_is_listed_and_ends_with_its_session() {
+async fn a_job_is_read_listed_and_ends_with_its_session() {
     let marker = format!("76543.{:07}", std::process::id());
     let start = calls(
         "bash",
@@ -62,7 +62,7 @@ async fn a_job_runs_in_the_background_is_heard_is_listed_and_ends_with_its_sessi
 }
 
 #[test]
-fn what_a_job_left_in_a_session_of_its_own_ends_with_pixir_too() {
+fn processes_a_job_detached_end_with_pixir() {
     let marker = format!("87654.{}", std::process::id());
     let shell = Shell::new(&[]);
     let command =
@@ -84,7 +84,7 @@ fn what_a_job_left_in_a_session_of_its_own_ends_with_pixir_too() {
 }
 
 #[test]
-fn what_a_job_says_may_decide_how_a_line_goes_on() {
+fn job_output_works_in_a_pipeline() {
     let shell = Shell::new(&[]);
     let call = |command: &str| json!({ "calls": [{ "name": "run", "args": { "command": command } }] });
     let steps = json!([
@@ -115,7 +115,7 @@ fn what_a_job_says_may_decide_how_a_line_goes_on() {
 }
 
 #[test]
-fn what_a_job_prints_in_any_language_is_told_to_its_last_character() {
+fn job_output_is_not_cut_inside_a_character() {
     let shell = Shell::new(&[]);
     let job = json!({ "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] });
     // Each piece ends in the middle of a character; they are looked at more often than there are of them.

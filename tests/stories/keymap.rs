@@ -6,7 +6,7 @@ use super::transcript::conversation;
 use crate::driver::{Pixir, calls, says};
 
 #[tokio::test]
-async fn every_hint_names_the_key_that_is_bound() {
+async fn hints_name_the_bound_keys() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"}));
     let keys: [(&str, &[&str]); 5] = [
         ("allow-once", &["alt+1"]),
@@ -31,7 +31,7 @@ async fn every_hint_names_the_key_that_is_bound() {
 }
 
 #[tokio::test]
-async fn keys_are_the_persons_and_a_key_never_means_two_things() {
+async fn keys_are_configurable_and_never_bound_twice() {
     let mut pixir = Pixir::with_keys(vec![says("One.")], &[("tree", &["f5", "ctrl+x t"])]).expect("valid");
     pixir.does("go<Enter>").await;
     assert!(
@@ -51,7 +51,7 @@ async fn keys_are_the_persons_and_a_key_never_means_two_things() {
 }
 
 #[tokio::test]
-async fn the_palette_finds_everything_by_a_few_letters() {
+async fn the_palette_finds_every_action_by_a_few_letters() {
     let mut pixir = conversation(80, 30).await;
     let screen = pixir.does("<C-p>outl").await;
     assert!(screen.contains("/outline"), "{screen}");

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::driver::{Pixir, calls, long_conversation, says};
 
 #[tokio::test]
-async fn however_much_was_looked_at_only_what_is_near_is_kept_laid_out() {
+async fn only_cells_near_the_viewport_stay_laid_out() {
     let mut pixir = long_conversation(4_000);
     pixir.screen.until_idle().await;
     pixir.screen.keys("<C-Home><F12>").await;
@@ -24,7 +24,7 @@ async fn however_much_was_looked_at_only_what_is_near_is_kept_laid_out() {
 }
 
 #[tokio::test]
-async fn a_line_of_a_megabyte_can_be_read_and_left() {
+async fn a_line_of_a_megabyte_can_be_scrolled() {
     let long = format!("START{}END", "x".repeat(1_000_000));
     let mut pixir = Pixir::new(vec![says(&long), says("Next.")], &[]);
     let screen = pixir.does("go<Enter>").await;
@@ -36,7 +36,7 @@ async fn a_line_of_a_megabyte_can_be_read_and_left() {
 }
 
 #[tokio::test]
-async fn a_table_of_hundreds_of_rows_is_a_table_to_its_last_row() {
+async fn a_table_of_2500_rows_is_a_table_to_its_last_row() {
     let rows: String = (0..2_500).map(|n| format!("| {n} | value {n} |\n")).collect();
     let mut pixir = Pixir::new(vec![says(&format!("| n | value |\n|---|---|\n{rows}"))], &[]);
     let screen = pixir.does("go<Enter>").await;
@@ -57,7 +57,7 @@ async fn a_table_of_hundreds_of_rows_is_a_table_to_its_last_row() {
 }
 
 #[tokio::test]
-async fn unusual_characters_and_endless_marks_stop_nobody() {
+async fn unusual_characters_and_endless_markup_are_survived() {
     let text = [
         "e\u{301}".repeat(5_000),
         "👩‍👩‍👧‍👦".repeat(2_000),
@@ -76,7 +76,7 @@ async fn unusual_characters_and_endless_marks_stop_nobody() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_very_long_makes_no_card_high() {
+async fn a_very_long_line_does_not_make_a_cell_high() {
     let [six, cut] = ["head -c 2000", "cat"].map(|cat| format!("for n in 1 2 3 4 5 6; do {cat} long.txt; echo; done"));
     // Of what was cut there is one line, and that five more are missing.
     for (command, rows) in [("cat long.txt", 3..=3), ("cat long.txt; false", 3..=3), (&cut, 4..=4), (&six, 8..=14)] {

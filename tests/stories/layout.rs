@@ -11,7 +11,7 @@ fn above_the_line(screen: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn clearing_a_draft_of_many_lines_leaves_no_blank_band() {
+async fn clearing_a_long_draft_leaves_no_blank_band() {
     let mut pixir = Pixir::new(vec![says("An answer.")], &[]);
     let before = pixir.does("hello<Enter>").await;
     pixir.does("one<C-j>two<C-j>three<C-j>four<C-j>five<C-j>six<C-j>seven").await;
@@ -20,7 +20,7 @@ async fn clearing_a_draft_of_many_lines_leaves_no_blank_band() {
 }
 
 #[tokio::test]
-async fn the_pill_hides_nothing_of_what_is_read() {
+async fn the_pill_covers_no_text() {
     let text: String =
         (0..60).map(|n| format!("- {n} 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字\n")).collect();
     for columns in 60..68 {
@@ -36,7 +36,7 @@ async fn the_pill_hides_nothing_of_what_is_read() {
 }
 
 #[tokio::test]
-async fn a_dialog_that_is_higher_than_the_screen_is_read_to_its_end() {
+async fn an_overlay_higher_than_the_screen_scrolls_to_its_end() {
     let mut pixir = Pixir::sized(vec![], &[], 60, 12);
     let screen = pixir.does("?").await;
     // The last of the twelve rows has nothing to say while a dialog has the keys.
@@ -51,7 +51,7 @@ async fn a_dialog_that_is_higher_than_the_screen_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn the_side_panel_covers_nothing_of_the_newest_message() {
+async fn the_side_panel_covers_no_text() {
     let words: Vec<String> = (0..80).map(|n| format!("word{n:02}")).collect();
     let steps = vec![
         calls("update_plan", json!({"items": [{"step": "look", "status": "in_progress"}]})),
@@ -66,7 +66,7 @@ async fn the_side_panel_covers_nothing_of_the_newest_message() {
 }
 
 #[tokio::test]
-async fn on_a_wide_screen_the_plan_stands_beside_and_on_a_narrow_one_it_does_not() {
+async fn the_plan_panel_shows_only_on_a_wide_screen() {
     let plan = json!({"items": [{"step": "Look", "status": "completed"}, {"step": "Fix", "status": "in_progress"}]});
     let step = also_calls(calls("update_plan", plan), "bash", json!({"command": "cat a.txt"}));
     let mut pixir = Pixir::sized(vec![step, says("Done.")], &[("a.txt", "alpha\n")], 140, 40);

@@ -15,7 +15,7 @@ fn can_inject() -> bool {
 }
 
 #[test]
-fn whichever_system_call_on_the_log_fails_nothing_runs_after_it_and_the_session_opens_again() {
+fn a_failed_system_call_on_the_log_stops_the_turn() {
     if !can_inject() {
         figures("SKIPPED: strace cannot inject faults here (QL4 in the real process)");
         return;

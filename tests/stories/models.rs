@@ -6,7 +6,7 @@ use crate::server::{Dialect, Server, ask, text};
 use crate::shell::{Shell, entries, ran};
 
 #[test]
-fn an_effort_is_asked_for_as_the_model_takes_it() {
+fn effort_is_sent_in_the_form_the_model_takes() {
     let rows = [
         (Dialect::Responses, "gpt-5", "xhigh", "/reasoning/effort", json!("high")),
         (Dialect::Responses, "gpt-4.1", "high", "/reasoning", Value::Null),
@@ -53,7 +53,7 @@ fn an_effort_is_asked_for_as_the_model_takes_it() {
 }
 
 #[test]
-fn models_that_can_be_asked_for_are_listed_with_what_is_known_of_them() {
+fn models_lists_window_price_and_abilities() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![]);
     shell.configure(&format!(
@@ -96,7 +96,7 @@ fn models_that_can_be_asked_for_are_listed_with_what_is_known_of_them() {
 }
 
 #[test]
-fn a_usual_server_needs_only_its_name_and_a_wrong_one_is_corrected() {
+fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("From anthropic."), text("From a preset.")]);
     let ask = |args: &[&str], variables: &[(&str, &str)]| {
@@ -157,7 +157,7 @@ fn a_usual_server_needs_only_its_name_and_a_wrong_one_is_corrected() {
 }
 
 #[test]
-fn a_session_whose_server_is_gone_is_given_to_nobody_else_unasked() {
+fn a_session_never_changes_its_provider_unasked() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One."), text("Two.")]);
     ask(&shell, &server, Dialect::Chat, &["x"]);
@@ -178,7 +178,7 @@ fn a_session_whose_server_is_gone_is_given_to_nobody_else_unasked() {
 }
 
 #[test]
-fn who_answers_is_found_in_flags_then_configuration_then_the_environment() {
+fn the_model_comes_from_flags_then_config_then_environment() {
     let shell = Shell::new(&[]);
     let by_key = Server::start(vec![text("by key"), text("by config"), text("by variable")]);
     let ask = |variables: &[(&str, &str)]| {

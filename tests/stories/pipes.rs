@@ -7,7 +7,7 @@ use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, ran};
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_stdout_ends_the_program_quietly() {
     let shell = Shell::new(&[]);
     let mut child = shell.command(["demo", "--format", "jsonl"]).spawn().expect("it starts");
     drop(child.stdout.take());
@@ -16,7 +16,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 #[test]
-fn whoever_reads_slowly_gets_all_of_it() {
+fn a_slow_reader_gets_the_whole_answer() {
     let shell = Shell::new(&[]);
     let long: String = (0..40_000).map(|n| format!("line {n} of a long answer\n")).collect();
     let server = Server::start(vec![text(&long)]);
@@ -42,7 +42,7 @@ fn whoever_reads_slowly_gets_all_of_it() {
 }
 
 #[test]
-fn an_input_that_nobody_closes_is_not_waited_for() {
+fn an_open_stdin_is_not_waited_for() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Hello.")]);
     let mut args = server.flags(Dialect::Chat);
@@ -55,7 +55,7 @@ fn an_input_that_nobody_closes_is_not_waited_for() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_reason_to_complain() {
+fn a_closed_stdout_of_replay_is_no_error() {
     let shell = Shell::new(&[]);
     let long: String = (0..20_000).map(|n| format!("line {n} of a long answer\n")).collect();
     let server = Server::start(vec![text(&long)]);

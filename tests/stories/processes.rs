@@ -58,7 +58,7 @@ fn script(shell: &Shell, commands: &[String]) -> String {
 }
 
 #[test]
-fn no_process_of_any_tree_outlives_its_command() {
+fn no_process_outlives_its_command() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let marker = format!("54321.{}", std::process::id());
     let commands: Vec<String> = (0..trees()).map(|_| tree(&mut random, &marker, 3)).collect();
@@ -74,7 +74,7 @@ fn no_process_of_any_tree_outlives_its_command() {
 }
 
 #[test]
-fn a_tree_is_gone_when_the_turn_is_interrupted_or_pixir_is_asked_to_end() {
+fn no_process_outlives_an_interrupt_or_a_signal() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for (n, signal) in [Signal::INT, Signal::TERM, Signal::HUP].into_iter().cycle().take(9).enumerate() {
         let marker = format!("65432.{}{n}", std::process::id());

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::driver::{Pixir, calls, says};
 
 #[tokio::test]
-async fn a_message_to_a_running_turn_joins_it_and_a_follow_up_waits_for_its_end() {
+async fn a_steer_joins_the_turn_and_a_follow_up_waits() {
     let mut first = calls("bash", json!({"command": "cat a.txt"}));
     first.delay_ms = 0;
     let slow = pixir_core::provider::script::Step { text: "Looking.".into(), hang: false, ..first };
@@ -31,7 +31,7 @@ async fn a_message_to_a_running_turn_joins_it_and_a_follow_up_waits_for_its_end(
 }
 
 #[tokio::test]
-async fn what_waits_can_be_taken_back_for_editing() {
+async fn a_queued_message_can_be_taken_back() {
     let mut pixir = Pixir::new(vec![calls("write", json!({"path": "x", "content": "y"})), says("ok")], &[]);
     pixir.does("go<Enter>").await;
     pixir.screen.keys("later<A-Enter>").await;
@@ -42,7 +42,7 @@ async fn what_waits_can_be_taken_back_for_editing() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_is_sent_although_the_turn_before_it_fails() {
+async fn a_follow_up_is_sent_after_a_failed_turn() {
     let broken = Step {
         calls: calls("bash", json!({"command": "until [ -e go ]; do sleep 0.02; done"})).calls,
         ..Step::default()

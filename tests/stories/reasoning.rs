@@ -8,7 +8,7 @@ use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, ask, said, 
 use crate::shell::Shell;
 
 #[test]
-fn thinking_goes_back_to_the_model_that_thought_it_and_to_no_other() {
+fn reasoning_goes_back_only_to_the_model_that_produced_it() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let read = json!({ "path": "a.txt" });
@@ -49,7 +49,7 @@ fn kinds(dialect: Dialect, body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn thinking_between_calls_goes_back_between_them() {
+fn reasoning_between_calls_keeps_its_position() {
     let read = json!({ "path": "a.txt" });
     let other = json!({ "path": "b.txt" });
     let parts = [
@@ -90,7 +90,7 @@ fn thinking_between_calls_goes_back_between_them() {
 }
 
 #[test]
-fn thinking_is_not_given_back_once_what_was_before_it_has_changed() {
+fn reasoning_is_dropped_after_the_prefix_changed() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let read = json!({ "path": "a.txt" });
@@ -111,7 +111,7 @@ fn thinking_is_not_given_back_once_what_was_before_it_has_changed() {
 }
 
 #[test]
-fn thinking_that_a_server_does_not_take_back_is_left_out_and_the_turn_goes_on() {
+fn rejected_reasoning_is_left_out_and_the_turn_continues() {
     let refusals = [
         (
             Dialect::Responses,
@@ -141,7 +141,7 @@ fn thinking_that_a_server_does_not_take_back_is_left_out_and_the_turn_goes_on() 
 }
 
 #[test]
-fn an_answer_that_only_thinks_or_says_nothing_does_not_stand_in_the_way_of_the_next() {
+fn an_answer_without_text_is_not_sent_back() {
     for dialect in Dialect::ALL {
         for parts in [
             [Part::Reasoning("Only a thought. ")].as_slice(),
@@ -163,7 +163,7 @@ fn an_answer_that_only_thinks_or_says_nothing_does_not_stand_in_the_way_of_the_n
 }
 
 #[tokio::test]
-async fn thinking_ends_with_a_headline_when_the_answer_begins() {
+async fn reasoning_folds_to_a_headline_when_the_answer_begins() {
     let thought = "**Looking at the problem**\n\nFirst the code, then the tests.\n\n**Checking**\n\nAll of it.";
     let step = Step { reasoning: thought.into(), hang: true, ..says("The answer begins") };
     let mut pixir = Pixir::new(vec![step], &[]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::driver::{Pixir, also_calls, calls, says};
 
 #[tokio::test]
-async fn what_was_said_and_stored_in_one_session_is_found_in_the_next() {
+async fn recall_and_memory_reach_other_sessions() {
     let lines = |command: &str| calls("run", json!({ "command": command }));
     let toolset = |steps: Vec<Step>| Pixir::sized(steps, &[], 100, 30);
     let mut pixir = toolset(vec![lines("memory store 'the login needs a token'"), says("The timeout was the proxy.")]);

@@ -28,7 +28,7 @@ fn session() -> Shell {
 }
 
 #[test]
-fn a_session_is_told_again_step_by_step_forwards_and_back() {
+fn replay_steps_forwards_and_back() {
     let shell = session();
     let log = fs::read_to_string(&shell.logs()[0]).expect("read");
     let mut terminal = Terminal::start(&shell, &["replay", "last", "--step"], 80, 24);
@@ -78,7 +78,7 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
 }
 
 #[test]
-fn a_session_plays_by_itself_and_begins_where_it_is_told_to() {
+fn replay_plays_and_starts_at_the_given_entry() {
     let shell = session();
     let mut terminal = Terminal::start(&shell, &["replay", "last", "--speed", "64"], 80, 24);
     terminal.wait_that("has played to its end", |screen| screen.contains("Written.") && screen.contains("||"));
@@ -100,7 +100,7 @@ fn a_session_plays_by_itself_and_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn a_cast_of_a_session_shows_it_from_its_first_prompt_to_its_last_word() {
+fn a_cast_shows_the_session_from_start_to_end() {
     let shell = session();
     let cast = shell.workspace().join("talk.cast");
     let ran = shell.run(["replay", "last", "--cast", "talk.cast", "--size", "80x24"]);
@@ -141,7 +141,7 @@ fn a_cast_of_a_session_shows_it_from_its_first_prompt_to_its_last_word() {
 }
 
 #[test]
-fn a_turn_that_failed_is_told_with_why() {
+fn replay_shows_why_a_turn_failed() {
     let shell = Shell::new(&[]);
     let steps = json!({ "steps": [{ "error": { "code": "INVALID_RESPONSE", "message": "it is broken" } }] });
     let script = shell.aside("broken.json", &steps.to_string());

@@ -25,7 +25,7 @@ fn items_sent(dialect: Dialect, body: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn over_a_hundred_turns_what_was_sent_stays_the_beginning_of_what_is_sent_next() {
+fn over_a_hundred_turns_each_request_extends_the_last() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
         let args = [json!({ "path": "a.txt" }), json!({ "path": "b.txt" })];
@@ -80,7 +80,7 @@ fn assert_marked(bodies: &[Value]) {
 }
 
 #[test]
-fn a_request_says_again_what_the_one_before_it_said_and_only_adds() {
+fn a_request_repeats_the_last_one_and_only_adds() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let replies = (0..6).flat_map(|n| [call(&format!("c{n}"), "read", json!({"path": "a.txt"})), text("Read.")]);
     let server = Server::start(replies.collect());
@@ -101,7 +101,7 @@ fn a_request_says_again_what_the_one_before_it_said_and_only_adds() {
 }
 
 #[test]
-fn a_resumed_session_goes_on_with_the_same_prefix() {
+fn a_resumed_session_sends_the_same_prefix() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let server = Server::start(vec![

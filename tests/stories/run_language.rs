@@ -26,7 +26,7 @@ pub(super) fn read(shell: &Shell, text: &str) -> (String, i64) {
 }
 
 #[test]
-fn twenty_five_chains_answer_as_a_shell_would_or_say_what_to_do_instead() {
+fn chains_answer_as_a_shell_or_say_what_to_do() {
     let shell = shell();
     let missing = "[error] cat: there is no `missing`. Use: find or ls to see what is there\n";
     for (text, body, exit) in [
@@ -85,7 +85,7 @@ fn twenty_five_chains_answer_as_a_shell_would_or_say_what_to_do_instead() {
 }
 
 #[test]
-fn a_count_over_a_hundred_thousand_lines_is_what_the_real_commands_count() {
+fn counts_over_100000_lines_agree_with_the_real_commands() {
     let text: String = (0..100_000).map(|n| format!("{n} {}\n", if n % 7 == 0 { "ERROR" } else { "fine" })).collect();
     let shell = Shell::new(&[("big.txt", &text)]);
     let real = Command::new("sh").args(["-c", "grep -c ERROR big.txt"]).current_dir(shell.workspace()).output();
@@ -105,7 +105,7 @@ fn assert_same_as_real(shell: &Shell, text: &str) {
 }
 
 #[test]
-fn built_in_commands_print_what_the_real_ones_print() {
+fn built_in_commands_agree_with_the_real_ones() {
     let shell = Shell::new(&[
         ("n.txt", "10\n9\n-3\n2.5\n9\n\n100\nabc\n"),
         ("t.csv", "b,2,x\na,10,y\nc,2,z\nno fields\n,,\n"),
@@ -254,7 +254,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn on_any_text_the_line_commands_print_what_the_real_ones_print(text in "([a-c0-2 ,.]{0,6}\n){0,8}[a-c]{0,3}") {
+    fn text_commands_agree_with_the_real_ones_on_random_text(text in "([a-c0-2 ,.]{0,6}\n){0,8}[a-c]{0,3}") {
         let shell = Shell::new(&[("t.txt", &text)]);
         // One process for all of them: each after a mark.
         let all = ["sort t.txt", "sort -n t.txt", "sort -t , -k 2 t.txt", "uniq -c t.txt", "cut -d , -f 2 t.txt", "wc t.txt",
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_quoted_arrives_as_it_was(words in proptest::collection::vec("[ -~]{0,10}|[^\0]{0,6}", 1..5)) {
+    fn quoted_words_arrive_unchanged(words in proptest::collection::vec("[ -~]{0,10}|[^\0]{0,6}", 1..5)) {
         let shell = Shell::new(&[]);
         let quoted: Vec<String> = words.iter().map(|word| pixir_core::run::quote(word)).collect();
         let ran = shell.run(["run", &format!("printf '%s\\n' {}", quoted.join(" ")), "--raw", "--write"]);
@@ -272,7 +272,7 @@ proptest! {
 }
 
 #[test]
-fn stdin_goes_to_the_first_command_as_it_is() {
+fn stdin_reaches_the_first_command_unchanged() {
     let shell = Shell::new(&[]);
     let text = "line1\nline2 \"q\" $HOME `x` \\\\ 見\n";
     let args = json!({"command": "write n.md", "stdin": text}).to_string();
@@ -328,7 +328,7 @@ fn decisions(log: &[Value]) -> Vec<[Value; 3]> {
 }
 
 #[test]
-fn the_same_work_in_both_toolsets_leaves_the_same_files_and_the_same_decisions() {
+fn both_toolsets_give_the_same_files_and_decisions() {
     // Where nothing may be written, there is nothing to edit either.
     for (mode, expected) in [("auto", 3), ("read-only", 2)] {
         let [typed, lines] = ["typed", "run"].map(|toolset| {
@@ -355,7 +355,7 @@ fn the_same_work_in_both_toolsets_leaves_the_same_files_and_the_same_decisions()
 }
 
 #[test]
-fn a_long_output_is_read_on_under_the_path_that_was_told_and_nothing_can_write_there() {
+fn a_saved_output_is_readable_and_never_writable() {
     let shell = Shell::new(&[]);
     let call = |command: &str| json!({ "calls": [{ "name": "run", "args": { "command": command } }] });
     let steps = json!([
@@ -395,7 +395,7 @@ fn a_long_output_is_read_on_under_the_path_that_was_told_and_nothing_can_write_t
 }
 
 #[test]
-fn bytes_that_are_no_text_are_named_and_can_be_had() {
+fn binary_output_is_named_and_can_be_saved() {
     let shell = Shell::new(&[]);
     std::fs::write(shell.workspace().join("photo.png"), png(186_368)).expect("write");
     std::fs::write(shell.workspace().join("file.bin"), [0, 255, 1]).expect("write");
@@ -409,7 +409,7 @@ fn bytes_that_are_no_text_are_named_and_can_be_had() {
 }
 
 #[test]
-fn names_are_told_as_they_are_and_globs_find_what_a_shell_finds() {
+fn odd_file_names_and_globs_agree_with_a_shell() {
     let shell = Shell::new(&[
         ("it's.txt", "1\n"),
         ("q\"x.txt", "2\n"),
@@ -432,7 +432,7 @@ fn names_are_told_as_they_are_and_globs_find_what_a_shell_finds() {
 }
 
 #[test]
-fn a_failure_in_the_middle_of_a_pipeline_is_told_and_a_no_is_not() {
+fn a_pipeline_reports_failures_but_not_a_grep_without_match() {
     let shell = shell();
     std::process::Command::new("mkfifo").arg(shell.workspace().join("fifo")).status().expect("mkfifo");
     for (text, exit) in [

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::run_language::{read, shell};
 
 #[test]
-fn a_dry_run_reads_for_real_and_only_says_what_it_would_change() {
+fn a_dry_run_reads_files_and_changes_none() {
     let shell = shell();
     let plan = |text: &str| {
         let document = shell.run(["run", text, "--dry-run", "--json"]).document();
@@ -28,7 +28,7 @@ fn a_dry_run_reads_for_real_and_only_says_what_it_would_change() {
 }
 
 #[test]
-fn a_line_without_leave_does_nothing_at_all() {
+fn a_refused_line_runs_nothing() {
     let shell = shell();
     for text in ["write b.txt x", "cat a.txt | write b.txt", "ls && touch b.txt", "echo x | sh"] {
         let ran = shell.run(["run", text, "--json"]);
@@ -42,7 +42,7 @@ fn a_line_without_leave_does_nothing_at_all() {
 }
 
 #[test]
-fn nobody_is_asked_about_a_line_of_which_nothing_can_come() {
+fn a_line_that_cannot_work_is_refused_without_an_approval() {
     let shell = shell();
     for (text, code) in [
         ("edit a.txt nothing new && write b.txt x", "NO_MATCH"),
@@ -65,7 +65,7 @@ fn nobody_is_asked_about_a_line_of_which_nothing_can_come() {
 }
 
 #[test]
-fn what_is_cut_off_is_not_written() {
+fn a_command_cut_off_writes_no_file() {
     let shell = Shell::new(&[("f.txt", "precious\n")]);
     for text in [
         "sleep 30 | write f.txt",
@@ -79,7 +79,7 @@ fn what_is_cut_off_is_not_written() {
 }
 
 #[test]
-fn what_was_not_judged_does_not_run_and_what_was_not_planned_is_not_written() {
+fn a_line_runs_only_what_its_preview_listed() {
     let shell = Shell::new(&[("seed", "#!/bin/sh\ntouch harm\n"), ("a.txt", "a\n")]);
     std::process::Command::new("chmod").args(["+x", "seed"]).current_dir(shell.workspace()).status().expect("chmod");
     // What the line itself makes is asked about like everything else, and what appears meanwhile is not run.
@@ -128,7 +128,7 @@ fn what_was_not_judged_does_not_run_and_what_was_not_planned_is_not_written() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_before_anything_of_the_line_runs() {
+fn an_invalid_line_is_refused_before_any_command_runs() {
     let shell = Shell::new(&[("t1", ""), ("t2", "")]);
     for (text, code) in [
         ("write w.txt hi; cat w.txt | ls", "USAGE"),
@@ -147,7 +147,7 @@ fn what_cannot_work_is_refused_before_anything_of_the_line_runs() {
 }
 
 #[test]
-fn a_slow_reader_gets_every_byte_and_one_that_leaves_ends_the_line() {
+fn a_line_waits_for_a_slow_reader_and_ends_without_one() {
     use std::io::Read as _;
     use std::time::{Duration, Instant};
     let text = "a line\n".repeat(40_000);
@@ -177,7 +177,7 @@ fn a_slow_reader_gets_every_byte_and_one_that_leaves_ends_the_line() {
 }
 
 #[test]
-fn a_signal_ends_a_line_with_everything_that_it_started() {
+fn a_signal_ends_a_line_and_its_processes() {
     use rustix::process::{Pid, Signal, kill_process};
     use std::time::{Duration, Instant};
     for (n, (signal, code)) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)].into_iter().enumerate() {
@@ -263,7 +263,7 @@ fn lines() -> u32 {
 }
 
 #[test]
-fn no_line_breaks_hangs_or_leaves_the_workspace() {
+fn no_line_panics_hangs_or_leaves_the_workspace() {
     use pixir_core::config::Surroundings;
     use pixir_core::harness::{Beginning, Harness};
     use pixir_core::provider::choose::Providers;

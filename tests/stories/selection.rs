@@ -11,7 +11,7 @@ use crate::server::{Dialect, Reply, Server};
 use crate::shell::Shell;
 
 #[test]
-fn whoever_selects_beyond_the_top_stays_where_that_led() {
+fn selecting_beyond_the_top_scrolls_and_stays_there() {
     let shell = Shell::new(&[]);
     let paragraphs: String = (0..80).map(|n| format!("Paragraph {n}.\n\n")).collect();
     let server = Server::start(vec![Reply::Stall { text: paragraphs }]);
@@ -31,7 +31,7 @@ fn whoever_selects_beyond_the_top_stays_where_that_led() {
 }
 
 #[tokio::test]
-async fn letters_copy_the_source_and_say_what_became_of_it() {
+async fn copy_labels_copy_the_source_and_report_it() {
     let mut pixir = conversation(80, 40).await;
     let screen = pixir.does("<Tab>y").await;
     assert!(screen.contains("command") && screen.contains("code") && screen.contains("link"), "{screen}");
@@ -53,7 +53,7 @@ fn drag(from: (u16, u16), to: (u16, u16)) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_mouse_selects_text_as_it_stands_in_the_source() {
+async fn the_mouse_selects_the_source_text() {
     let words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen.";
     let answer = format!(
         "{words}\n\n- a list item that is long enough to be wrapped on this narrow screen, twice even\n\n```\nlet x = 1;\nlet y = 2;\n```"
@@ -85,7 +85,7 @@ async fn the_mouse_selects_text_as_it_stands_in_the_source() {
 }
 
 #[tokio::test]
-async fn a_click_opens_a_card_and_drags_the_bar_but_answers_nothing() {
+async fn clicks_open_cells_and_drag_the_bar_but_decide_nothing() {
     let mut pixir = conversation(80, 40).await;
     let screen = pixir.screen.screen();
     let at = place(&screen, "bash cat numbers.txt");
@@ -104,7 +104,7 @@ async fn a_click_opens_a_card_and_drags_the_bar_but_answers_nothing() {
 }
 
 #[tokio::test]
-async fn blanks_are_copied_where_a_row_ends_in_the_middle_of_them() {
+async fn blanks_at_a_row_end_are_copied() {
     for before in 36..46 {
         let line = format!("{} = {};", "x".repeat(before), "y".repeat(12));
         let prompt = format!("{}      {}", "a".repeat(before), "b".repeat(10));
@@ -122,7 +122,7 @@ async fn blanks_are_copied_where_a_row_ends_in_the_middle_of_them() {
 }
 
 #[tokio::test]
-async fn no_link_leads_elsewhere_than_it_says_and_none_of_the_text_is_lost() {
+async fn a_link_shows_its_target_and_loses_no_text() {
     let filler: String = (0..40).map(|n| format!("Paragraph {n} goes on about something else.\n\n")).collect();
     let answer = format!(
         "See [github.com](https://evil.example/github.com), [see **m**](https://evil.example/com), \
@@ -143,7 +143,7 @@ async fn no_link_leads_elsewhere_than_it_says_and_none_of_the_text_is_lost() {
 }
 
 #[tokio::test]
-async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
+async fn a_plain_url_has_a_copy_label() {
     let answer = "It is at https://example.com/a/b, and [here](https://example.org/c).";
     let mut pixir = Pixir::new(vec![says(answer)], &[]);
     pixir.does("go<Enter>").await;
@@ -156,7 +156,7 @@ async fn an_address_in_plain_words_has_a_letter_where_it_stands() {
 }
 
 #[tokio::test]
-async fn what_stands_in_an_answer_that_is_still_being_written_has_letters_too() {
+async fn a_streaming_answer_has_copy_labels() {
     let answer = "First.\n\n```sh\necho one\n```\n\nThen:\n\n```sh\necho two\n";
     let mut pixir = Pixir::new(vec![Step { hang: true, ..says(answer) }], &[]);
     pixir.screen.until_idle().await;

@@ -316,7 +316,7 @@ fn suffer(cell: &Cell) {
 }
 
 #[test]
-fn every_fault_at_every_moment_has_its_code_its_tries_and_its_log() {
+fn every_fault_at_every_moment_has_its_code_tries_and_log() {
     let cells = [in_stream(), before_stream()].into_iter().flatten().collect::<Vec<_>>();
     assert!(cells.len() >= 130, "only {} cells", cells.len());
     each(&cells, suffer);
@@ -324,7 +324,7 @@ fn every_fault_at_every_moment_has_its_code_its_tries_and_its_log() {
 }
 
 #[test]
-fn what_only_looks_like_a_fault_is_none() {
+fn harmless_oddities_are_no_fault() {
     let mut cells = Vec::new();
     for dialect in Dialect::ALL {
         for moment in MOMENTS {
@@ -361,7 +361,7 @@ fn what_only_looks_like_a_fault_is_none() {
 }
 
 #[test]
-fn a_fault_that_passes_is_survived_and_the_work_goes_on() {
+fn a_passing_fault_is_retried_and_the_turn_continues() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         shell.configure(QUICK);

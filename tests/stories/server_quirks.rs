@@ -6,7 +6,7 @@ use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, ask, begin, call, e
 use crate::shell::{Shell, entries, png};
 
 #[test]
-fn an_answer_that_was_stopped_says_why_and_one_that_takes_a_break_goes_on() {
+fn a_stopped_answer_says_why_and_a_paused_one_continues() {
     let rows = [
         (Dialect::Responses, "incomplete", "max_output_tokens", "OUTPUT_TRUNCATED"),
         (Dialect::Responses, "incomplete", "content_filter", "REFUSED"),
@@ -66,7 +66,7 @@ fn an_answer_that_was_stopped_says_why_and_one_that_takes_a_break_goes_on() {
 }
 
 #[test]
-fn what_a_server_refuses_is_left_out_and_asked_again() {
+fn a_refused_field_is_left_out_and_the_request_repeated() {
     let refuse = |message: &str| Reply::Refuse {
         status: 400,
         headers: String::new(),
@@ -99,7 +99,7 @@ fn what_a_server_refuses_is_left_out_and_asked_again() {
 }
 
 #[test]
-fn items_that_share_a_place_are_still_two() {
+fn items_that_share_an_output_index_stay_two() {
     let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
     let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Only once." }] });
     for (first, second) in [(0, 0), (1, 2)] {
@@ -120,7 +120,7 @@ fn items_that_share_a_place_are_still_two() {
 }
 
 #[test]
-fn calls_that_share_an_index_are_still_two() {
+fn calls_that_share_an_index_stay_two() {
     let piece = |id: &str, path: &str| {
         let function = json!({ "name": "read", "arguments": json!({ "path": path }).to_string() });
         event(
@@ -138,7 +138,7 @@ fn calls_that_share_an_index_are_still_two() {
 }
 
 #[test]
-fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
+fn items_in_odd_order_are_recorded_exactly_once() {
     // A place for the item, but none for its words; and a call that only the end tells whole.
     let message = json!({ "id": "m", "type": "message", "role": "assistant", "phase": "commentary", "content": [{ "type": "output_text", "text": "Hello world" }] });
     let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
@@ -162,7 +162,7 @@ fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
 }
 
 #[test]
-fn a_broken_off_answer_is_not_a_finished_one_whatever_it_is_called() {
+fn an_odd_finish_reason_is_not_a_finished_answer() {
     for (reason, code) in [
         ("insufficient_system_resource", "PROVIDER_UNAVAILABLE"),
         ("network_error", "PROVIDER_UNAVAILABLE"),

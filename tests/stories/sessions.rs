@@ -31,7 +31,7 @@ pub(super) fn session(shell: &Shell) -> String {
 }
 
 #[test]
-fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
+fn a_session_is_found_by_id_prefix_name_and_last() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let renamed = done(&shell.run(["sessions", "rename", &id[..10], "the parser", "--json"]));
@@ -62,7 +62,7 @@ fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
 }
 
 #[test]
-fn a_list_is_bounded_projected_and_goes_on_where_it_was_cut() {
+fn sessions_list_is_bounded_and_continues_at_its_cursor() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let mut ids: Vec<String> = (0..3)
         .map(|_| {
@@ -82,7 +82,7 @@ fn a_list_is_bounded_projected_and_goes_on_where_it_was_cut() {
 }
 
 #[test]
-fn the_index_is_only_a_help_and_the_logs_win() {
+fn the_index_yields_to_the_logs() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let list = || done(&shell.run(["sessions", "list", "--json"]))["sessions"].clone();
@@ -112,7 +112,7 @@ fn the_index_is_only_a_help_and_the_logs_win() {
 }
 
 #[test]
-fn what_is_deleted_is_in_the_trash_and_comes_back_whole() {
+fn a_deleted_session_comes_back_whole_from_the_trash() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let before = tree_of(&shell.home().join("sessions"));
@@ -135,7 +135,7 @@ fn what_is_deleted_is_in_the_trash_and_comes_back_whole() {
 }
 
 #[test]
-fn cleaning_up_takes_what_nothing_names_and_nothing_else() {
+fn gc_removes_only_what_no_session_names() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let log = shell.logs()[0].clone();
@@ -174,7 +174,7 @@ fn cleaning_up_takes_what_nothing_names_and_nothing_else() {
 }
 
 #[test]
-fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
+fn json_export_and_import_restore_log_and_files() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let before = fs::read(&shell.logs()[0]).expect("read");
@@ -214,7 +214,7 @@ fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
 }
 
 #[test]
-fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
+fn markdown_and_html_exports_contain_no_active_content() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     session(&shell);
     let markdown = shell.run(["sessions", "export", "last"]).stdout;
@@ -241,7 +241,7 @@ fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
 }
 
 #[test]
-fn inspect_prints_what_was_really_sent_at_any_entry() {
+fn inspect_prints_the_request_sent_at_an_entry() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("AGENTS.md", "Be brief.\n")]);
         let server = Server::start(vec![
@@ -284,7 +284,7 @@ fn inspect_prints_what_was_really_sent_at_any_entry() {
 }
 
 #[test]
-fn replay_gives_the_events_that_the_log_has() {
+fn replay_jsonl_equals_the_log() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     session(&shell);
     let log = entries(&shell.logs()[0]);
@@ -326,7 +326,7 @@ fn diagnose_says_what_a_killed_session_needs() {
 }
 
 #[test]
-fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
+fn an_id_stays_unique_through_delete_import_and_restore() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let exported = shell.aside("old.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);
@@ -367,7 +367,7 @@ fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
+fn sessions_command_errors_name_the_command_that_helps() {
     let shell = Shell::new(&[]);
     let ran = shell.run(["sessions", "rename", "--json"]);
     assert_eq!((ran.code, &ran.error()["remediation"]), (2, &json!("pixir sessions rename --help")));
@@ -382,7 +382,7 @@ fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
 }
 
 #[test]
-fn a_session_follows_its_folder_when_that_was_moved_and_an_imported_one_works_where_it_is() {
+fn a_moved_or_imported_session_works_in_its_new_folder() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let exported = shell.aside("s.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);

@@ -63,7 +63,7 @@ async fn no_size_breaks_any_screen() {
 }
 
 #[test]
-fn another_size_and_back_is_drawn_anew_to_the_last_cell() {
+fn a_resize_and_back_redraws_every_cell() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text(&"A line of some length. ".repeat(30))]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -84,7 +84,7 @@ fn another_size_and_back_is_drawn_anew_to_the_last_cell() {
 }
 
 #[test]
-fn resizing_while_it_streams_keeps_everything_in_its_place() {
+fn resize_while_streaming_keeps_the_layout() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![Reply::Stall {
         text: "A line that is long enough to be wrapped on a narrow screen. ".repeat(20),

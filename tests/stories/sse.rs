@@ -68,7 +68,7 @@ fn joined(chunks: &[Chunk]) -> Vec<Chunk> {
 }
 
 #[test]
-fn every_form_of_an_answer_is_understood() {
+fn every_recorded_stream_is_understood() {
     let runtime = runtime();
     for (name, dialect, bytes) in streams() {
         let (chunks, outcome) = heard(&runtime, dialect, vec![bytes]);
@@ -78,7 +78,7 @@ fn every_form_of_an_answer_is_understood() {
 }
 
 #[test]
-fn wherever_a_stream_is_cut_the_same_is_heard() {
+fn every_cut_of_a_stream_gives_the_same_answer() {
     let runtime = runtime();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runs = 0;
@@ -114,7 +114,7 @@ fn pieces(bytes: &Bytes, random: &mut TestRng) -> Vec<Bytes> {
 }
 
 #[test]
-fn a_text_and_an_argument_of_a_megabyte_come_whole_however_they_are_cut() {
+fn a_megabyte_of_text_and_arguments_survives_any_chunking() {
     let runtime = runtime();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
     for dialect in Dialect::ALL {
@@ -129,7 +129,7 @@ fn a_text_and_an_argument_of_a_megabyte_come_whole_however_they_are_cut() {
 }
 
 #[test]
-fn an_endless_line_an_endless_event_and_what_is_not_text_are_refused_in_bounded_memory() {
+fn endless_lines_and_events_are_refused_in_bounded_memory() {
     let runtime = runtime();
     let piece = Bytes::from(vec![b'x'; 64 << 10]);
     let line = Bytes::from([b"data: ".as_slice(), &[b'y'; 1_000], b"\n"].concat());
@@ -159,7 +159,7 @@ fn an_endless_line_an_endless_event_and_what_is_not_text_are_refused_in_bounded_
 }
 
 #[test]
-fn whatever_comes_nothing_panics_and_nothing_hangs() {
+fn mutated_streams_neither_panic_nor_hang() {
     // Random bytes, and streams with random bytes of them changed, dropped or doubled.
     let runtime = runtime();
     let asked: Option<usize> = std::env::var("PIXIR_FUZZ_BYTES").ok().and_then(|n| n.parse().ok());
@@ -213,7 +213,7 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn characters_that_are_cut_between_two_pieces_of_a_stream_are_whole() {
+fn characters_cut_between_two_chunks_are_whole() {
     let said = "漢字 👩‍👩‍👧‍👦 é – “done”";
     let shell = Shell::new(&[]);
     for size in [1, 2, 3] {

@@ -24,7 +24,7 @@ fn a_first_start_says_what_is_missing_and_how_to_get_it() {
 }
 
 #[test]
-fn an_edit_is_approved_and_the_last_answer_stays_on_the_main_screen() {
+fn an_edit_is_approved_and_the_answer_stays_on_the_main_screen() {
     for dialect in [Dialect::Responses, Dialect::Chat] {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let server = Server::start(vec![
@@ -75,7 +75,7 @@ fn a_command_cannot_reach_the_terminal() {
 }
 
 #[test]
-fn a_terminal_that_takes_nothing_stops_nobody() {
+fn a_blocked_terminal_does_not_stop_the_turn() {
     let shell = Shell::new(&[]);
     let making = call("c1", "bash", json!({"command": "echo made > made.txt"}));
     let server = Server::start(vec![text(&"A screen full of words. ".repeat(600)), making, text("Done.")]);
@@ -105,7 +105,7 @@ fn a_terminal_that_takes_nothing_stops_nobody() {
 }
 
 #[test]
-fn a_transcript_that_moves_is_moved_by_the_terminal() {
+fn scrolling_uses_the_scroll_region() {
     let words: String = (0..400).map(|n| format!("word{n} ")).collect();
     let paragraphs = words.replace("9 ", "9.\n\n");
     let deltas: Vec<Act> = paragraphs

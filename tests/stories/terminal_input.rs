@@ -7,7 +7,7 @@ use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 
 #[test]
-fn what_is_pasted_while_it_starts_is_in_the_line_and_not_sent() {
+fn a_paste_during_startup_becomes_a_draft() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("never")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -22,7 +22,7 @@ fn what_is_pasted_while_it_starts_is_in_the_line_and_not_sent() {
 }
 
 #[test]
-fn a_paste_that_comes_in_pieces_is_one_thing() {
+fn a_paste_in_pieces_is_one_placeholder() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("never")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -43,7 +43,7 @@ fn a_paste_that_comes_in_pieces_is_one_thing() {
 }
 
 #[test]
-fn a_report_of_the_mouse_that_comes_in_two_halves_is_no_text() {
+fn a_mouse_report_in_two_halves_is_not_text() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("never")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -60,7 +60,7 @@ fn a_report_of_the_mouse_that_comes_in_two_halves_is_no_text() {
 }
 
 #[test]
-fn the_click_and_the_key_that_bring_the_window_back_answer_nothing() {
+fn approval_ignores_the_click_and_key_that_return_the_focus() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![call("c1", "bash", json!({"command": "touch made"})), text("Not made.")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -83,7 +83,7 @@ fn the_click_and_the_key_that_bring_the_window_back_answer_nothing() {
 }
 
 #[test]
-fn a_paste_with_line_ends_never_sends_itself() {
+fn a_paste_with_line_ends_is_not_sent() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Got both.")]);
     let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
@@ -98,7 +98,7 @@ fn a_paste_with_line_ends_never_sends_itself() {
 }
 
 #[test]
-fn a_terminal_that_answers_nothing_still_works_and_line_ends_of_a_burst_do_not_send() {
+fn a_mute_terminal_works_and_a_burst_is_not_sent() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Got it.")]);
     let flags = server.flags(Dialect::Chat);

@@ -5,7 +5,7 @@ use crate::pty::Terminal;
 use crate::shell::{Shell, wait_until};
 
 #[test]
-fn themes_are_listed_shown_and_measured() {
+fn themes_are_listed_previewed_and_checked() {
     let shell = Shell::new(&[]);
     let list = shell.run(["themes", "list", "--json"]).document();
     let names: Vec<&str> = list["themes"].as_array().expect("themes").iter().filter_map(|it| it.as_str()).collect();
@@ -25,14 +25,14 @@ fn themes_are_listed_shown_and_measured() {
 }
 
 #[tokio::test]
-async fn a_theme_that_is_not_there_is_not_said_to_be() {
+async fn an_unknown_theme_is_an_error() {
     let mut pixir = Pixir::new(vec![], &[]);
     let screen = pixir.does("/theme nope<Enter>").await;
     assert!(screen.contains("nope") && !screen.contains("until you quit"), "{screen}");
 }
 
 #[test]
-fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_says_why_and_changes_nothing() {
+fn a_theme_file_reloads_when_written_and_reports_errors() {
     let shell = Shell::new(&[]);
     let themes = shell.home().join(".config/pixir/themes");
     std::fs::create_dir_all(&themes).expect("mkdir");
@@ -55,7 +55,7 @@ fn a_theme_that_is_being_made_is_seen_as_it_is_written_and_a_broken_one_says_why
 }
 
 #[test]
-fn a_light_terminal_gets_the_light_theme_and_no_colour_means_none() {
+fn a_light_terminal_gets_the_light_theme_and_no_color_none() {
     let shell = Shell::new(&[]);
     let binary = env!("CARGO_BIN_EXE_pixir");
     let mut terminal = Terminal::start(&shell, &[], 80, 24);

@@ -7,7 +7,7 @@ use crate::server::{Act, Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 
 #[test]
-fn the_title_is_written_when_it_changes_and_not_with_every_tick() {
+fn the_title_is_written_only_when_it_changes() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![call("c1", "bash", json!({"command": "sleep 1.5"})), text("Rested.")]);
     let mut terminal = terminal(&shell, &server, &["--mode", "auto"], (80, 24));
@@ -21,7 +21,7 @@ fn the_title_is_written_when_it_changes_and_not_with_every_tick() {
 }
 
 #[test]
-fn a_terminal_that_shows_no_progress_is_told_of_none() {
+fn no_progress_report_on_a_terminal_that_shows_none() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![call("c1", "bash", json!({"command": "true"})), text("Done.")]);
     let mut terminal = terminal(&shell, &server, &["--mode", "auto"], (80, 24));
@@ -34,7 +34,7 @@ fn a_terminal_that_shows_no_progress_is_told_of_none() {
 }
 
 #[test]
-fn the_title_says_what_goes_on_and_nothing_is_said_twice() {
+fn the_title_shows_the_state_and_the_bell_rings_once() {
     let shell = Shell::new(&[]);
     let slowly = |words: &str| {
         let mut acts = vec![Act::Send(crate::server::HEAD.into()), Act::Pause(1_000_000)];

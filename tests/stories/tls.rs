@@ -90,7 +90,7 @@ fn ask(shell: &Shell, url: &str, trusted: Option<&Authority>) -> Ran {
 }
 
 #[test]
-fn a_certificate_that_is_not_good_is_refused_at_once_with_its_host_and_what_to_do() {
+fn a_bad_certificate_is_refused_at_once_with_its_host() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let rows = [
         ("from an authority that nobody knows", theirs.server("127.0.0.1", 2099)),
@@ -110,7 +110,7 @@ fn a_certificate_that_is_not_good_is_refused_at_once_with_its_host_and_what_to_d
 }
 
 #[test]
-fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
+fn a_private_authority_is_trusted_when_configured() {
     let ours = Authority::new();
     let server = ours.server("127.0.0.1", 2099);
     let shell = Shell::new(&[]);
@@ -126,7 +126,7 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
 }
 
 #[test]
-fn a_handshake_that_never_ends_is_given_up() {
+fn an_endless_handshake_times_out() {
     let server = Server::behind(
         Vec::new(),
         "https",

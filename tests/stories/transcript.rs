@@ -22,7 +22,7 @@ pub(super) async fn conversation(columns: u16, rows: u16) -> Pixir {
 }
 
 #[tokio::test]
-async fn what_is_read_stays_where_it_is_whatever_happens_below() {
+async fn the_viewport_stays_while_cells_arrive_below() {
     let more: String = (1..=50).map(|n| format!("More {n}.\n\n")).collect();
     let long: String = (1..=60).map(|n| format!("Paragraph {n} here.\n\n")).collect();
     let mut pixir = Pixir::new(vec![says(&long), says(&more)], &[]);
@@ -46,7 +46,7 @@ async fn what_is_read_stays_where_it_is_whatever_happens_below() {
 }
 
 #[tokio::test]
-async fn the_transcript_takes_the_focus_and_is_walked_by_entries_prompts_and_errors() {
+async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
     let mut pixir = conversation(80, 24).await;
     let screen = pixir.does("<Tab>").await;
     assert!(screen.contains("k before") && screen.contains("} prompt"), "hints for where one is:\n{screen}");
@@ -73,7 +73,7 @@ async fn the_transcript_takes_the_focus_and_is_walked_by_entries_prompts_and_err
 }
 
 #[tokio::test]
-async fn an_entry_is_folded_by_itself_or_with_all_others() {
+async fn cells_fold_one_by_one_or_all_at_once() {
     let mut pixir = conversation(80, 40).await;
     let screen = pixir.screen.screen();
     // What a command says last is what came of it.
@@ -124,7 +124,7 @@ pub(super) fn place(screen: &str, text: &str) -> (u16, u16) {
 }
 
 #[tokio::test]
-async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when_it_is_read_again() {
+async fn a_long_answer_looks_the_same_streamed_whole_and_resumed() {
     let mut text = String::from("# Title\n\n");
     for n in 0..40 {
         text.push_str(&format!(
@@ -160,7 +160,7 @@ async fn a_long_answer_looks_the_same_while_it_streams_when_it_is_whole_and_when
 }
 
 #[tokio::test]
-async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
+async fn a_long_session_opens_at_its_end_and_the_bar_scrolls() {
     let mut pixir = Pixir::resumed(100, 40, |folder, workspace| {
         let mut log = log_of(folder, workspace);
         for n in 1..=3_000_u32 {
@@ -190,7 +190,7 @@ async fn a_long_conversation_opens_at_its_end_and_the_bar_leads_anywhere() {
 }
 
 #[tokio::test]
-async fn what_is_said_meanwhile_stands_behind_the_growing_answer_and_not_in_it() {
+async fn a_notice_goes_below_the_streaming_answer() {
     let text = format!("{}\n\nSecond paragraph", "word ".repeat(600));
     let mut pixir = Pixir::sized(vec![Step { hang: true, ..says(&text) }], &[], 80, 40);
     pixir.screen.until_idle().await;
@@ -218,7 +218,7 @@ pub(super) async fn streaming(text: &str, until: &str) -> Pixir {
 }
 
 #[tokio::test]
-async fn a_table_that_grows_wider_does_not_move_what_is_read_in_it() {
+async fn a_table_that_grows_wider_does_not_move_the_viewport() {
     let row =
         |n: u32| format!("| {n} | {} | {} |\n", "some words ".repeat(4), "more ".repeat(if n < 60 { 2 } else { 12 }));
     let table: String = (10..75).map(row).collect();
@@ -240,7 +240,7 @@ async fn a_table_that_grows_wider_does_not_move_what_is_read_in_it() {
 }
 
 #[tokio::test]
-async fn of_an_output_that_was_cut_every_line_is_counted() {
+async fn a_cut_output_counts_every_hidden_line() {
     let ok = calls("bash", json!({"command": "seq 1 20000"}));
     let failed = calls("bash", json!({"command": "seq 1 20000; exit 3"}));
     let mut pixir = Pixir::sized(vec![ok, failed, says("Done.")], &[], 100, 40);
@@ -251,7 +251,7 @@ async fn of_an_output_that_was_cut_every_line_is_counted() {
 }
 
 #[tokio::test]
-async fn reading_back_is_not_disturbed_by_what_comes() {
+async fn a_resize_keeps_the_first_visible_line() {
     let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
     let mut pixir = Pixir::new(vec![says(&long), says("Newest words."), says("x")], &[]);
     pixir.does("go<Enter>").await;
@@ -269,7 +269,7 @@ async fn reading_back_is_not_disturbed_by_what_comes() {
 }
 
 #[tokio::test]
-async fn what_is_read_in_a_growing_answer_stays_when_the_answer_is_whole() {
+async fn the_viewport_stays_when_the_answer_is_complete() {
     let long: String = (1..=60).map(|i| format!("line {i}\n\n")).collect();
     let script = Script {
         pace_ms: 4,
@@ -291,7 +291,7 @@ async fn what_is_read_in_a_growing_answer_stays_when_the_answer_is_whole() {
 }
 
 #[tokio::test]
-async fn where_one_was_reading_is_found_again() {
+async fn the_viewport_is_restored_on_resume() {
     let long: String = (1..200).map(|n| format!("- line {n}\n")).collect();
     let mut pixir = Pixir::new(vec![says(&long)], &[]);
     // What is in no log moves nothing.

@@ -10,7 +10,7 @@ use crate::driver::{Pixir, calls, says};
 use crate::shell::{Shell, entries};
 
 #[tokio::test]
-async fn the_tree_goes_back_edits_a_prompt_again_and_loses_nothing() {
+async fn the_tree_edits_a_prompt_again_and_loses_no_branch() {
     let mut pixir = Pixir::new(vec![says("One."), says("Two."), says("Other.")], &[]);
     pixir.does("first<Enter>").await;
     pixir.does("second<Enter>").await;
@@ -27,7 +27,7 @@ async fn the_tree_goes_back_edits_a_prompt_again_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_fork_is_a_session_of_its_own_and_the_parent_lists_it() {
+async fn a_fork_is_a_session_that_its_parent_lists() {
     let mut pixir = Pixir::new(vec![says("One."), says("In the fork.")], &[]);
     pixir.does("first<Enter>").await;
     let parent = pixir.screen.session().expect("open").clone();
@@ -42,7 +42,7 @@ async fn a_fork_is_a_session_of_its_own_and_the_parent_lists_it() {
 }
 
 #[tokio::test]
-async fn a_fork_that_is_rewound_to_its_start_is_not_thrown_away() {
+async fn a_fork_rewound_to_its_start_is_not_deleted() {
     let mut pixir = Pixir::new(vec![says("One.")], &[]);
     pixir.does("first<Enter>").await;
     pixir.does("/fork<Enter>").await;
@@ -66,7 +66,7 @@ async fn written_twice(then: Option<Step>) -> Pixir {
 }
 
 #[tokio::test]
-async fn going_back_in_the_tree_asks_about_the_files_and_takes_them_along() {
+async fn moving_the_head_offers_to_restore_files() {
     let mut pixir = written_twice(None).await;
     assert_eq!(pixir.file("a.txt"), "two\n");
     let screen = pixir.does("<C-t><Up><Enter>").await;
@@ -91,7 +91,7 @@ async fn going_back_in_the_tree_asks_about_the_files_and_takes_them_along() {
 }
 
 #[tokio::test]
-async fn a_branch_that_is_left_can_be_summed_up_from_the_log_or_by_the_model() {
+async fn a_left_branch_is_summarised_by_log_or_model() {
     let steps = vec![
         says("One."),
         calls("write", json!({ "path": "try.txt", "content": "x\n" })),
@@ -125,7 +125,7 @@ async fn a_branch_that_is_left_can_be_summed_up_from_the_log_or_by_the_model() {
 }
 
 #[tokio::test]
-async fn what_is_named_and_pinned_in_the_tree_stays_so_and_survives_compaction() {
+async fn labels_and_pins_survive_compaction() {
     let long = "word ".repeat(10_000);
     let mut pixir = Pixir::sized(vec![says("Remember the port is 8642."), says(&long), says("Three.")], &[], 100, 30);
     for prompt in ["first<Enter>", "second<Enter>", "third<Enter>"] {
@@ -144,7 +144,7 @@ async fn what_is_named_and_pinned_in_the_tree_stays_so_and_survives_compaction()
 }
 
 #[test]
-fn tree_and_fork_work_from_the_command_line_and_the_parent_stays_as_it_is() {
+fn tree_and_fork_commands_leave_the_parent_unchanged() {
     let shell = Shell::new(&[]);
     let id = turns(&shell, &["echo 1", "echo 2"]);
     let log = shell.logs().first().cloned().expect("a log");
@@ -167,7 +167,7 @@ fn tree_and_fork_work_from_the_command_line_and_the_parent_stays_as_it_is() {
 }
 
 #[test]
-fn a_fork_knows_the_turns_that_it_came_with() {
+fn a_fork_can_undo_the_turns_it_began_with() {
     let shell = Shell::new(&[("a", "a\n")]);
     let id = turns(&shell, &["echo A > a", "echo B > b"]);
     let fork = done(&shell.run(["fork", &id, "--json"]));
@@ -187,7 +187,7 @@ fn a_fork_knows_the_turns_that_it_came_with() {
 }
 
 #[tokio::test]
-async fn when_files_stay_behind_the_model_is_told_which() {
+async fn a_head_move_without_files_names_them_to_the_model() {
     let mut pixir = written_twice(Some(says("I see."))).await;
     pixir.does("<C-t><Up><Enter>").await;
     pixir.does("n").await;
@@ -207,7 +207,7 @@ async fn when_files_stay_behind_the_model_is_told_which() {
 }
 
 #[tokio::test]
-async fn a_move_that_was_refused_can_be_asked_for_again() {
+async fn a_refused_head_move_can_be_repeated() {
     let mut pixir = written_twice(None).await;
     pixir.does("<C-t><Up><Enter>").await;
     fs::write(pixir.path("a.txt"), "saved meanwhile\n").expect("write");
@@ -219,7 +219,7 @@ async fn a_move_that_was_refused_can_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn undo_and_redo_go_by_the_files_of_the_place_that_was_gone_back_to() {
+async fn undo_after_a_head_move_uses_the_files_of_the_new_head() {
     let mut pixir = written_twice(None).await;
     pixir.does("/undo<Enter>").await;
     pixir.does("<Enter>").await;

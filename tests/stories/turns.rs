@@ -70,7 +70,7 @@ pub(super) fn assert_balanced(dialect: Dialect, body: &Value) {
 }
 
 #[test]
-fn a_turn_with_parallel_calls_a_failing_command_and_an_edit_is_done_with_write() {
+fn a_turn_with_parallel_calls_a_failure_and_an_edit() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
         let both = Reply::Answer {
@@ -127,7 +127,7 @@ fn a_turn_with_parallel_calls_a_failing_command_and_an_edit_is_done_with_write()
 }
 
 #[test]
-fn without_write_a_change_is_refused_the_turn_goes_on_and_the_exit_code_says_so() {
+fn without_write_a_change_is_refused_with_exit_12() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n")]);
         let server = Server::start(vec![
@@ -157,7 +157,7 @@ fn without_write_a_change_is_refused_the_turn_goes_on_and_the_exit_code_says_so(
 }
 
 #[test]
-fn a_stream_that_breaks_off_keeps_what_came_and_never_ends_with_success() {
+fn a_cut_stream_keeps_its_text_and_is_no_success() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let server = Server::start(vec![Reply::Cut { text: "Half an ans".into() }]);
@@ -174,7 +174,7 @@ fn a_stream_that_breaks_off_keeps_what_came_and_never_ends_with_success() {
 }
 
 #[test]
-fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
+fn a_busy_server_is_retried_and_a_refusal_is_not() {
     let shell = Shell::new(&[]);
     let busy = Reply::Refuse {
         status: 429,
@@ -222,7 +222,7 @@ fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
 }
 
 #[test]
-fn calls_that_cannot_be_are_answered_and_never_run() {
+fn invalid_calls_get_a_result_and_never_run() {
     let shell = Shell::new(&[("a.txt", "x")]);
     let odd = Reply::Answer {
         text: String::new(),
@@ -256,7 +256,7 @@ fn calls_that_cannot_be_are_answered_and_never_run() {
 }
 
 #[test]
-fn what_stays_on_this_machine_goes_through_no_proxy_and_what_a_person_says_twice_is_one_message() {
+fn loopback_bypasses_the_proxy_and_adjacent_prompts_merge() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![Reply::Cut { text: String::new() }, text("Directly."), text("Again.")]);
     shell.configure("[requests]\nattempts = 1\n");
@@ -276,7 +276,7 @@ fn what_stays_on_this_machine_goes_through_no_proxy_and_what_a_person_says_twice
 }
 
 #[test]
-fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no_answer() {
+fn a_loop_of_calls_is_stopped_and_an_empty_answer_is_an_error() {
     let shell = Shell::new(&[]);
     let same = || call("c", "read", json!({ "path": "not there" }));
     let server = Server::start((0..40).map(|_| same()).collect());

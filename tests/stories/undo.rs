@@ -98,7 +98,7 @@ fn upheaval_files(shell: &Shell) {
 }
 
 #[test]
-fn undoing_a_turn_gives_every_file_back_and_redo_takes_it_away_again() {
+fn undo_restores_every_file_and_redo_reverses_it() {
     let shell = Shell::new(&[]);
     upheaval_files(&shell);
     let mut before = tree_of(&shell.workspace());
@@ -120,7 +120,7 @@ fn undoing_a_turn_gives_every_file_back_and_redo_takes_it_away_again() {
 }
 
 #[test]
-fn a_file_that_somebody_changed_since_is_left_merged_or_overwritten_as_they_say() {
+fn a_file_changed_since_is_left_merged_or_overwritten() {
     let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
     let shell = Shell::new(&[("a.txt", &text("two", "nine")), ("b.txt", "b\n")]);
     turns(&shell, &["sed -i s/two/TWO/ a.txt; echo B > b.txt"]);
@@ -149,7 +149,7 @@ fn a_file_that_somebody_changed_since_is_left_merged_or_overwritten_as_they_say(
 }
 
 #[test]
-fn a_repository_is_neither_needed_nor_touched() {
+fn undo_neither_needs_nor_touches_a_git_repository() {
     let shell = Shell::new(&[("a.txt", "a\n")]);
     let git = |args: &[&str]| {
         let ran = std::process::Command::new("git")
@@ -169,7 +169,7 @@ fn a_repository_is_neither_needed_nor_touched() {
 }
 
 #[tokio::test]
-async fn undo_shows_what_it_would_do_and_what_was_changed_meanwhile() {
+async fn undo_preview_shows_conflicting_changes() {
     let text = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n10\n");
     let step = also_calls(
         calls("write", json!({ "path": "new.txt", "content": "new\n" })),
@@ -199,7 +199,7 @@ async fn undo_shows_what_it_would_do_and_what_was_changed_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_out_of_date_is_not_applied() {
+async fn an_outdated_restore_preview_is_not_applied() {
     let mut pixir = Pixir::new(
         vec![calls("write", json!({ "path": "a.txt", "content": "x\n" })), says("Done.")],
         &[("a.txt", "a\n")],
@@ -231,7 +231,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn undoing_every_turn_backwards_is_where_it_began_and_redoing_is_where_it_ended(turn_commands in prop::collection::vec(arbitrary_command(), 1..4)) {
+    fn undo_of_every_turn_restores_the_start_and_redo_the_end(turn_commands in prop::collection::vec(arbitrary_command(), 1..4)) {
         let shell = Shell::new(&[("a", "start\n"), ("d/c", "c\r\n")]);
         let mut states = vec![tree_of(&shell.workspace())];
         let mut id = String::new();
@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_only_ignored_before_is_not_taken_for_new() {
+fn a_formerly_ignored_file_is_not_taken_for_new() {
     let shell = Shell::new(&[(".gitignore", "data.db\nbuild/\n"), ("data.db", "precious"), ("build/out.o", "object")]);
     turns(&shell, &["sed -i /data/d .gitignore", "mv build out; cp data.db copy.db; ln copy.db hard.db"]);
     let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
@@ -276,7 +276,7 @@ fn what_was_only_ignored_before_is_not_taken_for_new() {
 }
 
 #[test]
-fn a_command_that_is_cut_off_can_be_undone_too() {
+fn an_interrupted_command_can_be_undone() {
     let files: Vec<(String, String)> = (0..700).map(|n| (format!("src/f{n}.txt"), format!("{n}\n"))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
     let shell = Shell::new(&files);
@@ -296,7 +296,7 @@ fn a_command_that_is_cut_off_can_be_undone_too() {
 }
 
 #[test]
-fn what_a_person_changed_between_two_turns_is_not_lost_either() {
+fn undo_keeps_user_changes_between_turns() {
     let shell = Shell::new(&[]);
     let lines = |all: &[&str]| all.iter().map(|line| format!("{line}\n")).collect::<String>();
     let id = turns(&shell, &["printf 'a\\nb\\nc\\nd\\ne\\nf\\ng\\n' > f"]);
@@ -314,7 +314,7 @@ fn what_a_person_changed_between_two_turns_is_not_lost_either() {
 }
 
 #[test]
-fn a_turn_that_was_undone_in_part_is_the_one_that_is_undone_next() {
+fn a_partly_undone_turn_is_undone_next() {
     let shell = Shell::new(&[("x", "x\n"), ("a", "a\n"), ("b", "b\n")]);
     turns(&shell, &["echo X > x", "echo A > a; echo B > b"]);
     shell.write("b", "mine\n");
@@ -332,7 +332,7 @@ fn a_turn_that_was_undone_in_part_is_the_one_that_is_undone_next() {
 }
 
 #[test]
-fn folders_and_permissions_that_were_there_before_stay() {
+fn undo_keeps_earlier_folders_and_modes() {
     let shell = Shell::new(&[("deep/down/keep.txt", "k\n")]);
     fs::create_dir_all(shell.workspace().join("empty/one")).expect("mkdir");
     turns(
@@ -358,7 +358,7 @@ fn folders_and_permissions_that_were_there_before_stay() {
 }
 
 #[test]
-fn what_a_command_only_moved_or_brought_into_sight_is_not_lost_by_undoing_it() {
+fn undo_does_not_lose_files_a_command_moved_or_unignored() {
     // A folder gives its place to a symlink to where it went.
     let shell = Shell::new(&[("src/a", "a\n"), ("src/b", "b\n")]);
     turns(&shell, &["mv src lib && ln -s lib src"]);
@@ -380,7 +380,7 @@ fn what_a_command_only_moved_or_brought_into_sight_is_not_lost_by_undoing_it() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_not_in_the_way_of_what_can() {
+fn a_file_that_cannot_be_restored_does_not_block_others() {
     let shell = Shell::new(&[("x", "x\n")]);
     fs::write(shell.workspace().join("big"), vec![b'z'; 5 << 20]).expect("write");
     turns(&shell, &["echo X > x", "echo more >> big; echo b > b"]);
@@ -399,7 +399,7 @@ fn what_cannot_be_undone_is_not_in_the_way_of_what_can() {
 }
 
 #[test]
-fn a_file_that_is_written_again_and_again_can_always_be_undone() {
+fn a_file_rewritten_many_times_can_be_undone() {
     let shell = Shell::new(&[]);
     fs::write(shell.workspace().join("big"), vec![b'z'; 3 << 20]).expect("write");
     let steps: Vec<Value> = (0..100)

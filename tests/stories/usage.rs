@@ -10,7 +10,7 @@ use crate::server::{Act, Dialect, HEAD, Reply, Server, ask, text};
 use crate::shell::Shell;
 
 #[tokio::test]
-async fn an_effort_is_chosen_and_what_everything_took_is_said() {
+async fn effort_and_usage_commands_show_the_current_values() {
     let usage = Usage { input: 1_200, cached: 1_000, output: 30, ..Usage::default() };
     let step = |text: &str| Step { usage: Some(usage), ..says(text) };
     let mut pixir = Pixir::sized(vec![step("One."), step("Two.")], &[], 100, 30);
@@ -34,7 +34,7 @@ async fn an_effort_is_chosen_and_what_everything_took_is_said() {
 }
 
 #[test]
-fn what_a_request_costs_is_said_where_it_is_known_and_added_up() {
+fn cost_is_shown_where_the_price_is_known() {
     let shell = Shell::new(&[]);
     let cost = |usd: f64| {
         let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "cost": usd });
@@ -75,7 +75,7 @@ fn what_a_request_costs_is_said_where_it_is_known_and_added_up() {
 }
 
 #[test]
-fn the_meter_shows_what_the_provider_counted_and_counts_nothing_itself() {
+fn the_meter_shows_only_tokens_the_provider_counted() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text(&"many words ".repeat(2_000))]);
     let mut terminal = terminal(&shell, &server, &[], (100, 24));
@@ -88,7 +88,7 @@ fn the_meter_shows_what_the_provider_counted_and_counts_nothing_itself() {
 }
 
 #[test]
-fn what_a_broken_answer_had_cost_is_counted_and_how_long_to_wait_is_said() {
+fn a_cut_answer_is_counted_and_a_long_retry_after_is_reported() {
     let shell = Shell::new(&[]);
     let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
     let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);

@@ -9,7 +9,7 @@ use crate::server::{Dialect, Server, text};
 use crate::shell::Shell;
 
 #[tokio::test]
-async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what_came_of_it() {
+async fn a_bang_command_runs_and_the_model_reads_its_output() {
     let mut pixir = Pixir::new(vec![says("It is 42.")], &[("answer.txt", "42\n")]);
     let screen = pixir.does("!cat answer.txt && touch made.txt").await;
     assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
@@ -33,7 +33,7 @@ async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what
 }
 
 #[test]
-fn what_is_run_behind_two_of_them_is_not_told_to_the_model() {
+fn a_double_bang_command_is_not_sent_to_the_model() {
     let shell = Shell::new(&[("a.txt", "apples\n"), ("b.txt", "bananas\n")]);
     let server = Server::start(vec![text("Fine.")]);
     let script = "idle\nkeys !cat a.txt<Enter>\nexpect apples\nidle\nkeys !!cat b.txt<Enter>\nexpect bananas\nidle\n\
@@ -55,7 +55,7 @@ fn what_is_run_behind_two_of_them_is_not_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to() {
+async fn a_bang_command_obeys_the_mode_and_esc() {
     let mut pixir = Pixir::new(vec![says("Hello.")], &[]);
     pixir.does("/mode read-only<Enter>").await;
     let screen = pixir.does("!touch x<Enter>").await;
@@ -88,7 +88,7 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
 }
 
 #[tokio::test]
-async fn a_command_that_a_crash_cut_off_is_closed_when_the_session_is_resumed() {
+async fn a_bang_command_cut_by_a_crash_is_closed_on_resume() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.does("!echo one<Enter>").await;
     // As it is found after kill -9: the command, and nothing of what came of it.
@@ -107,7 +107,7 @@ async fn a_command_that_a_crash_cut_off_is_closed_when_the_session_is_resumed() 
 }
 
 #[tokio::test]
-async fn what_the_model_is_not_told_is_in_no_summary_either() {
+async fn a_double_bang_command_is_in_no_summary() {
     let mut pixir = Pixir::new(vec![says(&"long ".repeat(9_000)), says("Fine.")], &[]);
     pixir.does("!!echo secret > hidden.txt; echo whispered<Enter>").await;
     pixir.does("!echo aloud<Enter>").await;
@@ -123,7 +123,7 @@ async fn what_the_model_is_not_told_is_in_no_summary_either() {
 }
 
 #[tokio::test]
-async fn colours_of_a_program_are_the_themes_and_no_model_reads_them() {
+async fn program_colours_reach_the_screen_but_not_the_model() {
     let mut pixir = Pixir::new(vec![], &[]);
     let command = r"!printf 'plain \033[31mred\033[0m and \033[38;2;0;200;0mgreen\033[2J\033]0;title\007 end\n'";
     pixir.does(&format!("{}<Enter>", command.replace('<', "<lt>"))).await;
@@ -146,7 +146,7 @@ async fn colours_of_a_program_are_the_themes_and_no_model_reads_them() {
 }
 
 #[tokio::test]
-async fn a_command_that_still_runs_is_shown_in_its_colours_too() {
+async fn a_running_command_is_shown_in_colour() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
     let command = r"!printf 'plain \033[3'; until [ -e go ]; do sleep 0.02; done; printf '1mred\n'; sleep 60";

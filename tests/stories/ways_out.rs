@@ -8,7 +8,7 @@ use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, is_running};
 
 #[test]
-fn the_screen_is_whole_again_after_a_sleep() {
+fn the_screen_is_redrawn_after_stop_and_continue() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("Still here.")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
@@ -25,7 +25,7 @@ fn the_screen_is_whole_again_after_a_sleep() {
 }
 
 #[test]
-fn a_session_that_cannot_be_opened_ends_with_the_error_and_its_prompt_goes_nowhere_else() {
+fn an_unknown_session_is_an_error_and_sends_no_prompt() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("never")]);
     let flags = server.flags(Dialect::Chat);
@@ -105,7 +105,7 @@ fn slept_long() -> String {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the figure is wanted")]
-fn every_way_out_gives_the_terminal_back_whatever_goes_on() {
+fn every_way_out_restores_the_terminal() {
     let windows: usize = std::env::var("PIXIR_WINDOWS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let (mut cells, mut longest) = (0, std::time::Duration::ZERO);
     for state in State::ALL {
@@ -182,7 +182,7 @@ fn a_screen_that_breaks() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_says_anything() {
+fn a_panic_restores_the_terminal_before_its_message() {
     let shell = Shell::new(&[]);
     let own = std::env::current_exe().expect("this test is a program");
     let args = ["--exact", "stories::ways_out::a_screen_that_breaks", "--nocapture"];
@@ -196,7 +196,7 @@ fn a_panic_gives_the_terminal_back_before_it_says_anything() {
 }
 
 #[test]
-fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() {
+fn a_left_session_ends_its_command_before_the_program_ends() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![call(
         "c1",
@@ -226,7 +226,7 @@ fn a_session_that_was_left_in_mid_command_is_at_its_end_before_the_program_is() 
 }
 
 #[test]
-fn a_signal_that_stops_it_gives_the_terminal_to_the_shell_and_takes_it_again() {
+fn ctrl_z_and_fg_hand_the_terminal_over_and_back() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One.")]);
     let flags = server.flags(Dialect::Chat);
@@ -254,7 +254,7 @@ fn a_signal_that_stops_it_gives_the_terminal_to_the_shell_and_takes_it_again() {
 }
 
 #[test]
-fn an_editor_that_goes_to_the_shell_takes_pixir_along_and_both_come_back() {
+fn a_suspended_editor_suspends_pixir_and_both_resume() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One.")]);
     let editor =
