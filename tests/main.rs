@@ -6,6 +6,7 @@ mod issuer; // a small server whose answers a story decides
 mod pty; // the real binary in a real terminal
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
+mod wait; // until a state holds
 
 mod stories {
     // From the shell.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pixir_core::event::SessionId;
 use pixir_core::log::Log;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, entries, figures};
+use crate::wait::{self, PATIENCE};
 
 /// How often the Turn is killed; the long tier is `PIXIR_KILLS=10000 cargo test --test pixir -- crash`.
 fn kills() -> u64 {
@@ -43,7 +44,11 @@ fn kill_9_loses_no_acknowledged_entry() {
             let Some(Ok(line)) = lines.next() else { break };
             acknowledged.push(serde_json::from_str(&line).expect("a whole line"));
         }
-        std::thread::park_timeout(std::time::Duration::from_micros((seed >> 32) % 4_000));
+        // In the middle of a write, too: when the Log has grown by a random number of bytes, or when the process has ended.
+        let log_length = || shell.logs().first().and_then(|log| log.metadata().ok()).map_or(0, |it| it.len());
+        let enough = log_length() + (seed >> 32) % 600;
+        let ended = |child: &mut Child| child.try_wait().expect("a child").is_some();
+        wait::until("the log has grown", || log_length() >= enough || ended(&mut child));
         child.kill().expect("kill -9");
         // What was on its way in the pipe was acknowledged too; a last line may be cut.
         acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()));
@@ -128,15 +133,11 @@ fn of_eight_writers_one_wins_and_its_death_frees_the_log() {
         let mut racers: Vec<Child> = (0..8).map(|_| shell.command(&args).spawn().expect("it starts")).collect();
         // The losers end by themselves; the winner waits for its model.
         server.wait_for(1);
-        let until = Instant::now() + Duration::from_secs(20);
-        let winner = loop {
-            let mut alive: Vec<usize> = (0..8).filter(|n| racers[*n].try_wait().expect("a child").is_none()).collect();
-            if alive.len() == 1 {
-                break alive.remove(0);
-            }
-            assert!(Instant::now() < until, "round {round}: {} still run", alive.len());
-            std::thread::park_timeout(Duration::from_millis(2));
+        let only_one = || {
+            let mut alive = (0..8).filter(|n| racers[*n].try_wait().expect("a child").is_none());
+            alive.next().filter(|_| alive.next().is_none())
         };
+        let winner = wait::found(PATIENCE, only_one).unwrap_or_else(|| panic!("round {round}: several still run"));
         for (n, mut racer) in racers.drain(..).enumerate() {
             if n == winner {
                 racer.kill().expect("kill -9");

@@ -7,6 +7,7 @@ use crate::driver::{Pixir, calls, long_conversation, says};
 use crate::pty::{Terminal, start};
 use crate::server::{Dialect, Reply, Server, text};
 use crate::shell::Shell;
+use crate::wait;
 
 #[tokio::test]
 async fn a_draft_survives_compaction_and_head_moves() {
@@ -56,19 +57,16 @@ async fn a_saved_draft_of_another_session_is_not_overwritten() {
     assert_eq!(pixir.screen.draft(), "half a thought");
 }
 
-/// What the interface keeps beside its log, once it holds this.
-fn wait_until_kept(shell: &Shell, text: &str) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+/// Waits until a saved draft beside the Log contains this.
+fn wait_until_saved(shell: &Shell, text: &str) {
     let folders = || {
         let outer = std::fs::read_dir(shell.home().join("sessions")).into_iter().flatten().flatten();
         outer.flat_map(|f| std::fs::read_dir(f.path()).into_iter().flatten().flatten()).map(|f| f.path())
     };
-    while !folders()
-        .any(|folder| std::fs::read_to_string(folder.join("presenter.json")).is_ok_and(|kept| kept.contains(text)))
-    {
-        assert!(std::time::Instant::now() < until, "{text:?} was not kept");
-        std::thread::park_timeout(std::time::Duration::from_millis(10));
-    }
+    let is_saved = |folder: std::path::PathBuf| {
+        std::fs::read_to_string(folder.join("presenter.json")).is_ok_and(|saved| saved.contains(text))
+    };
+    wait::until(&format!("{text:?} is saved"), || folders().any(is_saved));
 }
 
 #[test]
@@ -79,7 +77,7 @@ fn a_draft_survives_kill_9_and_a_closed_window() {
         let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
         terminal.wait_for("Ask pixir");
         terminal.send("a long thought");
-        wait_until_kept(&shell, "a long thought");
+        wait_until_saved(&shell, "a long thought");
         terminal.signal(signal);
         drop(terminal.end());
         let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
@@ -88,7 +86,7 @@ fn a_draft_survives_kill_9_and_a_closed_window() {
         terminal.wait_for("One.");
         terminal.wait_for("/ commands");
         terminal.send("and another");
-        wait_until_kept(&shell, "and another");
+        wait_until_saved(&shell, "and another");
         terminal.signal(signal);
         drop(terminal.end());
         assert_eq!(shell.logs().len(), 1, "the session in which nothing was said is gone");
@@ -96,7 +94,7 @@ fn a_draft_survives_kill_9_and_a_closed_window() {
         let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
         terminal.wait_for("Ask pixir");
         terminal.send("something else");
-        wait_until_kept(&shell, "something else");
+        wait_until_saved(&shell, "something else");
         terminal.signal(Signal::KILL);
         drop(terminal.end());
         let mut args = vec!["resume".to_owned(), "--last".into()];
@@ -123,7 +121,7 @@ fn a_queued_message_of_a_killed_turn_is_a_draft_again() {
     terminal.wait_for("Thinking");
     terminal.send("then this\x1b\r");
     terminal.wait_for("then this");
-    wait_until_kept(&shell, "then this");
+    wait_until_saved(&shell, "then this");
     terminal.signal(Signal::KILL);
     drop(terminal.end());
     let mut args = vec!["resume".to_owned(), "--last".into()];
@@ -145,13 +143,13 @@ fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     writer.wait_for("One.");
     writer.wait_for("/ commands");
     writer.send("half a thought");
-    wait_until_kept(&shell, "half a thought");
+    wait_until_saved(&shell, "half a thought");
     let mut viewer = Terminal::start(&shell, &["resume", "--last", "--read-only"], 80, 24);
     viewer.wait_for("One.");
     viewer.wait_for("reading only");
     viewer.send("\x03\x03\x03");
     viewer.end().assert_sane();
-    wait_until_kept(&shell, "half a thought");
+    wait_until_saved(&shell, "half a thought");
     let mut second = start(&shell, &server, Dialect::Chat, 80, 24);
     second.wait_for("Ask pixir");
     second.send("/resume\r");

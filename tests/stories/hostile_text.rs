@@ -105,7 +105,8 @@ fn model_and_tool_text_adds_no_sequences() {
     terminal.wait_for("Ask pixir");
     terminal.send("\x1b[200~\x1b]0;pasted\x07\x1b[31mtext\x1b[201~");
     terminal.wait_for("text");
-    terminal.send_later("\r");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for(" end");
     terminal.wait_for("/ commands");
     terminal.send("\x0f\x04");

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::pty::{Left, Terminal, kept, strange, terminal};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
+use crate::wait;
 
 fn start(shell: &Shell, server: &Server, size: (u16, u16)) -> Terminal {
     let mut args = server.flags(Dialect::Responses);
@@ -75,12 +76,7 @@ fn inline_approval_is_shown_and_decided() {
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
     terminal.wait_for("Allow this command?");
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !shell.workspace().join("made").exists() {
-        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
-        terminal.send("\x1by");
-        std::thread::park_timeout(std::time::Duration::from_millis(50));
-    }
+    terminal.press_until("\x1by", "the command is allowed", || shell.workspace().join("made").exists());
     terminal.wait_for("Made.");
     terminal.send("\x04");
     let left = terminal.end();
@@ -104,10 +100,11 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
         (0..until).all(|n| lines.iter().filter(|line| line.contains(&format!("Paragraph {n} of it."))).count() == 1)
     };
     // But for its last part, which may still change.
-    crate::shell::wait_until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
+    wait::until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
     terminal.send("\x1b");
     terminal.wait_for("it broke off here");
-    terminal.send_later("\x04");
+    terminal.wait_for("interrupted");
+    terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
     assert!(stand_once(&left.bytes, 60), "{:#?}", kept(&left.bytes, size.0, size.1));
@@ -204,7 +201,7 @@ fn inline_quit_from_the_tree_prints_the_rest() {
     terminal.send("\x14");
     terminal.wait_for("Tree");
     shell.write("go", "");
-    crate::shell::wait_until("all of it was said", || {
+    wait::until("all of it was said", || {
         shell.logs().first().is_some_and(|log| crate::shell::entries(log).iter().any(|e| e["type"] == "turn_ended"))
     });
     terminal.signal(Signal::TERM);

@@ -16,7 +16,8 @@ use super::turns::{assert_balanced, run};
 use crate::driver::{Pixir, says};
 use crate::pty::start;
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, part, text};
-use crate::shell::{Ran, Shell, figures, is_running, ran, wait_until};
+use crate::shell::{Ran, Shell, entries, figures, is_running, mark, ran};
+use crate::wait;
 
 #[tokio::test]
 async fn esc_stops_the_answer_and_keeps_its_text() {
@@ -67,7 +68,7 @@ fn an_interrupt_at_any_moment_closes_the_connection() {
         talk.send(Input::Prompt("go".into()));
         server.wait_for(1);
         // Somewhere in the next few milliseconds, or after the next few events.
-        std::thread::park_timeout(Duration::from_micros(u64::from(random.next_u32() % 12_000)));
+        wait::lapse(Duration::from_micros(u64::from(random.next_u32() % 12_000)));
         let began = Instant::now();
         talk.send(Input::Interrupt);
         loop {
@@ -89,7 +90,7 @@ fn an_interrupt_at_any_moment_closes_the_connection() {
 #[test]
 fn esc_stops_a_stream_and_a_command() {
     let shell = Shell::new(&[]);
-    let mark = format!("87{:04}", std::process::id() % 10_000);
+    let mark = mark();
     let server = Server::start(vec![
         Reply::Stall { text: "Thinking aloud".into() },
         call("c1", "bash", json!({"command": format!("sleep {mark}")})),
@@ -106,14 +107,10 @@ fn esc_stops_a_stream_and_a_command() {
     terminal.wait_for("send a message to go on");
     terminal.send("run\r");
     terminal.wait_for("● bash sleep");
-    wait_until("the command runs", || is_running(&mark));
+    wait::until("the command runs", || is_running(&mark));
     terminal.send("\x1b");
     terminal.wait_for("send a message to go on");
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    while is_running(&mark) {
-        assert!(std::time::Instant::now() < until, "a process survived");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    assert!(wait::within(Duration::from_secs(5), || !is_running(&mark)), "a process survived");
     terminal.send("and now\r");
     terminal.wait_for("Back again.");
     terminal.send("\x04");
@@ -140,7 +137,7 @@ fn a_signal_in_mid_stream_gives_exactly_one_result() {
             let server = Server::start(vec![Reply::Stall { text: "So far".into() }]);
             let child = started(&shell, &server, dialect, &["--headless", "--format", "jsonl", "x"]);
             server.wait_for(1);
-            wait_until("the turn is on record", || !shell.logs().is_empty());
+            wait::until("the turn is on record", || !shell.logs().is_empty());
             let ran = signalled(child, signal);
             let lines = ran.lines();
             assert_eq!((ran.code, lines.iter().filter(|l| l["type"] == "result").count()), (exit, 1), "{}", ran.stderr);
@@ -157,16 +154,16 @@ fn a_signal_in_mid_stream_gives_exactly_one_result() {
 fn an_interrupt_in_mid_command_leaves_no_process() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
-        let mark = format!("86{:04}", std::process::id() % 10_000 + u32::from(dialect as u8) * 7);
+        let mark = mark();
         // Children that ignore the polite signal, and one in the background.
         let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2; sleep {mark}3");
         let server =
             Server::start(vec![call("c1", "bash", json!({"command": command, "timeout": 600})), text("On again.")]);
         let child = started(&shell, &server, dialect, &["--headless", "--json", "--write", "x"]);
-        wait_until("the command runs", || is_running(&format!("sleep {mark}2")) || is_running(&format!("{mark}2")));
+        wait::until("the command runs", || is_running(&format!("sleep\0{mark}2")));
         let ran = signalled(child, Signal::INT);
         assert_eq!((ran.code, ran.document()["status"].as_str()), (130, Some("interrupted")), "{}", ran.stderr);
-        wait_until("no process of the command is left", || !is_running(&mark));
+        wait::until("no process of the command is left", || !is_running(&mark));
 
         let mut args =
             vec!["resume".to_owned(), "--last".to_owned(), "go on".to_owned(), "--headless".into(), "--json".into()];
@@ -178,25 +175,33 @@ fn an_interrupt_in_mid_command_leaves_no_process() {
 
 #[test]
 fn an_interrupt_while_a_command_starts_leaves_no_process() {
-    let shell = Shell::new(&[]);
-    let mark = format!("89{:04}", std::process::id() % 10_000);
     for round in 0..40 {
+        let shell = Shell::new(&[]);
+        let mark = mark();
         let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2");
         let server = Server::start(vec![call("c1", "bash", json!({"command": command}))]);
         let child = started(&shell, &server, Dialect::Responses, &["--headless", "--json", "--write", "x"]);
         server.wait_for(1);
-        // From before the command is started to well after.
-        std::thread::park_timeout(std::time::Duration::from_micros(300 * round));
+        // From before the command starts to well after.
+        let has_recorded =
+            |kind: &str| shell.logs().first().is_some_and(|log| entries(log).iter().any(|entry| entry["type"] == kind));
+        match round % 5 {
+            0 => {}
+            1 => wait::until("the call is recorded", || has_recorded("tool_call")),
+            2 => wait::until("the call is allowed", || has_recorded("permission_decision")),
+            3 => wait::until("its shell runs", || is_running(&mark)),
+            _ => wait::until("its last command runs", || is_running(&format!("sleep\0{mark}2"))),
+        }
         let ran = signalled(child, Signal::INT);
         assert_eq!(ran.code, 130, "{}", ran.stderr);
-        wait_until("no process of the command is left", || !is_running(&mark));
+        wait::until("no process of the command is left", || !is_running(&mark));
     }
 }
 
 #[test]
 fn a_deadline_stops_a_running_command() {
     let shell = Shell::new(&[]);
-    let mark = format!("88{:04}", std::process::id() % 10_000);
+    let mark = mark();
     let server = Server::start(vec![call("c1", "bash", json!({"command": format!("sleep {mark}")}))]);
     let ran = run(&shell, &server, Dialect::Chat, &["--headless", "--json", "--write", "--deadline", "1", "x"]);
     let document = ran.document();
@@ -204,5 +209,5 @@ fn a_deadline_stops_a_running_command() {
         (ran.code, document["status"].as_str(), document["code"].as_str()),
         (14, Some("incomplete"), Some("DEADLINE_REACHED"))
     );
-    wait_until("no process of the command is left", || !is_running(&mark));
+    wait::until("no process of the command is left", || !is_running(&mark));
 }

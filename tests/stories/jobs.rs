@@ -1,23 +1,14 @@
 //! Jobs: shell commands in the background of a Session.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use crate::driver::{Pixir, also_calls, calls, says, timeless};
-use crate::shell::{Shell, entries, is_running};
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-}
+use crate::shell::{Shell, entries, is_running, mark};
+use crate::wait;
 
 #[tokio::test]
 async fn a_job_is_read_listed_and_ends_with_its_session() {
-    let marker = format!("76543.{:07}", std::process::id());
+    let marker = mark();
     let start = calls(
         "bash",
         json!({"command": format!("echo begun; (sleep {marker} &); sleep {marker}"), "background": true}),
@@ -58,12 +49,12 @@ async fn a_job_is_read_listed_and_ends_with_its_session() {
     assert!(told[5].starts_with("job 2 (running)"), "{}", told[5]);
     assert!(is_running(&marker));
     pixir.screen.close().await.expect("a session was open");
-    until("the job is gone with its session", || !is_running(&marker));
+    wait::until("the job is gone with its session", || !is_running(&marker));
 }
 
 #[test]
 fn processes_a_job_detached_end_with_pixir() {
-    let marker = format!("87654.{}", std::process::id());
+    let marker = mark();
     let shell = Shell::new(&[]);
     let command =
         format!("(setsid sleep {marker} &); (env -i setsid /bin/sleep {marker} &); env -i /bin/sleep {marker}");
@@ -80,7 +71,7 @@ fn processes_a_job_detached_end_with_pixir() {
     let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
     let told = last["data"]["output"].as_str().expect("text");
     assert!(told.starts_with("job 1 (running)"), "another command that ends does not end it: {told}");
-    until("the job is gone with pixir", || !is_running(&marker));
+    wait::until("the job is gone with pixir", || !is_running(&marker));
 }
 
 #[test]

@@ -64,9 +64,8 @@ fn replay_steps_forwards_and_back() {
     terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
     terminal.send("\x1b[200~hello\x1b[201~");
-    terminal.send_later("zzz");
-    // What comes close behind a paste belongs to it.
-    (0..5).for_each(|_| terminal.send_later("z"));
+    terminal.settle();
+    terminal.send("zzz");
     terminal.send("\x1b[F");
     let screen = terminal.wait_for("Written.");
     assert!(!screen.contains("hello") && !screen.contains("zzz"), "{screen}");

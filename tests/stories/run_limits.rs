@@ -1,6 +1,7 @@
 //! What a line of commands may not do, and how it ends.
 
-use crate::shell::Shell;
+use crate::shell::{Shell, is_running, mark};
+use crate::wait;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -102,7 +103,7 @@ fn a_line_runs_only_what_its_preview_listed() {
         ];
         let ran = shell.run(all.iter().chain(flags));
         assert!(!shell.workspace().join("pwned").exists(), "{flags:?}");
-        assert!(ran.code != 0 || flags == ["--dry-run"], "{}", ran.stdout);
+        assert_eq!(ran.code, 8, "{} {}", ran.stdout, ran.stderr);
     }
     // What may come after a program is told before.
     let plan = shell.run(["run", "cp a.txt y; test -f y && write hidden.txt x", "--dry-run", "--json"]).document();
@@ -157,7 +158,7 @@ fn a_line_waits_for_a_slow_reader_and_ends_without_one() {
     let (mut got, mut buffer) = (0, [0; 8192]);
     loop {
         // Slower than the line takes to end.
-        std::thread::park_timeout(Duration::from_millis(5));
+        wait::lapse(Duration::from_millis(5));
         match out.read(&mut buffer).expect("read") {
             0 => break,
             n => got += n,
@@ -179,23 +180,15 @@ fn a_line_waits_for_a_slow_reader_and_ends_without_one() {
 #[test]
 fn a_signal_ends_a_line_and_its_processes() {
     use rustix::process::{Pid, Signal, kill_process};
-    use std::time::{Duration, Instant};
-    for (n, (signal, code)) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)].into_iter().enumerate() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let shell = Shell::new(&[]);
-        let marker = format!("98765.{}{n}", std::process::id());
+        let marker = mark();
         let text = format!("bash -c 'touch began; (setsid sleep {marker} &); sleep {marker}; touch after'");
         let mut child = shell.command(["run", &text, "--write"]).spawn().expect("it starts");
-        let until = Instant::now() + Duration::from_secs(20);
-        while !shell.workspace().join("began").exists() {
-            assert!(Instant::now() < until, "it did not begin");
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
+        wait::until("the line has begun", || shell.workspace().join("began").exists());
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         assert_eq!(child.wait().expect("it ends").code(), Some(code));
-        while crate::shell::is_running(&marker) {
-            assert!(Instant::now() < until, "{signal:?} left it running");
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
+        wait::until(&format!("{signal:?} has ended every process"), || !is_running(&marker));
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::undo::tree_of;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries};
+use crate::wait;
 
 pub(super) fn done(ran: &Ran) -> Value {
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
@@ -307,11 +308,9 @@ fn diagnose_says_what_a_killed_session_needs() {
     args.extend(["--headless", "--json", "--write", "x"].map(str::to_owned));
     let mut child = shell.command(args).stdout(Stdio::null()).spawn().expect("it starts");
     server.wait_for(1);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !shell.logs().first().is_some_and(|log| entries(log).iter().any(|e| e["type"] == "permission_decision")) {
-        assert!(std::time::Instant::now() < until, "the command was not allowed");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    wait::until("the command is allowed", || {
+        shell.logs().first().is_some_and(|log| entries(log).iter().any(|e| e["type"] == "permission_decision"))
+    });
     let running = shell.run(["diagnose", "--json"]).document();
     let find = |document: &Value, about: &str| {
         let findings = document["findings"].as_array().expect("findings");

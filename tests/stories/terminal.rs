@@ -1,10 +1,13 @@
 //! What only a real terminal shows.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::pty::{Terminal, start};
 use crate::server::{Act, Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
+use crate::wait;
 
 #[test]
 fn a_first_start_says_what_is_missing_and_how_to_get_it() {
@@ -36,8 +39,8 @@ fn an_edit_is_approved_and_the_answer_stays_on_the_main_screen() {
         terminal.send("change it\r");
         let screen = terminal.wait_for("Alt+Y once");
         assert!(screen.contains("- alpha") && screen.contains("+ omega"), "{screen}");
-        // Keys that come with the question, before anyone can have read it, answer nothing.
-        wait_armed(&mut terminal, &shell);
+        // A key that comes before the approval was visible for a quarter of a second decides nothing.
+        terminal.press_until("\x1by", "the edit is allowed", || shell.read("a.txt") != "alpha\n");
         // Whoever quits as soon as it is said finds it on the main screen too.
         terminal.wait_for("Changed to omega.");
         assert_eq!(shell.read("a.txt"), "omega\n");
@@ -45,16 +48,6 @@ fn an_edit_is_approved_and_the_answer_stays_on_the_main_screen() {
         let left = terminal.end();
         left.assert_sane();
         assert!(left.screen.contains("Changed to omega.") && left.screen.contains("pixir resume 2"), "{}", left.screen);
-    }
-}
-
-/// Presses Alt+Y until the question takes it: it does so only when it was on the screen for a quarter of a second.
-fn wait_armed(terminal: &mut Terminal, shell: &Shell) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while shell.read("a.txt") == "alpha\n" {
-        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
-        terminal.send("\x1by");
-        std::thread::park_timeout(std::time::Duration::from_millis(50));
     }
 }
 
@@ -87,17 +80,16 @@ fn a_blocked_terminal_does_not_stop_the_turn() {
     terminal.send("fill it\r");
     terminal.wait_that("is full", |screen| screen.contains("full of words") && screen.contains("/ commands"));
     terminal.hold(true);
-    // A screen that is drawn anew ten times is more than a terminal takes without being read.
-    for _ in 0..10 {
-        terminal.send_later("\x0c");
-    }
+    // The terminal is full when another whole screen is no longer written.
+    let is_full = |terminal: &mut Terminal| {
+        let before = terminal.handed_over();
+        terminal.send("\x0c");
+        !wait::within(Duration::from_millis(300), || terminal.handed_over() > before + 1_000)
+    };
+    wait::until("the terminal takes no more", || is_full(&mut terminal));
     terminal.send("go\r");
     server.wait_for(3);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while shell.read("made.txt") != "made\n" {
-        assert!(std::time::Instant::now() < until, "the turn waits for the terminal");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    wait::until("the turn goes on without the terminal", || shell.read("made.txt") == "made\n");
     terminal.hold(false);
     terminal.wait_for("Done.");
     terminal.send("\x04");

@@ -1,10 +1,13 @@
 //! Bytes from the terminal: pastes, sequences cut in two, and the return of the focus.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::pty::{Terminal, start, terminal};
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
+use crate::wait;
 
 #[test]
 fn a_paste_during_startup_becomes_a_draft() {
@@ -14,7 +17,8 @@ fn a_paste_during_startup_becomes_a_draft() {
     terminal.send("\x1b[200~early\nbird\n\x1b[201~");
     // In the line, and not what the terminal itself shows of it before anybody reads its keys.
     terminal.wait_that("it is in the line", |screen| screen.contains("❯ early") && screen.contains("bird"));
-    terminal.send_later("\x03");
+    terminal.settle();
+    terminal.send("\x03");
     terminal.wait_for("put aside");
     terminal.send("\x04");
     terminal.end().assert_sane();
@@ -37,7 +41,8 @@ fn a_paste_in_pieces_is_one_placeholder() {
     }
     let screen = terminal.wait_for("[paste 1: 300 lines]");
     assert!(!screen.contains("of it") && !screen.contains("201~"), "{screen}");
-    terminal.send_later("\x03\x03\x03");
+    terminal.settle();
+    terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
     assert!(server.bodies().is_empty());
 }
@@ -50,9 +55,12 @@ fn a_mouse_report_in_two_halves_is_not_text() {
     terminal.wait_for("Ask pixir");
     for halves in [["\x1b[<35;62", ";19M"], ["\x1b[<0;3;", "9M\x1b[<0;3;9m"], ["\x1b[<6", "4;10;10M"]] {
         terminal.send(halves[0]);
-        terminal.send_later(halves[1]);
+        terminal.wait_until_read();
+        // Longer than pixir waits for the rest after a lone Esc.
+        wait::lapse(Duration::from_millis(50));
+        terminal.send(halves[1]);
     }
-    terminal.send_later("ok");
+    terminal.send("ok");
     let screen = terminal.wait_for("❯ ok");
     assert!(!screen.contains(";19M") && !screen.contains("<35"), "{screen}");
     terminal.send("\x03\x03\x03");
@@ -73,7 +81,8 @@ fn approval_ignores_the_click_and_key_that_return_the_focus() {
     terminal.send("\x1b[O\x1b[Iy");
     terminal.send("\x1b[O\x1b[I\x1by");
     // Esc leaves the question, then stops the turn: it was still open.
-    terminal.send_later("\x1b");
+    terminal.settle();
+    terminal.send("\x1b");
     terminal.wait_for("Alt+Y once");
     terminal.send("\x1b");
     terminal.wait_for("interrupted");
@@ -91,7 +100,8 @@ fn a_paste_with_line_ends_is_not_sent() {
     terminal.send("\x1b[200~first line\rsecond line\r\x1b[201~");
     terminal.wait_for("second line");
     assert!(server.bodies().is_empty());
-    terminal.send_later("\r");
+    terminal.settle();
+    terminal.send("\r");
     terminal.wait_for("Got both.");
     terminal.send("\x04");
     terminal.end().assert_sane();

@@ -2,7 +2,8 @@
 
 use crate::driver::Pixir;
 use crate::pty::Terminal;
-use crate::shell::{Shell, wait_until};
+use crate::shell::Shell;
+use crate::wait;
 
 #[test]
 fn themes_are_listed_previewed_and_checked() {
@@ -67,7 +68,7 @@ fn a_light_terminal_gets_the_light_theme_and_no_color_none() {
     let light = terminal.bytes().len();
     terminal.send("\x1b[?997;1n");
     // The paper of the dark one.
-    wait_until("it is dark again", || String::from_utf8_lossy(&terminal.bytes()[light..]).contains("48;2;22;24;29"));
+    wait::until("it is dark again", || String::from_utf8_lossy(&terminal.bytes()[light..]).contains("48;2;22;24;29"));
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
     let mut terminal = Terminal::of(&shell, binary.as_ref(), &[], &[("NO_COLOR", "1")], 80, 24);

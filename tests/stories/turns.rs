@@ -207,18 +207,16 @@ fn a_busy_server_is_retried_and_a_refusal_is_not() {
         let told: String = folder.flatten().map(|f| std::fs::read_to_string(f.path()).expect("text")).collect();
         assert!(told.contains(code), "diagnostics are in the log file: {told}");
     }
-    let nobody = shell.run([
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--model",
-        "m",
-        "--headless",
-        "--json",
-        "--deadline",
-        "2",
-        "x",
-    ]);
-    assert!(matches!(nobody.code, 8 | 14), "{}", nobody.code);
+    // Where no server listens, the attempts end it, or the deadline when it comes first.
+    let nowhere =
+        ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--headless", "--json", "--deadline", "1", "x"];
+    for (config, exit, code) in
+        [("attempts = 1", 8, "NETWORK"), ("attempts = 2\nfirst_wait = 30.0", 14, "DEADLINE_REACHED")]
+    {
+        shell.configure(&format!("[requests]\n{config}\n"));
+        let ran = shell.run(nowhere);
+        assert_eq!((ran.code, ran.error()["code"].as_str()), (exit, Some(code)), "{config}");
+    }
 }
 
 #[test]

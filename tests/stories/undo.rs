@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::driver::{Pixir, also_calls, calls, says};
-use crate::shell::{Ran, Shell, entries, wait_until};
+use crate::shell::{Ran, Shell, entries};
+use crate::wait;
 
 /// Every file and symlink below a folder: bytes and permission bits, or where it leads.
 pub(crate) fn tree_of(root: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
@@ -285,7 +286,7 @@ fn an_interrupted_command_can_be_undone() {
     let provider = format!("script:{}", script.display());
     let mut child = shell.command(["--provider", &provider, "--headless", "--json", "--write", "do it"]);
     let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    wait_until("it has done what it does", || shell.workspace().join("new.txt").exists());
+    wait::until("it has done what it does", || shell.workspace().join("new.txt").exists());
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a pid");
     kill_process(id, Signal::INT).expect("the signal is sent");
     let ended = child.wait_with_output().expect("it ends");

@@ -1,11 +1,14 @@
 //! Every way out of the terminal: quit, signals, stop and continue, a closed window, a panic.
 
+use std::sync::LazyLock;
+
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::pty::{Terminal, terminal};
 use crate::server::{Dialect, Reply, Server, call, text};
-use crate::shell::{Shell, is_running};
+use crate::shell::{Shell, is_running, mark};
+use crate::wait;
 
 #[test]
 fn the_screen_is_redrawn_after_stop_and_continue() {
@@ -94,13 +97,10 @@ impl State {
     }
 }
 
-/// A command that nobody else runs.
-fn slept() -> String {
-    format!("sleep 4322.{}", std::process::id())
-}
-
-fn slept_long() -> String {
-    format!("sleep 4321.{}", std::process::id())
+/// A command that no other process on this machine runs.
+fn slept() -> &'static str {
+    static COMMAND: LazyLock<String> = LazyLock::new(|| format!("sleep {}", mark()));
+    &COMMAND
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn every_way_out_restores_the_terminal() {
         }
         cells += 2;
     }
-    assert!(!is_running(&slept()), "a command survived");
+    assert!(!is_running(slept()), "a command survived");
     assert!(longest < std::time::Duration::from_secs(1), "a window that was closed was noticed after {longest:?}");
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
@@ -198,10 +198,11 @@ fn a_panic_restores_the_terminal_before_its_message() {
 #[test]
 fn a_left_session_ends_its_command_before_the_program_ends() {
     let shell = Shell::new(&[]);
+    let mark = mark();
     let server = Server::start(vec![call(
         "c1",
         "bash",
-        json!({"command": format!("echo made > made.txt; trap '' TERM; {}", slept_long())}),
+        json!({"command": format!("echo made > made.txt; trap '' TERM; sleep {mark}")}),
     )]);
     let flags = server.flags(Dialect::Chat);
     let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -209,16 +210,12 @@ fn a_left_session_ends_its_command_before_the_program_ends() {
     let mut terminal = Terminal::start(&shell, &args, 80, 24);
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while shell.read("made.txt") != "made\n" {
-        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    wait::until("the command has begun", || shell.read("made.txt") == "made\n");
     let log = shell.logs().remove(0);
     terminal.send("/new\r");
     terminal.send("\x04");
     terminal.end().assert_sane();
-    assert!(!is_running(&slept_long()));
+    assert!(!is_running(&mark));
     let entries = crate::shell::entries(&log);
     assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
     let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");
