@@ -4,6 +4,7 @@ mod architecture; // who may know whom
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small server whose answers a story decides
 mod pty; // the real binary in a real terminal
+mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
 mod wait; // until a state holds

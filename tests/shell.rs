@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -222,9 +223,19 @@ pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
     (most, Ran { code: status.code().unwrap_or(-1), stdout, stderr })
 }
 
-/// Figures, and what could not be tried, for whoever runs it.
+/// Ends a test that this machine cannot run. `PIXIR_SKIPPED` names a file that collects what was skipped, for the end of CI.
+pub(crate) fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: {reason}", thread.name().unwrap_or("a test"));
+    figures(&line);
+    if let Some(path) = std::env::var_os("PIXIR_SKIPPED") {
+        let mut list = fs::OpenOptions::new().create(true).append(true).open(path).expect("the list of skipped tests");
+        list.write_all(format!("{line}\n").as_bytes()).expect("the list of skipped tests");
+    }
+}
+
+/// Figures for the user who runs the tests; the harness does not hide them.
 pub(crate) fn figures(text: &str) {
-    use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -6,6 +6,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
+use crate::random;
 use crate::shell::figures;
 
 /// One thing that happens.
@@ -166,8 +167,7 @@ async fn run(events: &[Happens], is_read_only: bool) {
 fn random_input_never_panics_and_never_writes_in_read_only() {
     let wanted = std::env::var("PIXIR_CHAOS").ok().and_then(|n| n.parse().ok());
     let cases = wanted.unwrap_or(48);
-    let mut runner =
-        TestRunner::new(Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { max_shrink_iters: 100, ..random::config(cases) });
     let outcome =
         runner.run(&(proptest::collection::vec(happens(), 1..60), any::<bool>()), |(events, is_read_only)| {
             let runtime =

@@ -394,8 +394,7 @@ fn keys_go_to_the_system_keyring_and_not_to_a_file() {
         std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|it| it.join(name).is_file())
     };
     if !exists("dbus-run-session") || !exists("gnome-keyring-daemon") {
-        crate::shell::figures("SKIPPED: there is no gnome-keyring here");
-        return;
+        return crate::shell::skip("dbus-run-session or gnome-keyring-daemon is not installed");
     }
     let shell = Shell::new(&[]);
     let run = shell.home().parent().expect("a folder").join("run");

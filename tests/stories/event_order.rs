@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::random;
 use pixir_core::config::Surroundings;
 use pixir_core::event::{Mode, SessionId};
 use pixir_core::harness::{Beginning, Harness};
@@ -200,7 +201,7 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(random::config(cases()))]
 
     #[test]
     fn random_events_reopen_to_the_same_history(all in prop::collection::vec(happens(), 1..25)) {

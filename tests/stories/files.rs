@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::driver::{Pixir, calls, says};
-use crate::shell::{Shell, figures, output, peak, ran, tool};
+use crate::shell::{Shell, output, peak, ran, skip, tool};
 
 #[test]
 fn edits_of_one_call_are_all_made_or_none() {
@@ -179,16 +179,12 @@ fn odd_files_give_an_error_or_a_page_and_never_block() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
-fn skipped(why: &str) {
-    figures(&format!("SKIPPED: {why}"));
-}
-
 #[test]
 fn grep_and_find_agree_with_ripgrep_and_fd() {
     let root = env!("CARGO_MANIFEST_DIR");
     let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let fd = ["fdfind", "fd"].into_iter().find(|name| has(name));
-    let (true, Some(fd)) = (has("rg"), fd) else { return skipped("ripgrep and fd are not here") };
+    let (true, Some(fd)) = (has("rg"), fd) else { return skip("rg or fd is not installed") };
     let shell = Shell::new(&[]);
     let ours = |name: &str, args: Value| -> Vec<String> {
         let args = args.to_string();
@@ -253,7 +249,7 @@ fn a_killed_or_failed_write_leaves_the_old_or_the_new_file() {
     let can =
         Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
     if !can.is_ok_and(|it| it.status.success()) {
-        return skipped("strace cannot inject faults here (QT3, a write that is killed)");
+        return skip("strace cannot inject faults");
     }
     let (old, new) = ("old line\n".repeat(3_000), "new line\n".repeat(5_000));
     let mut outcomes = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, entries, figures};
+use crate::shell::{Shell, entries, figures, skip};
 
 /// Whether this machine lets strace inject faults.
 fn can_inject() -> bool {
@@ -17,8 +17,7 @@ fn can_inject() -> bool {
 #[test]
 fn a_failed_system_call_on_the_log_stops_the_turn() {
     if !can_inject() {
-        figures("SKIPPED: strace cannot inject faults here (QL4 in the real process)");
-        return;
+        return skip("strace cannot inject faults");
     }
     let all = std::env::var_os("PIXIR_INJECT").is_some();
     let script = r#"{ "steps": [

@@ -1,5 +1,6 @@
 //! One line is a whole workflow: what a shell would answer, without a shell.
 
+use crate::random;
 use crate::shell::{Ran, Shell, entries, png};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -251,7 +252,7 @@ fn built_in_commands_agree_with_the_real_ones() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(random::config(12))]
 
     #[test]
     fn text_commands_agree_with_the_real_ones_on_random_text(text in "([a-c0-2 ,.]{0,6}\n){0,8}[a-c]{0,3}") {

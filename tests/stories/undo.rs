@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::driver::{Pixir, also_calls, calls, says};
 use crate::shell::{Ran, Shell, entries};
-use crate::wait;
+use crate::{random, wait};
 
 /// Every file and symlink below a folder: bytes and permission bits, or where it leads.
 pub(crate) fn tree_of(root: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
@@ -229,7 +229,7 @@ fn arbitrary_command() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(random::config(24))]
 
     #[test]
     fn undo_of_every_turn_restores_the_start_and_redo_the_end(turn_commands in prop::collection::vec(arbitrary_command(), 1..4)) {

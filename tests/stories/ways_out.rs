@@ -172,21 +172,19 @@ fn every_way_out_restores_the_terminal() {
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
 
-/// Runs in a child of the story below: takes the terminal, then breaks.
-#[test]
-fn a_screen_that_breaks() {
-    if std::env::var_os("PIXIR_BREAK").is_some() {
-        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
-        panic!("on purpose");
-    }
-}
+/// Set in the child that the next test starts: itself, in a terminal.
+const IS_CHILD: &str = "PIXIR_TEST_IS_CHILD";
 
 #[test]
 fn a_panic_restores_the_terminal_before_its_message() {
+    if std::env::var_os(IS_CHILD).is_some() {
+        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
+        panic!("on purpose");
+    }
     let shell = Shell::new(&[]);
     let own = std::env::current_exe().expect("this test is a program");
-    let args = ["--exact", "stories::ways_out::a_screen_that_breaks", "--nocapture"];
-    let terminal = Terminal::of(&shell, own.as_os_str(), &args, &[("PIXIR_BREAK", "1")], 80, 24);
+    let args = ["--exact", "stories::ways_out::a_panic_restores_the_terminal_before_its_message", "--nocapture"];
+    let terminal = Terminal::of(&shell, own.as_os_str(), &args, &[(IS_CHILD, "1")], 80, 24);
     let left = terminal.end();
     left.assert_sane();
     let bytes = String::from_utf8_lossy(&left.bytes).into_owned();
