@@ -125,6 +125,9 @@ fn no_file_hides_a_warning_without_a_reason() {
             }
             assert!(!text.contains("#[allow"), "{} uses #[allow]", path.display());
             assert!(!text.contains("thread::sleep") || path.ends_with("process.rs"), "{} sleeps", path.display());
+            // A test waits for a state, by the functions of `tests/wait.rs`.
+            let is_test = folder == "tests" && !path.ends_with("wait.rs");
+            assert!(!is_test || !text.contains("park_timeout"), "{} waits blindly", path.display());
         }
     }
 }

@@ -235,3 +235,13 @@ pub(crate) fn timeless(screen: &str) -> String {
     }
     shown
 }
+
+pub(crate) fn long_conversation(turns: u32) -> Pixir {
+    Pixir::resumed(80, 24, |folder, workspace| {
+        let mut log = log_of(folder, workspace);
+        for n in 1..=turns {
+            say(&mut log, n, &format!("question {n}"), &format!("The answer to {n}. It is long. ").repeat(8));
+        }
+        log.establish().expect("establish");
+    })
+}

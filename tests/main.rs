@@ -4,37 +4,79 @@ mod architecture; // who may know whom
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small server whose answers a story decides
 mod pty; // the real binary in a real terminal
+mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
+mod wait; // until a state holds
 
 mod stories {
-    mod asides; // commands and images in the line
-    mod chaos; // anything in any order
-    mod cli; // what the command line promises
-    mod company; // jobs, questions, memories
-    mod crash; // what survives kill -9
-    mod demo; // the first thing that anyone runs
-    mod faults; // every way in which a server fails, at every moment
-    mod files; // files as tools read, search and change them
-    mod frames; // what the screen looks like
-    mod inline; // without a screen of its own
-    mod keys; // keys and tokens, never to be seen
-    mod lines; // what a line of commands may not do
-    mod processes; // what a command starts ends with it
-    mod providers; // what a model is sent and what is made of its answer
-    mod reading; // finding, folding and copying in the transcript
-    mod regressions; // what others had to mend
-    mod replay; // what goes back to a model of what it said
-    mod retold; // a session told again
-    mod run; // one line is a whole workflow
-    mod screen; // what a person does in the interface
-    mod sessions; // sessions at rest
-    mod streams; // answers as servers send them, cut anywhere
-    mod surroundings; // terminals of every kind, and none
+    // From the shell.
+    mod cli; // the command line: prompts, documents, help, exit codes
+    mod demo; // `pixir demo`: the first command that a user runs
+    mod environment;
+    mod pipes; // standard input and output: slow, closed, left open // TERM, colour variables, no terminal at all
+
+    // The model.
+    mod compaction; // on demand, at the threshold, after a refusal
+    mod dialects; // one task through three dialects
+    mod interrupts; // Esc, signals and deadlines, at any moment
+    mod queue;
+    mod reasoning; // sent back, shown, left out
+    mod request_prefix; // each request repeats the one before it
+    mod turns; // a Turn over HTTP, in every dialect // steers, follow-ups, messages taken back
+
+    // The Provider.
+    mod credentials;
+    mod models; // which model answers, with which effort
+    mod server_faults; // every fault of a server, at every moment
+    mod server_quirks; // answers that bend the protocol
+    mod sse; // streams in the forms that servers send, cut anywhere
+    mod tls; // certificates
+    mod usage; // tokens and cost // keys and tokens: stored, used, renewed, never shown
+
+    // Tools.
+    mod ask_user; // questions of the model
+    mod files; // reading, searching and editing, odd files too
+    mod images; // mentioned, pasted, read by a tool, sent
+    mod jobs; // shell commands in the background
+    mod processes; // no process outlives its command
+    mod recall;
+    mod run_language; // what a line of commands prints
+    mod run_limits; // what a line of commands may not do
+    mod tools; // the contract of every tool and command
+    mod user_commands; // `!` and `!!` // memories across Sessions
+
+    // Sessions and Logs.
+    mod crash; // `kill -9`, and writers that race
+    mod damaged_logs;
+    mod event_order; // random sequences of events, reopened
+    mod log_faults; // system calls on the Log that fail
+    mod replay; // a Session replayed, and as a cast
+    mod sessions; // lists, names, trash, export, import
+    mod tree; // moving the head, forks, labels, pins
+    mod undo; // undo, redo and restore of files // torn, damaged and odd Logs
+
+    // The interface.
+    mod approvals; // what is shown, which keys decide, for how long
+    mod composer; // editing the prompt, completion, vim
+    mod drafts; // saved, restored, set aside
+    mod find; // searching the transcript
+    mod frames;
+    mod interface; // header, settings, skills, diff
+    mod keymap; // keys, hints, the palette
+    mod large_answers; // long, wide and strange answers
+    mod layout; // no region covers another
+    mod selection; // selecting and copying
+    mod sizes; // screens of every size
+    mod themes; // listed, checked, reloaded, chosen
+    mod transcript; // scrolling, folding, walking by entry // screens as snapshots
+
+    // The terminal.
+    mod chaos;
+    mod hostile_text; // only sequences of ours reach the terminal
+    mod inline; // without the alternate screen
     mod terminal; // what only a real terminal shows
-    mod tools; // what every tool and command keeps to
-    mod travel; // files follow the conversation
-    mod trust; // certificates
-    mod wire; // turns over HTTP, in every dialect
-    mod writing; // the line in which one writes
+    mod terminal_input; // pastes, cut sequences, focus
+    mod titles; // the window title, the bell, the progress report
+    mod ways_out; // every way out gives the terminal back // random keys, pastes, clicks and sizes
 }

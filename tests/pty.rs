@@ -7,11 +7,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::fs::{Mode, OFlags};
 
+use crate::server::{Dialect, Server};
 use crate::shell::Shell;
+use crate::wait::{self, PATIENCE};
 
-/// How long a story waits for the screen.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time after which a key that had no effect is pressed again: longer than pixir stays suspicious behind a paste.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How a frame begins that is written whole, and not as the difference to the one before it.
+const WHOLE: &[u8] = b"\x1b[m\x1b]8;;\x1b\\\x1b[?25l";
 
 struct Seen {
     /// Nothing is taken from the program; and the one who would take it knows.
@@ -183,6 +188,13 @@ impl Terminal {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
 
+    /// Bytes that pixir has written, also those that the terminal has not taken yet.
+    pub(crate) fn handed_over(&self) -> u64 {
+        let counts = std::fs::read_to_string(format!("/proc/{}/io", self.process())).expect("it runs");
+        let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));
+        written.and_then(|n| n.parse().ok()).expect("a number")
+    }
+
     /// How many bytes were written to it so far.
     pub(crate) fn written(&self) -> usize {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
@@ -249,10 +261,34 @@ impl Terminal {
         seen.parser.screen_mut().set_size(size(rows), size(columns));
     }
 
-    /// Sends keys as a person does after a paste: a moment later.
-    pub(crate) fn send_later(&mut self, keys: &str) {
-        thread::park_timeout(Duration::from_millis(120));
-        self.send(keys);
+    /// Sends keys again and again until they have had their effect.
+    pub(crate) fn press_until(&mut self, keys: &str, what: &str, mut holds: impl FnMut() -> bool) {
+        let pressed = wait::within(PATIENCE, || {
+            self.send(keys);
+            wait::within(AGAIN, &mut holds)
+        });
+        assert!(pressed, "pressed in vain until {what}; the screen:\n{}", self.screen());
+    }
+
+    /// Waits until keys are keys again: pixir takes a key right behind a paste for a part of it. Ctrl+L shows when that is over,
+    /// because the whole screen is painted again.
+    pub(crate) fn settle(&mut self) {
+        let settled = wait::within(PATIENCE, || {
+            let before = self.written();
+            self.send("\x0c");
+            wait::within(AGAIN, || self.bytes()[before..].windows(WHOLE.len()).any(|bytes| bytes == WHOLE))
+        });
+        assert!(settled, "Ctrl+L never had an effect; the screen:\n{}", self.screen());
+    }
+
+    /// Waits until pixir has read every byte that was sent.
+    pub(crate) fn wait_until_read(&self) {
+        let name = self.master.tty_name().expect("the terminal has a name");
+        wait::until("pixir has read what was sent", || {
+            let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+            let other_end = rustix::fs::open(&name, flags, Mode::empty()).expect("the other end opens");
+            rustix::io::ioctl_fionread(&other_end).expect("a terminal counts what waits in it") == 0
+        });
     }
 
     /// Takes nothing from the program any more, or goes on.
@@ -274,11 +310,9 @@ impl Terminal {
         let began = Instant::now();
         drop(self.master);
         drop(self.keys);
-        while std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|it| !it.contains(") Z ")) {
-            if began.elapsed() > PATIENCE {
-                return PATIENCE;
-            }
-            thread::park_timeout(Duration::from_millis(5));
+        let is_gone = || !std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|it| !it.contains(") Z "));
+        if !wait::within(PATIENCE, is_gone) {
+            return PATIENCE;
         }
         let took = began.elapsed();
         let _ = self.child.wait();
@@ -296,17 +330,10 @@ impl Terminal {
 
     /// Waits for the end; returns the exit code and what the terminal was left as.
     pub(crate) fn end(mut self) -> Left {
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it can be asked") {
-                break status;
-            }
-            if Instant::now() >= until {
-                let it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
-                panic!("it does not end; the screen:\n{}", it.parser.screen().contents());
-            }
-            thread::park_timeout(Duration::from_millis(5));
-        };
+        let status = wait::found(PATIENCE, || self.child.try_wait().expect("it can be asked")).unwrap_or_else(|| {
+            let it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            panic!("it does not end; the screen:\n{}", it.parser.screen().contents())
+        });
         let is_as_before = self.modes == format!("{:?}", self.master.get_termios());
         drop(self.keys);
         drop(self.master);
@@ -429,4 +456,15 @@ fn known(text: &str) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+pub(crate) fn terminal(shell: &Shell, server: &Server, flags: &[&str], size: (u16, u16)) -> Terminal {
+    let mut args = server.flags(Dialect::Responses);
+    args.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    Terminal::start(shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), size.0, size.1)
+}
+
+pub(crate) fn start(shell: &Shell, server: &Server, dialect: Dialect, columns: u16, rows: u16) -> Terminal {
+    let flags = server.flags(dialect);
+    Terminal::start(shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), columns, rows)
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 pub(crate) use pixir_core::provider::Dialect;
 use serde_json::{Value, json};
 
+use crate::shell::{Ran, Shell};
+use crate::wait;
+
 /// What the server answers to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
@@ -33,10 +36,28 @@ pub(crate) enum Act {
     Drip(Vec<u8>, u64),
     /// Nothing for so many microseconds.
     Pause(u64),
+    /// Nothing until the story opens the gate.
+    Until(Gate),
     /// Nothing more, for as long as the client stays.
     Stall,
     /// The connection is reset.
     Reset,
+}
+
+/// What a story opens when the server may go on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        *self.0.0.lock().expect("no poison") = true;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_open = self.0.0.lock().expect("no poison");
+        let _ = self.0.1.wait_timeout_while(is_open, wait::PATIENCE, |is_open| !*is_open).expect("no poison");
+    }
 }
 
 pub(crate) fn text(text: &str) -> Reply {
@@ -122,7 +143,7 @@ impl Server {
         let (guard, waited) = self
             .shared
             .1
-            .wait_timeout_while(guard, Duration::from_secs(20), |it| it.bodies.len() < requests)
+            .wait_timeout_while(guard, wait::PATIENCE, |it| it.bodies.len() < requests)
             .expect("the server lives");
         assert!(!waited.timed_out(), "only {} of {requests} requests came", guard.bodies.len());
     }
@@ -130,7 +151,7 @@ impl Server {
     /// Waits until nobody is connected any more.
     pub(crate) fn wait_until_alone(&self) {
         let guard = self.shared.0.lock().expect("the server lives");
-        let waited = self.shared.1.wait_timeout_while(guard, Duration::from_secs(20), |it| it.open > 0);
+        let waited = self.shared.1.wait_timeout_while(guard, wait::PATIENCE, |it| it.open > 0);
         assert!(!waited.expect("the server lives").1.timed_out(), "somebody is still connected");
     }
 
@@ -261,9 +282,10 @@ fn perform<W: Connection>(
             Act::Drip(bytes, every) => loop {
                 stream.write_all(&bytes)?;
                 stream.flush()?;
-                thread::park_timeout(Duration::from_millis(every));
+                wait::lapse(Duration::from_millis(every));
             },
-            Act::Pause(micros) => thread::park_timeout(Duration::from_micros(micros)),
+            Act::Pause(micros) => wait::lapse(Duration::from_micros(micros)),
+            Act::Until(gate) => gate.wait(),
             Act::Stall => return reader.read_line(&mut String::new()).map(drop),
             Act::Reset => stream.reset(),
         }
@@ -489,4 +511,19 @@ pub(crate) fn long(dialect: Dialect, size: usize) -> String {
         }
     }
     out
+}
+
+pub(crate) fn raw(events: &str) -> Reply {
+    Reply::Raw(vec![Act::Send(format!("{HEAD}{events}").into_bytes())])
+}
+
+pub(crate) fn said(dialect: Dialect, parts: &[Part<'_>]) -> Reply {
+    raw(&answer(dialect, parts).concat())
+}
+
+pub(crate) fn ask(shell: &Shell, server: &Server, dialect: Dialect, words: &[&str]) -> Ran {
+    let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+    args.extend(server.flags(dialect));
+    args.extend(["--headless", "--json"].map(str::to_owned));
+    shell.run(args)
 }

@@ -1,13 +1,18 @@
 //! The real binary, without a terminal.
 
+use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::wait;
 
 /// How every key of every story begins. It must not be found in anything that a run leaves or says.
 pub(crate) const SECRET: &str = "sk-canary";
@@ -178,6 +183,12 @@ pub(crate) fn entries(log: &Path) -> Vec<Value> {
     fs::read_to_string(log).expect("read the log").lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// A number of seconds for `sleep` that no other process on this machine has in its command line.
+pub(crate) fn mark() -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!("9{:06}.{:05}", random % 1_000_000, (random >> 32) % 100_000)
+}
+
 /// Whether any process still runs with this text in its command line.
 pub(crate) fn is_running(text: &str) -> bool {
     let own = std::process::id().to_string();
@@ -189,14 +200,8 @@ pub(crate) fn is_running(text: &str) -> bool {
     })
 }
 
-/// Waits for a state of the machine, without holding a core.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !holds() {
-        assert!(std::time::Instant::now() < until, "waited in vain until {what}");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
-}
+/// The longest run whose memory is measured: ten gigabytes of output on a slow machine.
+const LONGEST_RUN: Duration = Duration::from_secs(3600);
 
 /// The most memory that a run took, KB, and what it printed.
 pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
@@ -207,22 +212,30 @@ pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
         std::thread::spawn(move || std::io::read_to_string(&mut err).expect("text")),
     ];
     let mut most = 0;
-    let status = loop {
+    let look = || {
         let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         most = most.max(line.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or(0));
-        if let Some(status) = child.try_wait().expect("it runs") {
-            break status;
-        }
-        std::thread::park_timeout(Duration::from_millis(2));
+        child.try_wait().expect("it runs")
     };
+    let status = wait::found(LONGEST_RUN, look).expect("the run ends");
     let [stdout, stderr] = readers.map(|reader| reader.join().expect("it was read"));
     (most, Ran { code: status.code().unwrap_or(-1), stdout, stderr })
 }
 
-/// Figures, and what could not be tried, for whoever runs it.
+/// Ends a test that this machine cannot run. `PIXIR_SKIPPED` names a file that collects what was skipped, for the end of CI.
+pub(crate) fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: {reason}", thread.name().unwrap_or("a test"));
+    figures(&line);
+    if let Some(path) = std::env::var_os("PIXIR_SKIPPED") {
+        let mut list = fs::OpenOptions::new().create(true).append(true).open(path).expect("the list of skipped tests");
+        list.write_all(format!("{line}\n").as_bytes()).expect("the list of skipped tests");
+    }
+}
+
+/// Figures for the user who runs the tests; the harness does not hide them.
 pub(crate) fn figures(text: &str) {
-    use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -2,11 +2,11 @@
 
 use pixir_core::provider::script::{ScriptedError, Step};
 use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::driver::{Pixir, calls, says};
+use crate::random;
 use crate::shell::figures;
 
 /// One thing that happens.
@@ -101,7 +101,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 /// What the model says, over and over: answers of every kind, changes that have to be asked about, and failures.
-fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<Step> {
     let one = || {
         vec![
             says(
@@ -164,11 +164,10 @@ async fn run(events: &[Happens], is_read_only: bool) {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_it_goes_on_and_read_only_stays_so() {
+fn random_input_never_panics_and_never_writes_in_read_only() {
     let wanted = std::env::var("PIXIR_CHAOS").ok().and_then(|n| n.parse().ok());
     let cases = wanted.unwrap_or(48);
-    let mut runner =
-        TestRunner::new(Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { max_shrink_iters: 100, ..random::config(cases) });
     let outcome =
         runner.run(&(proptest::collection::vec(happens(), 1..60), any::<bool>()), |(events, is_read_only)| {
             let runtime =
@@ -180,82 +179,4 @@ fn whatever_happens_in_whatever_order_it_goes_on_and_read_only_stays_so() {
         panic!("{why}");
     }
     figures(&format!("chaos: {cases} runs of up to 60 events, all went on"));
-}
-
-/// Pieces of which hostile text is made: what steers terminals, what hides, what has no sure width.
-const PIECES: [&str; 34] = [
-    "\x1b",
-    "\x1b[",
-    "\x1b]",
-    "\x1b]0;",
-    "\x1b]52;c;aGk=\x07",
-    "\x1bP",
-    "\x1b\\",
-    "\x1b[2J",
-    "\x1b[?1049l",
-    "\x1b[6n",
-    "\x1bc",
-    "\u{9b}",
-    "\u{9d}",
-    "\u{90}",
-    "\u{9c}",
-    "\x07",
-    "\x08",
-    "\r",
-    "\t",
-    "\0",
-    "\x7f",
-    "\u{202e}",
-    "\u{2066}",
-    "\u{200b}",
-    "\u{feff}",
-    "\u{e0041}",
-    "\u{2028}",
-    "a\u{300}\u{301}",
-    "👩\u{200d}👧",
-    "🇩🇪",
-    "漢",
-    "①",
-    "\u{1f3fb}",
-    "\u{fe0f}",
-];
-
-#[tokio::test]
-async fn whatever_is_said_only_sequences_of_ours_reach_the_terminal() {
-    let wanted = std::env::var("PIXIR_HOSTILE").ok().and_then(|n| n.parse().ok());
-    let count: usize = wanted.unwrap_or(400);
-    let mut runner = TestRunner::deterministic();
-    let piece = prop_oneof![3 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => "[a-z\\[\\]()*`|#>0-9;m \n-]{1,6}"];
-    let text = proptest::collection::vec(piece, 1..24).prop_map(|pieces| pieces.concat());
-    let mut texts = Vec::new();
-    for _ in 0..count {
-        texts.push(text.new_tree(&mut runner).expect("a text").current());
-    }
-    // Each in every sink: what the model thinks, says and calls with, what a tool prints, what the person pastes and names.
-    let mut steps = Vec::new();
-    for text in &texts {
-        let args = json!({"path": format!("no/{text}"), "pattern": text, "command": format!("printf '%s' {text:?}")});
-        steps.push(Step { reasoning: text.clone(), ..calls("grep", args) });
-        steps.push(says(text));
-    }
-    let mut pixir = Pixir::sized(steps, &[("a.txt", &texts.concat())], 60, 30);
-    pixir.screen.until_idle().await;
-    for (n, text) in texts.iter().enumerate() {
-        pixir.screen.paste(text).await;
-        pixir.screen.keys(&format!("<A-Enter><C-u><C-c>go {n}<Enter>")).await;
-        pixir.screen.until_idle().await;
-        if n % 7 == 0 {
-            pixir.screen.keys("/rename ").await;
-            pixir.screen.paste(text.lines().next().unwrap_or_default()).await;
-            pixir.screen.keys("<Enter><C-o>").await;
-            pixir.screen.until_idle().await;
-        }
-        let bytes = pixir.screen.paint();
-        let strange = crate::pty::strange(bytes.as_bytes());
-        assert!(strange.is_empty(), "{text:?}: {strange:?}");
-    }
-    for signal in pixir.screen.signals() {
-        assert!(crate::pty::strange(signal.as_bytes()).is_empty(), "{signal:?}");
-    }
-    figures(&format!("QU4: {count} hostile texts in six sinks, only our own sequences"));
 }

@@ -1,10 +1,12 @@
+//! `pixir demo`: as text, as a document, on a terminal.
+
 use serde_json::Value;
 
 use crate::pty::Terminal;
 use crate::shell::Shell;
 
 #[test]
-fn off_a_terminal_the_demo_tells_its_story_as_plain_text() {
+fn demo_without_a_terminal_is_plain_text() {
     let shell = Shell::new(&[]);
     let ran = shell.run(["demo"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -21,7 +23,7 @@ fn off_a_terminal_the_demo_tells_its_story_as_plain_text() {
 }
 
 #[test]
-fn as_a_document_the_demo_ends_with_tests_that_pass_because_of_the_edit() {
+fn demo_json_ends_with_passing_tests_and_the_edit() {
     let shell = Shell::new(&[]);
     let ran = shell.run(["demo", "--headless", "--json"]);
     let document = ran.document();
@@ -40,7 +42,7 @@ fn as_a_document_the_demo_ends_with_tests_that_pass_because_of_the_edit() {
 }
 
 #[test]
-fn the_same_demo_twice_gives_the_same_events() {
+fn demo_gives_the_same_entries_each_time() {
     let told = || {
         let shell = Shell::new(&[]);
         let ran = shell.run(["demo", "--format", "jsonl"]);
@@ -84,7 +86,7 @@ fn timeless(line: &Value) -> Value {
 }
 
 #[test]
-fn on_a_terminal_the_demo_is_the_interface_at_work() {
+fn demo_on_a_terminal_runs_the_interface() {
     let shell = Shell::new(&[]);
     let mut terminal = Terminal::start(&shell, &["demo"], 100, 40);
     terminal.wait_for("all three tests pass");

@@ -1,17 +1,18 @@
 //! Files as tools read, search and change them, odd ones too.
 
-use crate::driver::{Pixir, calls, says};
-use crate::server::{Dialect, Server, call, text};
-use crate::shell::{Shell, entries, figures, output, peak, png, ran, tool};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, calls, says};
+use crate::shell::{Shell, output, peak, ran, skip, tool};
+
 #[test]
-fn several_edits_of_one_call_are_all_made_or_none() {
+fn edits_of_one_call_are_all_made_or_none() {
     let shell = Shell::new(&[("a.txt", "one\r\ntwo\r\nthree\r\n")]);
     fs::set_permissions(shell.workspace().join("a.txt"), fs::Permissions::from_mode(0o751)).expect("chmod");
     let edits = |last: &str| json!({"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}, {"old_text": "1\ntwo", "new_text": "1\n2"}, {"old_text": last, "new_text": "3"}]});
@@ -33,7 +34,7 @@ fn several_edits_of_one_call_are_all_made_or_none() {
 }
 
 #[tokio::test]
-async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
+async fn a_file_changed_since_it_was_read_is_not_edited() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "two", "new_text": "2"}));
     let read = || calls("read", json!({"path": "a.txt"}));
     let steps = vec![read(), says("I see."), edit.clone(), read(), edit, says("Done.")];
@@ -50,94 +51,7 @@ async fn what_a_person_changed_since_it_was_read_is_not_edited_unread() {
 }
 
 #[test]
-fn an_image_is_looked_at_kept_and_sent_again_with_its_result() {
-    let png = png(508);
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("note.md", "see ![x](photo.png) and data:image/png;base64,AAAA\n")]);
-        fs::write(shell.workspace().join("photo.png"), &png).expect("write");
-        let server = Server::start(vec![
-            call("c1", "read", json!({"path": "photo.png"})),
-            call("c2", "read", json!({"path": "note.md"})),
-            text("A cat."),
-        ]);
-        let mut args = server.flags(dialect);
-        args.extend(["--headless", "--json", "look"].map(str::to_owned));
-        assert_eq!(shell.run(args).code, 0);
-        let log = entries(&shell.logs()[0]);
-        let results: Vec<&Value> = log.iter().filter(|e| e["type"] == "tool_result").map(|e| &e["data"]).collect();
-        let image = &results[0]["attachments"][0];
-        assert_eq!(
-            (&image["path"], &image["media_type"], &image["bytes"]),
-            (&json!("photo.png"), &json!("image/png"), &json!(508))
-        );
-        assert!(results[1]["attachments"].is_null(), "text that names an image attaches nothing");
-        // Both later requests carry it, the same each time.
-        let bodies = server.bodies();
-        let plain = base64(&png);
-        let url = format!("data:image/png;base64,{plain}");
-        let sent = if dialect == Dialect::Anthropic { &plain } else { &url };
-        for body in &bodies[1..] {
-            assert_eq!(body.to_string().matches(sent).count(), 1, "{body}");
-        }
-        let place = match dialect {
-            Dialect::Responses => bodies[2]["input"]
-                .as_array()
-                .expect("input")
-                .iter()
-                .find(|it| it["type"] == "function_call_output")
-                .map(|it| it["output"][1]["image_url"].clone()),
-            Dialect::Chat => bodies[2]["messages"]
-                .as_array()
-                .expect("messages")
-                .iter()
-                .find(|it| it["role"] == "user" && it["content"].is_array())
-                .map(|it| it["content"][1]["image_url"]["url"].clone()),
-            Dialect::Anthropic => {
-                let results = &bodies[2]["messages"][2]["content"];
-                assert_eq!(results[0]["type"], "tool_result");
-                assert_eq!(results[0]["content"][1]["source"]["media_type"], "image/png");
-                Some(results[0]["content"][1]["source"]["data"].clone())
-            }
-        };
-        assert_eq!(place, Some(json!(sent)));
-        // It goes with the session: an export has it, and cleaning up leaves it.
-        shell.run(["gc", "--yes"]);
-        let export = shell.run(["sessions", "export", "last", "--json"]).document();
-        assert!(export["blobs"][image["blob"].as_str().expect("a blob")].is_string());
-        // The next turn of the same session finds it again.
-        let again = shell.run(["inspect", "last", "--json"]).document();
-        assert!(again["request"].to_string().contains(&url));
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let encoded = Command::new("base64").arg("-w0").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = encoded.expect("base64 runs");
-    std::io::Write::write_all(child.stdin.as_mut().expect("stdin"), bytes).expect("write");
-    drop(child.stdin.take());
-    String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("text")
-}
-
-#[test]
-fn a_model_that_cannot_see_is_told_so() {
-    let shell = Shell::new(&[]);
-    fs::write(shell.workspace().join("photo.png"), png(100)).expect("write");
-    let server = Server::start(vec![call("c1", "read", json!({"path": "photo.png"})), text("I cannot.")]);
-    let mut args = server.flags(Dialect::Chat);
-    let at = args.iter().position(|arg| arg == "--model").expect("a model");
-    args[at + 1] = "deepseek-chat".into();
-    args.extend(["--headless", "--json", "look"].map(str::to_owned));
-    assert_eq!(shell.run(args).code, 0);
-    let log = entries(&shell.logs()[0]);
-    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    assert_eq!(
-        (&result["data"]["error"]["kind"], &result["data"]["error"]["code"]),
-        (&json!("model_not_supported"), &json!("VISION_UNSUPPORTED"))
-    );
-}
-
-#[test]
-fn no_text_is_passed_over_in_silence() {
+fn odd_text_is_shown_and_not_skipped_as_binary() {
     let shell = Shell::new(&[
         ("a.log", "ok 1\n\u{9d} bad\nFAILED test_x\n"),
         ("osc.log", "a\n\u{1b}]0;title without end\nERROR: important\n"),
@@ -159,7 +73,7 @@ fn no_text_is_passed_over_in_silence() {
 }
 
 #[test]
-fn what_is_ignored_outside_of_a_repository_is_not_ignored_in_it() {
+fn ignore_files_above_the_repository_do_not_apply() {
     let shell = Shell::new(&[
         ("p/.gitignore", "*\n"),
         ("p/w/a.txt", "needle\n"),
@@ -174,7 +88,7 @@ fn what_is_ignored_outside_of_a_repository_is_not_ignored_in_it() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_special_bits_and_links_that_end_inside_are_followed() {
+fn a_written_file_keeps_its_mode_and_inner_links_are_followed() {
     let shell = Shell::new(&[("run.sh", "old\n"), ("s/a.txt", "a\n")]);
     let at = shell.workspace().join("run.sh");
     fs::set_permissions(&at, fs::Permissions::from_mode(0o2755)).expect("chmod");
@@ -186,7 +100,7 @@ fn a_replaced_file_keeps_its_special_bits_and_links_that_end_inside_are_followed
 }
 
 #[test]
-fn odd_files_are_each_a_clear_error_or_a_page_and_never_a_wait() {
+fn odd_files_give_an_error_or_a_page_and_never_block() {
     let shell = Shell::new(&[("a.txt", "a\n"), ("empty.txt", ""), ("endless.txt", "x")]);
     let at = |name: &str| shell.workspace().join(name);
     assert!(Command::new("mkfifo").arg(at("fifo")).status().expect("mkfifo").success());
@@ -265,16 +179,12 @@ fn odd_files_are_each_a_clear_error_or_a_page_and_never_a_wait() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
-fn skipped(why: &str) {
-    figures(&format!("SKIPPED: {why}"));
-}
-
 #[test]
-fn searching_this_project_finds_what_ripgrep_and_fd_find() {
+fn grep_and_find_agree_with_ripgrep_and_fd() {
     let root = env!("CARGO_MANIFEST_DIR");
     let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
     let fd = ["fdfind", "fd"].into_iter().find(|name| has(name));
-    let (true, Some(fd)) = (has("rg"), fd) else { return skipped("ripgrep and fd are not here") };
+    let (true, Some(fd)) = (has("rg"), fd) else { return skip("rg or fd is not installed") };
     let shell = Shell::new(&[]);
     let ours = |name: &str, args: Value| -> Vec<String> {
         let args = args.to_string();
@@ -335,11 +245,11 @@ fn searching_this_project_finds_what_ripgrep_and_fd_find() {
 }
 
 #[test]
-fn whatever_kills_a_write_leaves_the_old_file_or_the_new_one() {
+fn a_killed_or_failed_write_leaves_the_old_or_the_new_file() {
     let can =
         Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "inject=getpid:error=EIO", "/bin/true"]).output();
     if !can.is_ok_and(|it| it.status.success()) {
-        return skipped("strace cannot inject faults here (QT3, a write that is killed)");
+        return skip("strace cannot inject faults");
     }
     let (old, new) = ("old line\n".repeat(3_000), "new line\n".repeat(5_000));
     let mut outcomes = BTreeMap::new();

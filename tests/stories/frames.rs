@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::driver::{Pixir, also_calls, calls, says, timeless};
 use crate::shell::Shell;
 
-const ANSWER: &str = "## What was wrong\n\n`average` divided by **one less** than the count; see [the docs](https://example.com/a).\n\n| numbers | before | now |\n|---|---:|:---:|\n| 2 4 6 | 6 | 4 |\n| 漢字 | 👨‍👩‍👧 | ✓ |\n\n1. first\n   - nested\n     > quoted, with a line that is long enough to be wrapped on most of the screens that people have\n2. second\n- [x] done\n- [ ] open\n\n````md\n```sh\nls\n```\n````\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n";
+pub(super) const ANSWER: &str = "## What was wrong\n\n`average` divided by **one less** than the count; see [the docs](https://example.com/a).\n\n| numbers | before | now |\n|---|---:|:---:|\n| 2 4 6 | 6 | 4 |\n| 漢字 | 👨‍👩‍👧 | ✓ |\n\n1. first\n   - nested\n     > quoted, with a line that is long enough to be wrapped on most of the screens that people have\n2. second\n- [x] done\n- [ ] open\n\n````md\n```sh\nls\n```\n````\n\n```rust\nfn main() {\n\tprintln!(\"hi\");\n}\n```\n";
 
 #[tokio::test]
 async fn a_conversation_at_four_sizes() {
@@ -22,7 +22,7 @@ async fn a_conversation_at_four_sizes() {
 }
 
 #[test]
-fn the_demo_at_four_sizes_in_three_themes_as_the_scriptable_screen_tells_it() {
+fn the_demo_at_four_sizes_in_three_themes() {
     let shell = Shell::new(&[]);
     // Everything was in sight once, so that it is known how high it is.
     let read_on = "keys <PgDn>\nidle\n".repeat(8);
@@ -60,7 +60,7 @@ fn without_times(screen: &str) -> String {
 }
 
 #[test]
-fn what_is_on_the_screen_is_told_as_a_tree() {
+fn the_screen_as_json_lists_its_regions() {
     let shell = Shell::new(&[]);
     let script = "expect Fixed\nidle\nkeys <C-p>\nframe palette\n";
     std::fs::write(shell.workspace().join("keys.txt"), script).expect("write");
@@ -85,58 +85,4 @@ fn what_is_on_the_screen_is_told_as_a_tree() {
     std::fs::write(shell.workspace().join("bad.txt"), "press x\n").expect("write");
     let wrong = shell.run(["tui", "--demo", "--script", "bad.txt"]);
     assert!(wrong.stderr.contains("line 1 of the script") && wrong.code == 2, "{}", wrong.stderr);
-}
-
-#[test]
-fn themes_are_listed_shown_and_measured() {
-    let shell = Shell::new(&[]);
-    let list = shell.run(["themes", "list", "--json"]).document();
-    let names: Vec<&str> = list["themes"].as_array().expect("themes").iter().filter_map(|it| it.as_str()).collect();
-    for name in ["dark", "light", "high-contrast-dark", "high-contrast-light", "colour-blind", "system", "mono", "auto"]
-    {
-        assert!(names.contains(&name), "{name} in {names:?}");
-    }
-    assert_eq!(shell.run(["themes", "check"]).code, 0);
-    let shown = shell.run(["themes", "preview", "dark"]);
-    assert!(shown.stdout.contains("fix the bug in average"), "{}", shown.stdout);
-    let folder = shell.home().parent().expect("a folder").join(".config/pixir/themes");
-    std::fs::create_dir_all(&folder).expect("mkdir");
-    std::fs::write(folder.join("fog.toml"), "name = \"fog\"\nextends = \"dark\"\n[tokens]\ndim = \"#202228\"\n")
-        .expect("write");
-    let poor = shell.run(["themes", "check", "fog"]);
-    assert!(poor.code == 1 && poor.stdout.contains("dim on background"), "{}", poor.stdout);
-}
-
-#[tokio::test]
-async fn no_size_breaks_any_screen() {
-    let step = calls("write", json!({"path": "b.txt", "content": "x\ny\n"}));
-    let mut pixir = Pixir::sized(vec![step, says(ANSWER), says(ANSWER)], &[], 80, 24);
-    pixir.does("go<Enter>").await;
-    let sizes: Vec<(u16, u16)> = (0..=40).flat_map(|columns| (0..=15).map(move |rows| (columns, rows))).collect();
-    assert_eq!(sizes.len(), 656);
-    let layers = [
-        "",
-        "<Tab><Enter>",
-        "<Esc><Esc><A-n>",
-        "<C-p>",
-        "<Esc><F1>",
-        "<Esc><C-t>",
-        "<Esc><A-d>",
-        "<Esc><Tab>y",
-        "<Esc>/",
-        "o",
-        "<Esc><C-f>x",
-        "<Esc><Esc>/theme<Enter>",
-        "<Esc><F12>",
-    ];
-    for layer in layers {
-        pixir.screen.resize(80, 24);
-        pixir.does(layer).await;
-        for (columns, rows) in &sizes {
-            pixir.screen.resize(*columns, *rows);
-        }
-        for (columns, rows) in [(1, 1), (65_535, 1), (1, 300), (500, 3)] {
-            pixir.screen.resize(columns, rows);
-        }
-    }
 }

@@ -3,9 +3,10 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::pty::{Left, Terminal, kept, strange};
+use crate::pty::{Left, Terminal, kept, strange, terminal};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
+use crate::wait;
 
 fn start(shell: &Shell, server: &Server, size: (u16, u16)) -> Terminal {
     let mut args = server.flags(Dialect::Responses);
@@ -26,7 +27,7 @@ fn assert_once(left: &Left, size: (u16, u16), points: usize) {
 }
 
 #[test]
-fn what_was_said_stays_in_the_terminals_own_history_once_and_in_order() {
+fn inline_scrollback_holds_every_cell_once_in_order() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let server = Server::start(vec![
@@ -67,7 +68,7 @@ fn what_was_said_stays_in_the_terminals_own_history_once_and_in_order() {
 }
 
 #[test]
-fn a_question_is_asked_and_answered_between_the_lines() {
+fn inline_approval_is_shown_and_decided() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let server = Server::start(vec![call("c1", "bash", json!({"command": "touch made"})), text("Made.")]);
@@ -75,12 +76,7 @@ fn a_question_is_asked_and_answered_between_the_lines() {
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
     terminal.wait_for("Allow this command?");
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !shell.workspace().join("made").exists() {
-        assert!(std::time::Instant::now() < until, "{}", terminal.screen());
-        terminal.send("\x1by");
-        std::thread::park_timeout(std::time::Duration::from_millis(50));
-    }
+    terminal.press_until("\x1by", "the command is allowed", || shell.workspace().join("made").exists());
     terminal.wait_for("Made.");
     terminal.send("\x04");
     let left = terminal.end();
@@ -89,7 +85,7 @@ fn a_question_is_asked_and_answered_between_the_lines() {
 }
 
 #[test]
-fn a_long_answer_goes_into_the_history_while_it_comes() {
+fn a_long_answer_enters_the_scrollback_while_it_streams() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let filling = "It says what it says, in as many words as it takes.";
@@ -104,17 +100,18 @@ fn a_long_answer_goes_into_the_history_while_it_comes() {
         (0..until).all(|n| lines.iter().filter(|line| line.contains(&format!("Paragraph {n} of it."))).count() == 1)
     };
     // But for its last part, which may still change.
-    crate::shell::wait_until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
+    wait::until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
     terminal.send("\x1b");
     terminal.wait_for("it broke off here");
-    terminal.send_later("\x04");
+    terminal.wait_for("interrupted");
+    terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
     assert!(stand_once(&left.bytes, 60), "{:#?}", kept(&left.bytes, size.0, size.1));
 }
 
 #[test]
-fn another_size_shows_what_fits_and_every_way_out_leaves_the_terminal_as_it_was() {
+fn inline_resize_then_every_way_out() {
     let shell = Shell::new(&[]);
     for signal in [None, Some(Signal::TERM), Some(Signal::HUP), Some(Signal::INT), Some(Signal::QUIT)] {
         for busy in [false, true] {
@@ -143,7 +140,7 @@ fn another_size_shows_what_fits_and_every_way_out_leaves_the_terminal_as_it_was(
 }
 
 #[test]
-fn another_size_while_one_reads_back_takes_nothing_of_what_was_printed() {
+fn inline_resize_while_scrolled_back_loses_no_line() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text(&lines(0, 40))]);
     let mut terminal = start(&shell, &server, (80, 24));
@@ -172,7 +169,7 @@ fn another_size_while_one_reads_back_takes_nothing_of_what_was_printed() {
 }
 
 #[test]
-fn whoever_goes_to_another_session_in_mid_answer_keeps_what_was_said_of_it() {
+fn inline_new_session_keeps_the_printed_half_answer() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let server = Server::start(vec![Reply::Stall { text: lines(0, 12) }]);
@@ -189,7 +186,7 @@ fn whoever_goes_to_another_session_in_mid_answer_keeps_what_was_said_of_it() {
 }
 
 #[test]
-fn whoever_quits_while_reading_back_finds_all_that_was_said_meanwhile() {
+fn inline_quit_from_the_tree_prints_the_rest() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let long = format!("{}\n\n{}", lines(0, 600), "The end of it.");
@@ -204,7 +201,7 @@ fn whoever_quits_while_reading_back_finds_all_that_was_said_meanwhile() {
     terminal.send("\x14");
     terminal.wait_for("Tree");
     shell.write("go", "");
-    crate::shell::wait_until("all of it was said", || {
+    wait::until("all of it was said", || {
         shell.logs().first().is_some_and(|log| crate::shell::entries(log).iter().any(|e| e["type"] == "turn_ended"))
     });
     terminal.signal(Signal::TERM);
@@ -214,7 +211,7 @@ fn whoever_quits_while_reading_back_finds_all_that_was_said_meanwhile() {
 }
 
 #[test]
-fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
+fn screen_reader_mode_prints_each_line_once() {
     let size = (80, 24);
     let shell = Shell::new(&[]);
     let server = Server::start(vec![
@@ -243,7 +240,7 @@ fn whoever_listens_hears_every_line_once_and_nothing_that_turns() {
 }
 
 #[test]
-fn whoever_wants_less_motion_sees_no_spinner() {
+fn motion_off_shows_no_spinner() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![
         call("c1", "bash", json!({"command": "until [ -e go ]; do sleep 0.02; done"})),
@@ -268,7 +265,7 @@ fn whoever_wants_less_motion_sees_no_spinner() {
 }
 
 #[test]
-fn a_first_start_says_there_too_what_is_missing_and_reading_back_begins_at_the_end() {
+fn inline_first_start_says_what_is_missing() {
     let shell = Shell::new(&[]);
     let mut first = Terminal::start(&shell, &["--inline"], 80, 24);
     first.wait_for("No model is connected");
@@ -298,4 +295,26 @@ fn a_first_start_says_there_too_what_is_missing_and_reading_back_begins_at_the_e
     assert!(!screen.contains("No model"), "{screen}");
     again.send("\x04");
     again.end().assert_sane();
+}
+
+#[test]
+fn inline_redraw_prints_no_line_twice() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let lines: String = (0..50).map(|n| format!("- point {n}\n")).collect();
+    let server = Server::start(vec![text(&lines)]);
+    let mut terminal = terminal(&shell, &server, &["--inline"], size);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_that("is idle", |screen| screen.contains("point 49") && screen.contains("/ commands"));
+    for _ in 0..3 {
+        let written = terminal.written();
+        terminal.send("\x0c");
+        terminal.wait_that_written("a frame", written + 50);
+    }
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let lines = kept(&left.bytes, size.0, size.1);
+    assert_eq!(lines.iter().filter(|line| line.contains("• point ")).count(), 50, "{lines:#?}");
 }

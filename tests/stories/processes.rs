@@ -1,12 +1,13 @@
 //! What a command starts ends with it, however it hides.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::shell::{Shell, is_running};
+use crate::shell::{Shell, is_running, mark};
+use crate::wait;
 
 /// The long tier is `PIXIR_TREES=500 cargo test --test pixir -- processes`.
 fn trees() -> u64 {
@@ -38,14 +39,7 @@ fn tree(random: &mut u64, marker: &str, depth: u32) -> String {
 }
 
 fn until_gone(marker: &str) -> bool {
-    let until = Instant::now() + Duration::from_secs(1);
-    while is_running(marker) {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    true
+    wait::within(Duration::from_secs(1), || !is_running(marker))
 }
 
 fn script(shell: &Shell, commands: &[String]) -> String {
@@ -58,9 +52,9 @@ fn script(shell: &Shell, commands: &[String]) -> String {
 }
 
 #[test]
-fn no_process_of_any_tree_outlives_its_command() {
+fn no_process_outlives_its_command() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let marker = format!("54321.{}", std::process::id());
+    let marker = mark();
     let commands: Vec<String> = (0..trees()).map(|_| tree(&mut random, &marker, 3)).collect();
     let shell = Shell::new(&[]);
     let provider = script(&shell, &commands);
@@ -74,10 +68,10 @@ fn no_process_of_any_tree_outlives_its_command() {
 }
 
 #[test]
-fn a_tree_is_gone_when_the_turn_is_interrupted_or_pixir_is_asked_to_end() {
+fn no_process_outlives_an_interrupt_or_a_signal() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    for (n, signal) in [Signal::INT, Signal::TERM, Signal::HUP].into_iter().cycle().take(9).enumerate() {
-        let marker = format!("65432.{}{n}", std::process::id());
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP].into_iter().cycle().take(9) {
+        let marker = mark();
         let command = format!("{} touch started; sleep {marker}", tree(&mut random, &marker, 2) + "\n");
         let shell = Shell::new(&[]);
         let provider = script(&shell, std::slice::from_ref(&command));
@@ -87,11 +81,7 @@ fn a_tree_is_gone_when_the_turn_is_interrupted_or_pixir_is_asked_to_end() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
-        let until = Instant::now() + Duration::from_secs(20);
-        while !shell.workspace().join("started").exists() {
-            assert!(Instant::now() < until, "{command}");
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
+        wait::until(&format!("it has started: {command}"), || shell.workspace().join("started").exists());
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         child.wait().expect("it ends");
         assert!(until_gone(&marker), "{signal:?}: survivors of {command}");

@@ -1,404 +1,151 @@
-//! What goes back to a model of what it said: thinking where it belongs, calls in their order, and nothing that a server would
-//! refuse for ever.
+//! A session told again: on the screen, and for those who play it elsewhere.
+
+use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, end, event, text};
-use crate::shell::{Ran, Shell, entries, png, ran};
+use crate::pty::Terminal;
+use crate::shell::{Shell, entries};
 
-fn raw(events: &str) -> Reply {
-    Reply::Raw(vec![Act::Send(format!("{HEAD}{events}").into_bytes())])
-}
-
-fn said(dialect: Dialect, parts: &[Part<'_>]) -> Reply {
-    raw(&answer(dialect, parts).concat())
-}
-
-fn ask(shell: &Shell, server: &Server, dialect: Dialect, words: &[&str]) -> Ran {
-    let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-    args.extend(server.flags(dialect));
-    args.extend(["--headless", "--json"].map(str::to_owned));
-    shell.run(args)
-}
-
-#[test]
-fn thinking_goes_back_to_the_model_that_thought_it_and_to_no_other() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let read = json!({ "path": "a.txt" });
-        let said = [Part::Reasoning("A deep thought. "), Part::Call("c.1:0", "read", &read)];
-        let thought = Reply::Raw(vec![Act::Send((HEAD.to_owned() + &answer(dialect, &said).concat()).into_bytes())]);
-        let server = Server::start(vec![thought, text("It says alpha."), text("Hm.")]);
-        let mut args = server.flags(dialect);
-        args.extend(["--headless", "--json", "x"].map(str::to_owned));
-        assert_eq!(shell.run(args).code, 0);
-        let mut flags = server.flags(dialect);
-        let at = flags.iter().position(|it| it == "--model").expect("a model");
-        flags[at + 1] = "other".into();
-        let again = ["resume", "--last", "y", "--headless", "--json"].map(str::to_owned);
-        assert_eq!(shell.run([again.as_slice(), &flags].concat()).code, 0);
-
-        let bodies = server.bodies();
-        let (same, other) = (bodies[1].to_string(), bodies[2].to_string());
-        let (proof, place) = match dialect {
-            Dialect::Responses => ("\"encrypted_content\":\"gAAA\"", "\"function_call\""),
-            Dialect::Chat => ("\"reasoning_content\":\"A deep thought. \"", "\"role\":\"tool\""),
-            Dialect::Anthropic => ("\"signature\":\"EqQB\"", "\"tool_use\""),
-        };
-        let (thought, call) = (same.find(proof).expect("it goes back"), same.find(place).expect("with its call"));
-        assert!(thought < call, "{dialect:?}: before what it led to");
-        assert!(!other.contains(proof), "{dialect:?}: another model does not get it");
-        // Ids that not every server takes are made such, and stay pairs.
-        assert!(!same.contains("c.1:0") && same.matches("c_1_0_").count() == 2, "{same}");
-    }
-}
-
-/// The kinds of what a model said, in the order in which it goes back.
-fn kinds(dialect: Dialect, body: &Value) -> Vec<String> {
-    let kind = |it: &Value| it["type"].as_str().unwrap_or_default().to_owned();
-    match dialect {
-        Dialect::Anthropic => body["messages"][1]["content"].as_array().expect("blocks").iter().map(kind).collect(),
-        _ => body["input"].as_array().expect("input").iter().skip(2).map(kind).collect(),
-    }
-}
-
-#[test]
-fn thinking_between_calls_goes_back_between_them() {
-    let read = json!({ "path": "a.txt" });
-    let other = json!({ "path": "b.txt" });
-    let parts = [
-        Part::Reasoning("First. "),
-        Part::Text("Let me see. "),
-        Part::Call("c1", "read", &read),
-        Part::Reasoning("Then. "),
-        Part::Call("c2", "read", &other),
-    ];
-    let rows = [
-        (Dialect::Anthropic, ["thinking", "text", "tool_use", "thinking", "tool_use"].as_slice()),
-        (
-            Dialect::Responses,
-            &[
-                "reasoning",
-                "message",
-                "function_call",
-                "reasoning",
-                "function_call",
-                "function_call_output",
-                "function_call_output",
-            ],
-        ),
-    ];
-    for (dialect, wanted) in rows {
-        let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
-        let server = Server::start(vec![said(dialect, &parts), text("I see."), text("Still.")]);
-        assert_eq!(ask(&shell, &server, dialect, &["x"]).code, 0);
-        assert_eq!(ask(&shell, &server, dialect, &["resume", "--last", "y"]).code, 0);
-        for body in &server.bodies()[1..] {
-            assert_eq!(kinds(dialect, body)[..wanted.len()], *wanted, "{dialect:?}");
-        }
-        if dialect == Dialect::Anthropic {
-            let results = server.bodies()[1]["messages"][2]["content"].clone();
-            assert_eq!((&results[0]["tool_use_id"], &results[1]["tool_use_id"]), (&json!("c1"), &json!("c2")));
-        }
-    }
-}
-
-#[test]
-fn thinking_is_not_given_back_once_what_was_before_it_has_changed() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let read = json!({ "path": "a.txt" });
-        let thinks = said(dialect, &[Part::Reasoning("A deep thought. "), Part::Call("c1", "read", &read)]);
-        let server = Server::start(vec![thinks.clone(), text("One."), thinks, text("Two."), text("Three.")]);
-        ask(&shell, &server, dialect, &["x"]);
-        // Other tools, and so other words before everything that was thought.
-        ask(&shell, &server, dialect, &["resume", "--last", "y", "--toolset", "both"]);
-        ask(&shell, &server, dialect, &["resume", "--last", "z"]);
-        let proof = match dialect {
-            Dialect::Responses => "encrypted_content\":\"gAAA",
-            Dialect::Chat => "A deep thought. ",
-            Dialect::Anthropic => "EqQB",
-        };
-        let times: Vec<usize> = server.bodies().iter().map(|body| body.to_string().matches(proof).count()).collect();
-        assert_eq!(times, [0, 1, 0, 1, 1], "{dialect:?}");
-    }
-}
-
-#[test]
-fn thinking_that_a_server_does_not_take_back_is_left_out_and_the_turn_goes_on() {
-    let refusals = [
-        (
-            Dialect::Responses,
-            json!({ "error": { "code": "invalid_encrypted_content", "message": "The encrypted content could not be verified." } }),
-            "gAAA",
-        ),
-        (
-            Dialect::Anthropic,
-            json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "messages.1.content.0: Invalid `signature` in `thinking` block" } }),
-            "EqQB",
-        ),
-    ];
-    for (dialect, body, proof) in refusals {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let read = json!({ "path": "a.txt" });
-        let refused = Reply::Refuse { status: 400, headers: String::new(), body: body.to_string() };
-        let thinks = said(dialect, &[Part::Reasoning("Hm. "), Part::Call("c1", "read", &read)]);
-        let server = Server::start(vec![thinks, refused.clone(), text("Without it."), refused.clone(), refused]);
-        let ran = ask(&shell, &server, dialect, &["x"]);
-        assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("Without it.")), "{}", ran.stderr);
-        let bodies = server.bodies();
-        assert!(bodies[1].to_string().contains(proof) && !bodies[2].to_string().contains(proof));
-        // Once is a remedy, twice is a circle.
-        let again = ask(&shell, &server, dialect, &["resume", "--last", "y"]);
-        assert_eq!((again.error()["code"].as_str(), server.bodies().len()), (Some("REASONING_REJECTED"), 5));
-    }
-}
-
-#[test]
-fn an_answer_that_only_thinks_or_says_nothing_does_not_stand_in_the_way_of_the_next() {
-    for dialect in Dialect::ALL {
-        for parts in [
-            [Part::Reasoning("Only a thought. ")].as_slice(),
-            &[Part::Reasoning("A thought. "), Part::Text("\n\n")],
-            &[],
-        ] {
-            let shell = Shell::new(&[]);
-            let server = Server::start(vec![said(dialect, parts), text("There you are.")]);
-            let first = ask(&shell, &server, dialect, &["x"]);
-            assert_ne!(first.document()["status"], "failed", "{dialect:?}: {}", first.stderr);
-            let ran = ask(&shell, &server, dialect, &["resume", "--last", "y"]);
-            assert_eq!(ran.document()["output"], "There you are.", "{dialect:?}");
-            let body = server.bodies()[1].clone();
-            let said = body["input"].as_array().or(body["messages"].as_array()).expect("a conversation");
-            let strange = said.iter().find(|it| it["role"] == "assistant" || it["type"] == "reasoning");
-            assert_eq!(strange, None, "{dialect:?}: what was not said does not go back");
-        }
-    }
-}
-
-#[test]
-fn what_a_server_refuses_is_left_out_and_asked_again() {
-    let refuse = |message: &str| Reply::Refuse {
-        status: 400,
-        headers: String::new(),
-        body: json!({ "error": { "message": message } }).to_string(),
-    };
-    let read = json!({ "path": "a.txt" });
-    let thinks = || said(Dialect::Chat, &[Part::Reasoning("A thought. "), Part::Call("c1", "read", &read)]);
-    let again = || said(Dialect::Chat, &[Part::Reasoning("Another. "), Part::Call("c2", "read", &read)]);
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let server =
-        Server::start(vec![thinks(), refuse("property 'reasoning_content' is unsupported"), again(), text("Done.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Done.");
-    let sent: Vec<bool> =
-        server.bodies().iter().map(|body| body.to_string().contains("\"reasoning_content\"")).collect();
-    assert_eq!(sent, [false, true, false, false], "once refused, not sent again");
-
-    std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
-    let blind = refuse("image input is not supported - hint: you may need to provide the mmproj");
-    let server =
-        Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), blind, text("I cannot see it.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
-    assert!(server.bodies()[2].to_string().contains("cannot look at images"));
-
-    // A dialect in which one setting is refused to some accounts.
-    let no_summaries = refuse("Your organization must be verified to use reasoning.summary");
-    let server = Server::start(vec![no_summaries, text("Without.")]);
-    let args = ["--base-url", &server.url, "--dialect", "responses", "--model", "gpt-5", "--headless", "--json", "x"];
-    assert_eq!(shell.run(args).document()["output"], "Without.");
-    assert!(server.bodies()[1].pointer("/reasoning/summary").is_none());
-}
-
-#[test]
-fn items_that_share_a_place_are_still_two() {
-    let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
-    let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Only once." }] });
-    for (first, second) in [(0, 0), (1, 2)] {
-        let events = [
-            json!({ "type": "response.output_item.added", "output_index": first, "item": { "id": "m", "type": "message" } }),
-            json!({ "type": "response.output_text.delta", "output_index": first, "item_id": "m", "delta": "Only once." }),
-            json!({ "type": "response.output_item.done", "output_index": first, "item": message }),
-            json!({ "type": "response.output_item.done", "output_index": second, "item": found }),
-            json!({ "type": "response.completed", "response": { "output": [message, found] } }),
-        ];
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let server = Server::start(vec![raw(&events.iter().map(event).collect::<String>()), text("Done.")]);
-        assert_eq!(ask(&shell, &server, Dialect::Responses, &["x"]).document()["tool_calls"], 1);
-        let log = entries(&shell.logs()[0]);
-        let texts = log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]);
-        assert_eq!(texts.collect::<Vec<_>>(), ["Only once.", "Done."]);
-    }
-}
-
-#[test]
-fn calls_that_share_an_index_are_still_two() {
-    let piece = |id: &str, path: &str| {
-        let function = json!({ "name": "read", "arguments": json!({ "path": path }).to_string() });
-        event(
-            &json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [{ "index": 0, "id": id, "type": "function", "function": function }] } }] }),
-        )
-    };
-    let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
-    for ids in [["c1", "c2"], ["", ""]] {
-        let both = [piece(ids[0], "a.txt"), piece(ids[1], "b.txt"), end(Dialect::Chat, true).concat()].concat();
-        let server = Server::start(vec![raw(&both), text("Both.")]);
-        assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["tool_calls"], 2);
-        let body = server.bodies()[1].to_string();
-        assert!(body.contains("alpha") && body.contains("beta"), "{body}");
-    }
-}
-
-#[test]
-fn items_that_are_told_in_odd_ways_are_said_once_and_never_lost() {
-    // A place for the item, but none for its words; and a call that only the end tells whole.
-    let message = json!({ "id": "m", "type": "message", "role": "assistant", "phase": "commentary", "content": [{ "type": "output_text", "text": "Hello world" }] });
-    let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
-    let events = [
-        json!({ "type": "response.output_item.added", "output_index": 0, "item": { "id": "m", "type": "message" } }),
-        json!({ "type": "response.output_text.delta", "item_id": "m", "delta": "Hello world" }),
-        json!({ "type": "response.output_item.done", "output_index": 0, "item": message }),
-        json!({ "type": "response.output_item.added", "output_index": 1, "item": { "id": "f", "type": "function_call", "name": "read", "call_id": "c1" } }),
-        json!({ "type": "response.completed", "response": { "output": [message, found] } }),
-    ];
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let server = Server::start(vec![raw(&events.iter().map(event).collect::<String>()), text("Done.")]);
-    assert_eq!(ask(&shell, &server, Dialect::Responses, &["x"]).document()["tool_calls"], 1);
-    let log = entries(&shell.logs()[0]);
-    let texts: Vec<&Value> =
-        log.iter().filter(|e| e["type"] == "assistant_message").map(|e| &e["data"]["text"]).collect();
-    assert_eq!(texts, ["Hello world", "Done."]);
-    let back =
-        server.bodies()[1]["input"].as_array().expect("input").iter().find(|it| it["role"] == "assistant").cloned();
-    assert_eq!(back.expect("it goes back")["phase"], "commentary", "as what it was said");
-}
-
-#[test]
-fn a_model_that_cannot_look_is_told_of_an_image_and_not_sent_it() {
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[]);
-        std::fs::write(shell.workspace().join("photo.png"), png(400)).expect("write");
-        let server =
-            Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), text("A cat."), text("No eyes.")]);
-        shell.configure("[models.\"custom/blind\"]\nvision = false\n");
-        ask(&shell, &server, dialect, &["look"]);
-        let flags = ["--base-url", &server.url, "--dialect", dialect.name(), "--model", "blind"];
-        let again = [["resume", "--last", "and now?", "--headless"].as_slice(), &flags].concat();
-        assert_eq!(shell.run(again).code, 0);
-        let bodies = server.bodies();
-        assert!(bodies[1].to_string().contains("iVBOR"), "who can see is shown it");
-        let blind = bodies[2].to_string();
-        assert!(!blind.contains("iVBOR") && blind.contains("cannot look at images"), "{dialect:?}");
-    }
-}
-
-#[test]
-fn a_broken_off_answer_is_not_a_finished_one_whatever_it_is_called() {
-    for (reason, code) in [
-        ("insufficient_system_resource", "PROVIDER_UNAVAILABLE"),
-        ("network_error", "PROVIDER_UNAVAILABLE"),
-        ("model_length", "OUTPUT_TRUNCATED"),
-        ("sensitive", "REFUSED"),
+/// A session of two turns; the second writes a file.
+fn session() -> Shell {
+    let shell = Shell::new(&[("main.rs", "fn main() {}\n")]);
+    for (prompt, call, answer) in [
+        ("what is in it?", json!({"name": "read", "args": {"path": "main.rs"}}), "It is **empty**."),
+        ("write b", json!({"name": "write", "args": {"path": "b.rs", "content": "pub fn b() {}\n"}}), "Written."),
     ] {
-        let shell = Shell::new(&[]);
-        let half = json!({ "choices": [{ "index": 0, "delta": { "content": "Half a sen" } }] });
-        let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
-        let server = Server::start(vec![raw(&[event(&half), event(&stop)].concat())]);
-        let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
-        assert!(ran.code != 0 && ran.document()["code"] == code, "{reason}: {}", ran.stdout);
+        let script = shell.aside("talk.json", &json!({"steps": [{"calls": [call]}, {"text": answer}]}).to_string());
+        let provider = format!("script:{}", script.display());
+        let mut args = vec!["--provider", &provider, "--headless", "--write"];
+        if prompt == "write b" {
+            args.extend(["resume", "last"]);
+        }
+        args.push(prompt);
+        let ran = shell.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    // After the end only numbers come; what goes wrong then does not matter any more.
-    let shell = Shell::new(&[]);
-    let late = event(&json!({ "error": { "message": "too late", "code": 500 } }));
-    let whole =
-        event(&json!({ "choices": [{ "index": 0, "delta": { "content": "Whole." }, "finish_reason": "stop" }] }));
-    let server = Server::start(vec![raw(&(whole + &late))]);
-    assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Whole.");
+    shell
 }
 
 #[test]
-fn what_stays_on_this_machine_goes_through_no_proxy_and_what_a_person_says_twice_is_one_message() {
-    let shell = Shell::new(&[]);
-    let server = Server::start(vec![Reply::Cut { text: String::new() }, text("Directly."), text("Again.")]);
-    shell.configure("[requests]\nattempts = 1\n");
-    let go = |words: &[&str]| {
-        let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-        args.extend(server.flags(Dialect::Chat));
-        args.extend(["--headless", "--json"].map(str::to_owned));
-        let mut command = shell.command(args);
-        let nowhere = ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"].map(|name| (name, "http://127.0.0.1:9"));
-        ran(command.envs(nowhere).output().expect("it runs"))
-    };
-    assert_ne!(go(&["first"]).code, 0);
-    assert_eq!(go(&["resume", "--last", "second"]).document()["output"], "Directly.");
-    let messages = server.bodies()[1]["messages"].clone();
-    assert_eq!(messages[1], json!({ "role": "user", "content": "first\n\nsecond" }));
-    assert_eq!(messages.as_array().expect("messages").len(), 2);
+fn replay_steps_forwards_and_back() {
+    let shell = session();
+    let log = fs::read_to_string(&shell.logs()[0]).expect("read");
+    let mut terminal = Terminal::start(&shell, &["replay", "last", "--step"], 80, 24);
+    let screen = terminal.wait_for("turn 1 of 2");
+    assert!(screen.contains("❯ what is in it?") && !screen.contains("main.rs"), "{screen}");
+    terminal.send("\x1b[C");
+    terminal.wait_for("● read main.rs");
+    terminal.send("\x1b[F");
+    let screen = terminal.wait_for("1 + pub fn b() {}");
+    assert!(screen.contains("Written.") && screen.contains("turn 2 of 2"), "{screen}");
+    terminal.send("{{");
+    terminal.wait_that("is back at the first prompt", |screen| {
+        screen.contains("turn 1 of 2") && !screen.contains("read main.rs")
+    });
+    // What would change it is not done, and that is said.
+    terminal.send("\x1b[Z");
+    terminal.wait_for("this session is only told again");
+    // Nor is it offered.
+    terminal.send("\x14");
+    let screen = terminal.wait_for("Enter go · Esc close");
+    assert!(!screen.contains("fork") && !screen.contains("pin"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the tree is closed", |screen| !screen.contains("Esc close"));
+    terminal.send("\x10");
+    let screen = terminal.wait_for("/outline");
+    assert!(screen.contains("/diff") && !screen.contains("/model") && !screen.contains("take-back"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the palette is closed", |screen| !screen.contains("Palette"));
+    terminal.send("\x1bOP");
+    let screen = terminal.wait_for("In a replay");
+    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the line"), "{screen}");
+    terminal.send("\x1b");
+    terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
+    // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
+    terminal.send("\x1b[200~hello\x1b[201~");
+    terminal.settle();
+    terminal.send("zzz");
+    terminal.send("\x1b[F");
+    let screen = terminal.wait_for("Written.");
+    assert!(!screen.contains("hello") && !screen.contains("zzz"), "{screen}");
+    terminal.send("q");
+    let left = terminal.end();
+    assert_eq!(left.code, 0);
+    left.assert_sane();
+    assert_eq!(fs::read_to_string(&shell.logs()[0]).expect("read"), log, "whoever tells it again changes nothing");
 }
 
 #[test]
-fn a_server_of_ones_own_says_how_much_it_was_started_with() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    // `other` was started with 4,096 tokens: a long conversation is compacted before it is refused.
-    let say = |words: &str| {
-        raw(&event(&json!({ "choices": [{ "index": 0, "delta": { "content": words }, "finish_reason": "stop" }] })))
-    };
-    let server = Server::start(vec![say(&"word ".repeat(3_000)), say("short"), say("It fits.")]);
-    let flags = ["--base-url", &server.url, "--dialect", "chat", "--model", "other", "--headless", "--json"];
-    for words in [["one"].as_slice(), &["resume", "--last", "two"], &["resume", "--last", "three"]] {
-        assert_eq!(shell.run([words, &flags].concat()).code, 0);
+fn replay_plays_and_starts_at_the_given_entry() {
+    let shell = session();
+    let mut terminal = Terminal::start(&shell, &["replay", "last", "--speed", "64"], 80, 24);
+    terminal.wait_that("has played to its end", |screen| screen.contains("Written.") && screen.contains("||"));
+    terminal.send("q");
+    assert_eq!(terminal.end().code, 0);
+    let answer = entries(&shell.logs()[0])
+        .iter()
+        .find(|entry| entry["type"] == "assistant_message")
+        .and_then(|entry| entry["seq"].as_u64())
+        .expect("an answer");
+    let mut terminal = Terminal::start(&shell, &["replay", "last", "--at", &answer.to_string()], 80, 24);
+    let screen = terminal.wait_for("It is empty.");
+    assert!(!screen.contains("write b"), "{screen}");
+    // The bar is clicked at its end.
+    terminal.send("\x1b[<0;66;22M\x1b[<0;66;22m");
+    terminal.wait_for("Written.");
+    terminal.send("q");
+    assert_eq!(terminal.end().code, 0);
+}
+
+#[test]
+fn a_cast_shows_the_session_from_start_to_end() {
+    let shell = session();
+    let cast = shell.workspace().join("talk.cast");
+    let ran = shell.run(["replay", "last", "--cast", "talk.cast", "--size", "80x24"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let text = fs::read_to_string(&cast).expect("read");
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("every line is JSON"));
+    let header = lines.next().expect("a header");
+    assert_eq!((&header["version"], &header["width"], &header["height"]), (&json!(2), &json!(80), &json!(24)));
+    let [rows, columns] = [24, 80].map(|n| std::num::NonZero::new(n).expect("a size"));
+    let mut screen = vt100::Parser::new(rows, columns, 0);
+    let mut at = 0.0;
+    let mut first = None;
+    for line in lines {
+        let time = line[0].as_f64().expect("a time");
+        assert!(time >= at && line[1] == "o", "{line}");
+        at = time;
+        screen.process(line[2].as_str().expect("output").as_bytes());
+        first.get_or_insert_with(|| screen.screen().contents());
     }
-    let log = entries(&shell.logs()[0]);
-    let compaction = log.iter().find(|e| e["type"] == "history_compaction");
-    assert_eq!(compaction.map(|e| &e["data"]["trigger"]), Some(&json!("threshold")));
-}
-
-#[test]
-fn a_model_that_goes_round_in_circles_is_stopped_and_one_that_says_nothing_is_no_answer() {
-    let shell = Shell::new(&[]);
-    let same = || call("c", "read", json!({ "path": "not there" }));
-    let server = Server::start((0..40).map(|_| same()).collect());
-    let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
-    assert_eq!((ran.document()["code"].as_str(), server.bodies().len()), (Some("ITERATION_CAP"), 6), "{}", ran.stderr);
-    for dialect in Dialect::ALL {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let server =
-            Server::start(vec![said(dialect, &[]), call("c", "read", json!({ "path": "a.txt" })), said(dialect, &[])]);
-        let empty = ask(&shell, &server, dialect, &["x"]);
-        assert_eq!((empty.code, empty.document()["code"].as_str()), (14, Some("EMPTY_ANSWER")));
-        let worked = ask(&shell, &server, dialect, &["y"]);
-        assert_eq!(worked.code, 0, "after work there may be nothing to add: {}", worked.stderr);
+    let first = first.expect("there are frames");
+    assert!(first.contains("❯ what is in it?") && !first.contains("main.rs"), "{first}");
+    let last = screen.screen().contents();
+    assert!(last.contains("Written.") && last.contains("1 + pub fn b() {}"), "{last}");
+    let again = shell.run(["replay", "last", "--cast", "talk.cast"]);
+    assert!(again.code != 0 && fs::read_to_string(&cast).expect("read") == text, "what is there stays");
+    for wrong in [["--speed", "0"], ["--size", "big"]] {
+        let ran = shell.run(["replay", "last", "--cast", "other.cast", wrong[0], wrong[1]]);
+        assert_eq!((ran.code, shell.workspace().join("other.cast").exists()), (2, false), "{}", ran.stderr);
     }
+    let told = shell.run(["replay", "last", "--cast", "-", "--size", "80x24"]);
+    assert_eq!(told.stdout.lines().count(), text.lines().count(), "- is stdout: {}", told.stderr);
+    assert!(!shell.workspace().join("-").exists());
+    let beyond = shell.run(["replay", "last", "--at", "999"]);
+    assert!(beyond.code != 0 && beyond.stderr.contains("999"), "{}", beyond.stderr);
+    let blind = shell.run(["replay", "last", "--step"]);
+    assert!(blind.code == 2 && blind.stderr.contains("no terminal"), "{}", blind.stderr);
+    assert!(shell.run(["replay"]).stdout.contains("> what is in it?"), "without a terminal it is text");
 }
 
 #[test]
-fn a_session_whose_server_is_gone_is_given_to_nobody_else_unasked() {
+fn replay_shows_why_a_turn_failed() {
     let shell = Shell::new(&[]);
-    let server = Server::start(vec![text("One."), text("Two.")]);
-    ask(&shell, &server, Dialect::Chat, &["x"]);
-    shell.configure(&format!(
-        "model = \"other/n\"\n[providers.other]\ndialect = \"chat\"\nbase_url = \"{}\"\n",
-        server.url
-    ));
-    let length = entries(&shell.logs()[0]).len();
-    let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
-    assert_eq!((ran.code, server.bodies().len()), (10, 1), "what was said to one is not told to another unasked");
-    assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
-    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session stays what it was");
-    let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
-    assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
-    // With nothing set up, nobody answers.
-    let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
-    assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
-}
-
-#[test]
-fn what_a_broken_answer_had_cost_is_counted_and_how_long_to_wait_is_said() {
-    let shell = Shell::new(&[]);
-    let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
-    let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
-    let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
-    assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
-    let told = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
-    assert_eq!(told["error"]["details"]["retry_after_s"], 86_400);
-    assert!(told["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{told}");
+    let steps = json!({ "steps": [{ "error": { "code": "INVALID_RESPONSE", "message": "it is broken" } }] });
+    let script = shell.aside("broken.json", &steps.to_string());
+    let provider = format!("script:{}", script.display());
+    assert_ne!(shell.run(["--provider", &provider, "--headless", "go"]).code, 0);
+    let told = shell.run(["replay", "last"]);
+    assert!(told.stdout.contains("> go") && told.stdout.contains("• failed: it is broken"), "{}", told.stdout);
 }

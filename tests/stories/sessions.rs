@@ -1,22 +1,22 @@
 //! Sessions at rest: lists, names, the trash, exports, verification and repair, and what is told of a session.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::travel::tree_of;
+use super::undo::tree_of;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries};
+use crate::wait;
 
-fn done(ran: &Ran) -> Value {
+pub(super) fn done(ran: &Ran) -> Value {
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
     ran.document()
 }
 
 /// A session in which a file was read, changed and a long output made.
-fn session(shell: &Shell) -> String {
+pub(super) fn session(shell: &Shell) -> String {
     let script = json!({ "steps": [
         { "text": "I look.", "reasoning": "Hm, a `list`.", "calls": [
             { "name": "read", "args": { "path": "a.txt" } }, { "name": "bash", "args": { "command": "seq 1 5000" } } ] },
@@ -32,7 +32,7 @@ fn session(shell: &Shell) -> String {
 }
 
 #[test]
-fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
+fn a_session_is_found_by_id_prefix_name_and_last() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let renamed = done(&shell.run(["sessions", "rename", &id[..10], "the parser", "--json"]));
@@ -63,7 +63,7 @@ fn a_session_is_found_by_its_id_its_beginning_its_name_and_as_the_last() {
 }
 
 #[test]
-fn a_list_is_bounded_projected_and_goes_on_where_it_was_cut() {
+fn sessions_list_is_bounded_and_continues_at_its_cursor() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let mut ids: Vec<String> = (0..3)
         .map(|_| {
@@ -83,7 +83,7 @@ fn a_list_is_bounded_projected_and_goes_on_where_it_was_cut() {
 }
 
 #[test]
-fn the_index_is_only_a_help_and_the_logs_win() {
+fn the_index_yields_to_the_logs() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let list = || done(&shell.run(["sessions", "list", "--json"]))["sessions"].clone();
@@ -113,7 +113,7 @@ fn the_index_is_only_a_help_and_the_logs_win() {
 }
 
 #[test]
-fn what_is_deleted_is_in_the_trash_and_comes_back_whole() {
+fn a_deleted_session_comes_back_whole_from_the_trash() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let before = tree_of(&shell.home().join("sessions"));
@@ -136,7 +136,7 @@ fn what_is_deleted_is_in_the_trash_and_comes_back_whole() {
 }
 
 #[test]
-fn cleaning_up_takes_what_nothing_names_and_nothing_else() {
+fn gc_removes_only_what_no_session_names() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let log = shell.logs()[0].clone();
@@ -175,7 +175,7 @@ fn cleaning_up_takes_what_nothing_names_and_nothing_else() {
 }
 
 #[test]
-fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
+fn json_export_and_import_restore_log_and_files() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let before = fs::read(&shell.logs()[0]).expect("read");
@@ -215,7 +215,7 @@ fn exported_as_json_a_session_comes_back_byte_for_byte_with_its_files() {
 }
 
 #[test]
-fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
+fn markdown_and_html_exports_contain_no_active_content() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     session(&shell);
     let markdown = shell.run(["sessions", "export", "last"]).stdout;
@@ -241,57 +241,8 @@ fn markdown_and_html_tell_the_story_and_bring_nothing_active() {
     assert_eq!(again.error()["code"], "WRITE_FAILED", "an existing file is not overwritten");
 }
 
-/// Changes one byte of the n-th line of a Log.
-fn damage(log: &Path, line: usize, from: &str, to: &str) {
-    let text = fs::read_to_string(log).expect("read");
-    let lines: Vec<String> = text
-        .lines()
-        .enumerate()
-        .map(|(n, l)| if n + 1 == line { l.replacen(from, to, 1) } else { l.to_owned() } + "\n")
-        .collect();
-    assert_ne!(lines.concat(), text, "it was changed");
-    fs::write(log, lines.concat()).expect("write");
-}
-
 #[test]
-fn a_damaged_session_is_shown_read_only_verified_repaired_and_goes_on() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let id = session(&shell);
-    let log = shell.logs()[0].clone();
-    assert_eq!(done(&shell.run(["sessions", "verify", "last", "--json"]))["sessions"][0]["damage"], json!([]));
-    assert!(!done(&shell.run(["sessions", "repair", "last", "--json"]))["needed"].as_bool().expect("a flag"));
-    damage(&log, 4, "I look", "I lock");
-    let damaged = fs::read(&log).expect("read");
-    let verified = shell.run(["sessions", "verify", "--all", "--json"]);
-    assert_eq!((verified.code, &verified.document()["sessions"][0]["damage"][0]["line"]), (1, &json!(4)));
-
-    let refused = shell.run(["resume", &id, "go on", "--headless", "--json"]);
-    assert_eq!(refused.error()["code"], "CORRUPT_LOG_LINE");
-    let fix = refused.error()["remediation"].as_str().expect("a fix").to_owned();
-    assert!(fix.starts_with(&format!("pixir sessions repair {id} --dry-run")), "{fix}");
-    let diagnosis = shell.run(["diagnose", "--json"]);
-    assert_eq!(diagnosis.code, 1);
-    assert_eq!(diagnosis.document()["next_actions"][0], json!(format!("pixir sessions repair {id} --dry-run")));
-    assert!(shell.run(["replay"]).stdout.contains("I change it."), "what can be read is shown");
-
-    let plan = done(&shell.run(["sessions", "repair", &id, "--dry-run", "--json"]));
-    assert_eq!(fs::read(&log).expect("read"), damaged);
-    let repaired = done(&shell.run(["sessions", "repair", &id, "--json"]));
-    assert_eq!(repaired["repair"], plan["repair"], "what was planned is what was done");
-    let quarantine = PathBuf::from(repaired["repair"]["quarantine"].as_str().expect("a path"));
-    assert_eq!(fs::read(quarantine).expect("it is kept"), damaged);
-    assert_eq!(done(&shell.run(["sessions", "verify", &id, "--json"]))["ok"], true);
-    assert_eq!(entries(&log)[3]["type"], "log_repaired");
-    let server = Server::start(vec![text("On again.")]);
-    let mut args = vec!["resume".to_owned(), id, "go on".into(), "--headless".into(), "--json".into()];
-    args.extend(server.flags(Dialect::Chat));
-    assert_eq!(done(&shell.run(args))["output"], "On again.");
-    done(&shell.run(["undo", "--json"]));
-    assert_eq!(shell.read("a.txt"), "alpha\n", "what the log still knows can still be undone");
-}
-
-#[test]
-fn inspect_prints_what_was_really_sent_at_any_entry() {
+fn inspect_prints_the_request_sent_at_an_entry() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[("a.txt", "alpha\n"), ("AGENTS.md", "Be brief.\n")]);
         let server = Server::start(vec![
@@ -334,7 +285,7 @@ fn inspect_prints_what_was_really_sent_at_any_entry() {
 }
 
 #[test]
-fn replay_gives_the_events_that_the_log_has() {
+fn replay_jsonl_equals_the_log() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     session(&shell);
     let log = entries(&shell.logs()[0]);
@@ -357,11 +308,9 @@ fn diagnose_says_what_a_killed_session_needs() {
     args.extend(["--headless", "--json", "--write", "x"].map(str::to_owned));
     let mut child = shell.command(args).stdout(Stdio::null()).spawn().expect("it starts");
     server.wait_for(1);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !shell.logs().first().is_some_and(|log| entries(log).iter().any(|e| e["type"] == "permission_decision")) {
-        assert!(std::time::Instant::now() < until, "the command was not allowed");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
+    wait::until("the command is allowed", || {
+        shell.logs().first().is_some_and(|log| entries(log).iter().any(|e| e["type"] == "permission_decision"))
+    });
     let running = shell.run(["diagnose", "--json"]).document();
     let find = |document: &Value, about: &str| {
         let findings = document["findings"].as_array().expect("findings");
@@ -376,7 +325,7 @@ fn diagnose_says_what_a_killed_session_needs() {
 }
 
 #[test]
-fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
+fn an_id_stays_unique_through_delete_import_and_restore() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let exported = shell.aside("old.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);
@@ -417,47 +366,7 @@ fn one_id_is_one_session_whatever_is_deleted_imported_and_got_back() {
 }
 
 #[test]
-fn a_session_of_which_nothing_can_be_read_is_not_hidden() {
-    for broken in ["", "\u{1}\u{2}garbage\n", "{\"v\":1"] {
-        let shell = Shell::new(&[("a.txt", "alpha\n")]);
-        let id = session(&shell);
-        fs::write(&shell.logs()[0], broken).expect("write");
-        let list = done(&shell.run(["sessions", "list", "--json"]));
-        assert_eq!(
-            (&list["sessions"][0]["id"], &list["sessions"][0]["damaged"]),
-            (&json!(id), &json!(true)),
-            "{broken:?}"
-        );
-        assert_eq!(shell.run(["sessions", "verify", &id, "--json"]).code, 1);
-        let resumed = shell.run(["resume", &id, "x", "--headless", "--json"]);
-        assert_eq!(resumed.error()["code"], "CORRUPT_LOG_LINE");
-        let repair = shell.run(["sessions", "repair", &id, "--json"]);
-        assert_eq!(repair.error()["code"], "CORRUPT_LOG_LINE");
-        assert!(repair.error()["remediation"].as_str().expect("a fix").starts_with("pixir sessions delete"));
-        done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
-    }
-}
-
-#[test]
-fn a_lost_first_line_costs_only_what_it_said() {
-    let shell = Shell::new(&[("a.txt", "alpha\n")]);
-    let id = session(&shell);
-    let log = shell.logs()[0].clone();
-    let text = fs::read_to_string(&log).expect("read");
-    fs::write(&log, text.split_once('\n').expect("lines").1).expect("write");
-    assert_eq!(
-        shell.run(["diagnose", "--json"]).document()["next_actions"][0],
-        json!(format!("pixir sessions repair {id} --dry-run"))
-    );
-    done(&shell.run(["sessions", "repair", &id, "--json"]));
-    assert_eq!(entries(&log).len(), text.lines().count(), "a note stands in its place");
-    assert_eq!(shell.run(["diagnose", "--json"]).code, 0);
-    done(&shell.run(["undo", &id, "--json"]));
-    assert_eq!(shell.read("a.txt"), "alpha\n");
-}
-
-#[test]
-fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
+fn sessions_command_errors_name_the_command_that_helps() {
     let shell = Shell::new(&[]);
     let ran = shell.run(["sessions", "rename", "--json"]);
     assert_eq!((ran.code, &ran.error()["remediation"]), (2, &json!("pixir sessions rename --help")));
@@ -472,7 +381,7 @@ fn mistakes_on_the_command_line_are_answered_with_the_command_that_helps() {
 }
 
 #[test]
-fn a_session_follows_its_folder_when_that_was_moved_and_an_imported_one_works_where_it_is() {
+fn a_moved_or_imported_session_works_in_its_new_folder() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
     let id = session(&shell);
     let exported = shell.aside("s.json", &shell.run(["sessions", "export", &id, "--to", "json"]).stdout);

@@ -1,0 +1,44 @@
+//! Property tests that can be repeated: every one prints its seed when it fails.
+
+use std::env;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// The configuration of a property test with so many cases. `PROPTEST_RNG_SEED` sets the seed; without it each run tries others.
+#[expect(clippy::print_stderr, reason = "the harness shows it when the test fails, and only then")]
+pub(crate) fn config(cases: u32) -> Config {
+    let seed = seed(env::var("PROPTEST_RNG_SEED").ok().as_deref());
+    eprintln!("PROPTEST_RNG_SEED={seed} repeats these cases");
+    // The seed repeats a failure, so no file beside the sources has to remember it.
+    Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() }
+}
+
+fn seed(given: Option<&str>) -> u64 {
+    match given {
+        Some(text) => text.parse().expect("PROPTEST_RNG_SEED is a number"),
+        None => RandomState::new().build_hasher().finish(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::num::u64;
+    use proptest::strategy::{Strategy as _, ValueTree as _};
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_cases() {
+        let cases = |seed| {
+            let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(seed), ..config(1) });
+            vec(u64::ANY, 8).new_tree(&mut runner).expect("a case").current()
+        };
+        assert_eq!(cases(7), cases(7));
+        assert_ne!(cases(7), cases(8));
+        assert_eq!(seed(Some("6061")), 6061);
+        assert_ne!(seed(None), seed(None));
+    }
+}

@@ -1,0 +1,150 @@
+//! Approvals: what the screen shows, which keys decide, and how long a decision holds.
+
+use serde_json::json;
+
+use crate::driver::{Pixir, also_calls, calls, says};
+
+#[tokio::test]
+async fn an_edit_shows_its_diff_and_waits_for_the_decision() {
+    let edit = calls("edit", json!({"path": "a.txt", "old_text": "alpha", "new_text": "omega"}));
+    let mut pixir = Pixir::new(vec![edit, says("Done.")], &[("a.txt", "alpha\nbeta\n")]);
+    let screen = pixir.does("change it<Enter>").await;
+    insta::assert_snapshot!(screen);
+    assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "nothing happens before the answer");
+    let screen = pixir.does("<A-y>").await;
+    assert_eq!(pixir.file("a.txt"), "omega\nbeta\n");
+    assert!(screen.contains("✓ edit a.txt  allowed  +1 −1"), "{screen}");
+    assert!(pixir.kinds().contains(&"permission_decision".to_owned()));
+}
+
+#[tokio::test]
+async fn plain_keys_decide_only_when_the_approval_has_the_focus() {
+    let write = calls("write", json!({"path": "b.txt", "content": "x"}));
+    let mut pixir = Pixir::new(vec![write, says("Fine.")], &[]);
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("yes y a n f").await;
+    assert!(screen.contains("yes y a n f"), "what is typed is a draft:\n{screen}");
+    assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
+    pixir.does("<Tab>n").await;
+    assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
+    let log = pixir.log();
+    let decision = log.iter().find(|e| e["type"] == "permission_decision").expect("a decision");
+    assert_eq!((decision["data"]["verdict"].as_str(), decision["data"]["by"].as_str()), (Some("deny"), Some("user")));
+    assert_eq!(pixir.screen.draft(), "yes y a n f", "the draft is still there");
+}
+
+#[tokio::test]
+async fn a_denial_can_say_what_to_do_instead() {
+    let mut pixir = Pixir::new(vec![calls("bash", json!({"command": "rm -rf build"})), says("I leave it.")], &[]);
+    pixir.does("clean<Enter>").await;
+    pixir.does("a draft").await;
+    pixir.does("<A-f>use make clean<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "a draft", "it made room and came back");
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    assert!(
+        result["data"]["output"]
+            .as_str()
+            .expect("text")
+            .contains("the person refused this call and said: use make clean")
+    );
+}
+
+#[tokio::test]
+async fn allow_always_holds_for_the_session_and_after_resume() {
+    let edit = |from: &str, to: &str| calls("edit", json!({"path": "a.txt", "old_text": from, "new_text": to}));
+    let mut pixir = Pixir::new(vec![edit("1", "2"), edit("2", "3"), says("Done.")], &[("a.txt", "1\n")]);
+    pixir.does("count<Enter>").await;
+    pixir.does("<A-a>").await;
+    assert_eq!(pixir.file("a.txt"), "3\n", "the second was not asked about");
+    let mut pixir = pixir.again(vec![edit("3", "4"), says("Done.")]).await;
+    pixir.does("on<Enter>").await;
+    assert_eq!(pixir.file("a.txt"), "4\n");
+}
+
+#[tokio::test]
+async fn a_preview_longer_than_the_screen_is_read_before_allow_works() {
+    let lines: String = (1..=60).map(|i| format!("-- {i}\n")).collect();
+    let mut pixir = Pixir::new(vec![calls("write", json!({"path": "long.sql", "content": lines})), says("Done.")], &[]);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("more lines · Tab, then Enter") && screen.contains("Alt+N"), "{screen}");
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("it is longer than the screen"), "{screen}");
+    let screen = pixir.does("<Tab><Enter>").await;
+    assert!(screen.contains("+ -- 1") && screen.contains("read to the end"), "{screen}");
+    pixir.does("<End><Esc>y").await;
+    assert_eq!(pixir.file("long.sql"), lines);
+}
+
+#[tokio::test]
+async fn a_denied_call_can_still_be_read() {
+    let args = json!({"path": "a.txt", "old_text": "alpha\nbeta", "new_text": "omega"});
+    let pattern = format!("\\b{}\\b", "long".repeat(40));
+    let search = calls("grep", json!({"pattern": pattern, "path": "."}));
+    let steps = vec![calls("edit", args), search, says("As you like.")];
+    let mut pixir = Pixir::new(steps, &[("a.txt", "alpha\nbeta\n")]);
+    pixir.does("change it<Enter>").await;
+    let screen = pixir.does("<A-n>").await;
+    assert!(screen.contains("⊘ edit a.txt") && !screen.contains("omega"), "{screen}");
+    let screen = pixir.does("<C-o><C-Home>").await;
+    for shown in ["old_text:", "│ alpha", "│ beta", "new_text: omega"] {
+        assert!(screen.contains(shown), "{shown}:\n{screen}");
+    }
+    let said: String = screen.split_whitespace().collect();
+    assert!(said.contains(&pattern), "what the card cuts is there in full:\n{screen}");
+}
+
+#[tokio::test]
+async fn an_approval_leaves_part_of_the_transcript_visible() {
+    for rows in [15, 17, 24] {
+        let lines: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+        let mut step = calls("write", json!({"path": "b.txt", "content": lines}));
+        step.text = "This is why it has to be written.".into();
+        let mut pixir = Pixir::sized(vec![step, says("Ok.")], &[], 80, rows);
+        pixir.does("go<Enter>").await;
+        let screen = pixir.does("<PgUp>").await;
+        assert!(screen.contains("This is why") && screen.contains("Alt+N no"), "{rows}:\n{screen}");
+    }
+}
+
+#[tokio::test]
+async fn a_small_screen_shows_the_call_and_the_decision_keys() {
+    for (columns, rows) in [(40, 10), (60, 20)] {
+        let step = calls("bash", json!({"command": "make install"}));
+        let mut pixir = Pixir::sized(vec![step, says("ok")], &[], columns, rows);
+        let screen = pixir.does("go<Enter>").await;
+        assert!(screen.contains("make install") && screen.contains("Alt+Y") && screen.contains("Alt+N"), "{screen}");
+        pixir.does("<A-n>").await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_call_needs_no_approval() {
+    let step = also_calls(calls("read", json!({"path": "a.txt"})), "bash", json!({"command": "cat a.txt | wc -l"}));
+    let mut pixir = Pixir::new(vec![step, says("One line.")], &[("a.txt", "alpha\n")]);
+    let screen = pixir.does("look<Enter>").await;
+    assert!(
+        screen.contains("✓ read a.txt") && screen.contains("✓ bash cat a.txt | wc -l") && screen.contains("One line."),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
+async fn approval_shows_hidden_characters_of_a_command() {
+    let mut pixir =
+        Pixir::new(vec![calls("bash", json!({"command": "echo \u{202e}fdp.exe\u{200b} \u{1b}[2K"})), says("ok")], &[]);
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("\\u{202e}fdp.exe\\u{200b} \\u{1b}[2K"), "{screen}");
+    pixir.does("<A-n>").await;
+}
+
+#[tokio::test]
+async fn auto_mode_is_not_restored_on_resume() {
+    let mut pixir = Pixir::new(vec![says("One.")], &[]);
+    pixir.does("<S-Tab>").await;
+    let screen = pixir.does("go<Enter>").await;
+    assert!(screen.contains("· auto"), "{screen}");
+    let mut again = pixir.again(vec![]).await;
+    again.screen.until_idle().await;
+    assert!(again.screen.screen().contains("· ask"), "{}", again.screen.screen());
+}

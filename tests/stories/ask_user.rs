@@ -1,0 +1,107 @@
+//! Questions of the model: the form, its answers, and what happens without a user.
+
+use serde_json::{Value, json};
+
+use crate::driver::{Pixir, calls, says};
+use crate::shell::{Shell, entries};
+
+#[test]
+fn ask_user_without_a_user_is_an_error_at_once() {
+    let shell = Shell::new(&[]);
+    let steps = json!([{ "calls": [{ "name": "ask_user", "args": { "questions": [{ "question": "Which?" }] } }] }, { "text": "Then a." }]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);
+    assert_eq!(ran.document()["output"], "Then a.", "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    assert_eq!(result["data"]["error"]["code"], "INPUT_REQUIRED");
+}
+
+#[tokio::test]
+async fn a_form_takes_a_choice_several_marks_and_free_text() {
+    let questions = json!({"questions": [
+        {"question": "Which database?", "options": ["SQLite", "Postgres"]},
+        {"question": "Which of these too?", "options": ["tests", "docs", "CI"], "multiple": true},
+        {"question": "What should it be called?"},
+    ]});
+    let mut pixir = Pixir::sized(
+        vec![calls("ask_user", questions.clone()), says("Good."), calls("ask_user", questions), says("Fine.")],
+        &[],
+        80,
+        24,
+    );
+    let screen = pixir.does("make it<Enter>").await;
+    insta::assert_snapshot!("a_question_of_the_model", screen);
+    pixir.does("2<Enter>").await;
+    let screen = pixir.does(" <Down><Down> ").await;
+    insta::assert_snapshot!("a_question_with_several_answers", screen);
+    pixir.does("<Enter>").await;
+    let screen = pixir.does("quill<Enter>").await;
+    assert!(screen.contains("Good."), "{screen}");
+    let log = pixir.log();
+    let answered = |n: usize| {
+        let results: Vec<&Value> = log.iter().filter(|e| e["type"] == "tool_result").collect();
+        results[n]["data"]["output"].as_str().expect("text").rsplit_once("[exit:").expect("a footer").0.to_owned()
+    };
+    assert_eq!(
+        answered(0),
+        "Which database?\n→ Postgres\nWhich of these too?\n→ tests, CI\nWhat should it be called?\n→ quill\n"
+    );
+    pixir.does("again<Enter>").await;
+    let screen = pixir.does("<Esc>").await;
+    assert!(screen.contains("Fine."), "{screen}");
+    let log = pixir.log();
+    let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
+    assert!(last["data"]["output"].as_str().expect("text").starts_with("the person did not answer"));
+}
+
+#[tokio::test]
+async fn a_free_text_answer_may_begin_with_a_digit_or_join_marks() {
+    let questions = json!({"questions": [
+        {"question": "Which port?", "options": ["3000", "5000"]},
+        {"question": "Which of these?", "options": ["a", "b"], "multiple": true},
+    ]});
+    let mut pixir = Pixir::new(vec![calls("ask_user", questions), says("Good.")], &[]);
+    pixir.does("go<Enter>").await;
+    pixir.does("1234<Enter>").await;
+    let screen = pixir.does("mine<Up> <Enter>").await;
+    assert!(screen.contains("Good."), "{screen}");
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    let told = result["data"]["output"].as_str().expect("text");
+    assert!(told.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{told}");
+}
+
+#[tokio::test]
+async fn a_form_does_not_take_keys_typed_into_the_composer() {
+    let long =
+        "Which of these two should it be, when all is said and done, and everything has been weighed? ".repeat(4);
+    let option = |end: &str| format!("the first strategy, which keeps everything there is and {end}");
+    let questions = json!({"questions": [
+        {"question": long, "options": [option("deletes nothing"), option("deletes the backups")]},
+        {"question": "Sure?", "options": ["yes", "no"]},
+    ]});
+    let mut pixir = Pixir::sized(vec![calls("ask_user", questions), says("Good.")], &[], 60, 20);
+    pixir.screen.until_idle().await;
+    pixir.screen.keys("go<Enter>still writing").await;
+    let screen = pixir.does(" this").await;
+    assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
+    assert_eq!(pixir.screen.draft(), "still writing this");
+    let screen = pixir.does("<Tab>").await;
+    assert!(screen.contains("Which of these two should it be"), "a long one is read from its start:\n{screen}");
+    let screen = pixir.does("<Down>").await;
+    assert!(screen.contains("deletes nothing") && screen.contains("deletes the backups"), "{screen}");
+    // Back, and anew; what was typed is cleared before the question is given up.
+    pixir.does("<Enter>").await;
+    let screen = pixir.does("<Left>").await;
+    assert!(screen.contains("Question 1 of 2"), "{screen}");
+    pixir.does("<Enter>").await;
+    pixir.does("own words<Esc>").await;
+    let screen = pixir.does("2<Enter>").await;
+    assert!(screen.contains("Good."), "{screen}");
+    let log = pixir.log();
+    let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
+    let told = result["data"]["output"].as_str().expect("text");
+    assert!(told.contains("deletes nothing\nSure?\n→ no\n"), "{told}");
+    assert_eq!(pixir.screen.draft(), "still writing this");
+}

@@ -1,0 +1,250 @@
+//! One task through three dialects is the same story.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pixir_core::config::{Config, RequestsConfig, Surroundings};
+use pixir_core::event::{Entry, Event, Fact, Live, Mode};
+use pixir_core::harness::{Beginning, Harness};
+use pixir_core::input::Input;
+use pixir_core::provider::choose::{Providers, Wishes};
+use pixir_core::session::{Handle, Options};
+use pixir_core::watch::Watch;
+use serde_json::{Value, json};
+
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer};
+use crate::shell::Shell;
+
+/// A Session in this process that asks a server.
+pub(super) struct Talk {
+    runtime: tokio::runtime::Runtime,
+    handle: Handle,
+    watch: Watch,
+}
+
+impl Talk {
+    pub(super) fn new(shell: &Shell, server: &Server, dialect: Dialect) -> Talk {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+        let around = Surroundings {
+            home: shell.home(),
+            user_folder: None,
+            environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
+        };
+        let wishes = Wishes {
+            base_url: Some(server.url.clone()),
+            dialect: Some(dialect.name().into()),
+            model: Some("m".into()),
+            provider: None,
+        };
+        let requests = RequestsConfig { first_wait: Some(0.01), ..RequestsConfig::default() };
+        let config = Config { requests, ..Config::default() };
+        let providers = runtime.block_on(Providers::find(&wishes, &config, &around)).expect("it is a provider");
+        let beginning = Beginning { mode: Mode::Auto, ..Beginning::default() };
+        let harness = Harness::new(&shell.workspace(), &around, Arc::new(providers), Options::default(), beginning)
+            .expect("a workspace");
+        let (handle, watch) = runtime.block_on(async {
+            let handle = harness.start().expect("a session");
+            let watch = handle.watch().await.expect("it lives");
+            (handle, watch)
+        });
+        Talk { runtime, handle, watch }
+    }
+
+    pub(super) fn send(&self, input: Input) {
+        self.runtime.block_on(self.handle.send(input));
+    }
+
+    pub(super) fn next(&mut self) -> Event {
+        let next = async { tokio::time::timeout(Duration::from_secs(30), self.watch.next()).await };
+        self.runtime.block_on(next).expect("something happens").expect("the session lives")
+    }
+
+    /// Everything until the Turn has ended.
+    pub(super) fn turn(&mut self, prompt: &str) -> Vec<Event> {
+        self.send(Input::Prompt(prompt.into()));
+        let mut events = Vec::new();
+        loop {
+            let event = self.next();
+            let ended = matches!(&event, Event::Recorded(entry) if matches!(entry.fact, Fact::TurnEnded(_)));
+            events.push(event);
+            if ended {
+                return events;
+            }
+        }
+    }
+}
+
+/// What a Session said, without ids, times and what only one provider has.
+fn told(events: &[Event]) -> Vec<Value> {
+    let mut told: Vec<Value> = Vec::new();
+    for event in events {
+        // Only one dialect says at the beginning what an answer takes that then breaks off.
+        if matches!(event, Event::Recorded(e) if matches!(&e.fact, Fact::ProviderUsage(it) if it.usage.output == 1)) {
+            continue;
+        }
+        let mut it = match event {
+            Event::Recorded(entry) => plain(entry),
+            Event::Live(Live::TextDelta { text }) => json!({ "said": text }),
+            Event::Live(Live::ReasoningDelta { text }) => json!({ "thought": text }),
+            Event::Live(Live::ToolCallDelta { index, name, bytes }) => {
+                json!({ "writes": name, "call": index, "bytes": bytes })
+            }
+            Event::Live(live) => serde_json::to_value(live).expect("JSON"),
+        };
+        // How many frames something took is nobody's business.
+        let join = told.last_mut().is_some_and(|last| {
+            ["said", "thought"].iter().any(|key| match (last[*key].as_str(), it[*key].as_str()) {
+                (Some(before), Some(more)) => {
+                    last[*key] = json!(format!("{before}{more}"));
+                    true
+                }
+                _ => false,
+            }) || (last["writes"].is_string() && last["call"] == it["call"] && {
+                last["bytes"] = json!(last["bytes"].as_u64().unwrap_or(0) + it["bytes"].as_u64().unwrap_or(0));
+                true
+            })
+        });
+        if !join {
+            if it["data"]["output"].is_string() {
+                // 12ms, 13ms
+                let output =
+                    it["data"]["output"].as_str().expect("text").split(" | ").next().unwrap_or_default().to_owned();
+                it["data"]["output"] = json!(output);
+            }
+            told.push(it);
+        }
+    }
+    told
+}
+
+fn plain(entry: &Entry) -> Value {
+    let line: Value = serde_json::from_str(&entry.encode().expect("a line")).expect("JSON");
+    let mut data = json!({ "type": line["type"], "data": line["data"] });
+    fn without_ids(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for key in ["item", "duration_ms", "mtime", "blob"] {
+                    fields.remove(key);
+                }
+                fields.values_mut().for_each(without_ids);
+            }
+            Value::Array(items) => items.iter_mut().for_each(without_ids),
+            _ => {}
+        }
+    }
+    without_ids(&mut data);
+    if data["data"]["status"] == "partial_failed" {
+        data["data"]["usage"].take();
+        data["data"]["cost"].take();
+    }
+    data
+}
+
+#[test]
+fn one_task_gives_the_same_events_in_three_dialects() {
+    let stories: Vec<_> = Dialect::ALL
+        .into_iter()
+        .map(|dialect| {
+            let shell = Shell::new(&[("a.txt", "alpha\n")]);
+            let (read, edit) =
+                (json!({ "path": "a.txt" }), json!({ "path": "a.txt", "old_text": "alpha", "new_text": "omega" }));
+            let raw = |said: &[Part<'_>]| {
+                Reply::Raw(vec![Act::Send((HEAD.to_owned() + &answer(dialect, said).concat()).into_bytes())])
+            };
+            let server = Server::start(vec![
+                raw(&[
+                    Part::Reasoning("First I look — 見る. "),
+                    Part::Text("Let me see. "),
+                    Part::Call("c1", "read", &read),
+                    Part::Call("c2", "nope", &read),
+                ]),
+                raw(&[Part::Call("c3", "edit", &edit)]),
+                Reply::Refuse { status: 503, headers: "retry-after-ms: 1\r\n".into(), body: String::new() },
+                raw(&[Part::Reasoning("Now it is done. "), Part::Text("Changed **alpha** to omega. ")]),
+                Reply::Cut { text: "Half ".into() },
+            ]);
+            let mut talk = Talk::new(&shell, &server, dialect);
+            let mut events = talk.turn("change it");
+            events.extend(talk.turn("and again"));
+            assert_eq!(shell.read("a.txt"), "omega\n");
+            told(&events)
+        })
+        .collect();
+    for (i, story) in stories.iter().enumerate().skip(1) {
+        for (a, b) in stories[0].iter().zip(story) {
+            assert_eq!(without_address(a), without_address(b), "{:?}", Dialect::ALL[i]);
+        }
+        assert_eq!(stories[0].len(), story.len());
+    }
+}
+
+/// Ports and the words for a broken connection differ from run to run and from dialect to dialect.
+fn without_address(told: &Value) -> Value {
+    let mut told = told.clone();
+    for place in ["/data/reason", "/data/error/message"] {
+        if let Some(text) = told.pointer_mut(place) {
+            let words = text.as_str().unwrap_or_default().split(": ").next().unwrap_or_default();
+            let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || ".:".contains(c)).to_owned();
+            *text = json!(words);
+        }
+    }
+    told
+}
+
+#[test]
+fn a_recorded_stream_is_replayed_exactly() {
+    for dialect in Dialect::ALL {
+        let files = [("a.txt", "alpha\n")];
+        let shell = Shell::new(&files);
+        let read = json!({ "path": "a.txt" });
+        let said = [Part::Reasoning("I look. "), Part::Text("Let me see, 見る. "), Part::Call("c1", "read", &read)];
+        let server = Server::start(vec![
+            Reply::Refuse { status: 503, headers: "retry-after-ms: 2\r\n".into(), body: String::new() },
+            Reply::Raw(vec![Act::Send((HEAD.to_owned() + &answer(dialect, &said).concat()).into_bytes())]),
+            Reply::Cut { text: "It says ".into() },
+        ]);
+        let script = shell.workspace().parent().expect("a folder").join("script.json");
+        let script = script.to_string_lossy().into_owned();
+        let mut flags = server.flags(dialect);
+        flags.extend(["--record".into(), script.clone()]);
+        let ask = |shell: &Shell, flags: &[String]| {
+            let mut args = flags.to_vec();
+            args.extend(["--headless", "--format", "jsonl", "what does it say"].map(str::to_owned));
+            shell.run(args)
+        };
+        let first = ask(&shell, &flags);
+        let recorded: Value =
+            serde_json::from_str(&std::fs::read_to_string(&script).expect("a script")).expect("a whole one");
+        assert_eq!(recorded["steps"].as_array().expect("steps").len(), 3);
+        let sent = &recorded["steps"][2]["recorded"]["sent"];
+        assert!(sent["unchanged"].as_u64().expect("a number") > 0, "what was sent before is not written again");
+
+        let again = Shell::new(&files);
+        let second = ask(&again, &["--provider".into(), format!("script:{script}"), "--model".into(), "m".into()]);
+        let story = |ran: &crate::shell::Ran| -> Vec<Value> {
+            let lines =
+                ran.lines().into_iter().filter(|line| line["type"] != "session_started" && line["type"] != "result");
+            let lines = lines.map(|line| {
+                let mut data = line["data"].clone();
+                for key in ["provider", "duration_ms"] {
+                    data.as_object_mut().map(|fields| fields.remove(key));
+                }
+                // A footer tells how long it took; how deltas fall into frames is chance.
+                if let Some(output) = data["output"].as_str() {
+                    data["output"] = json!(output.split(" | ").next());
+                }
+                json!({ "type": line["type"], "data": data })
+            });
+            lines.filter(|line| !line["type"].as_str().expect("a type").ends_with("_delta")).collect()
+        };
+        assert_eq!(story(&first), story(&second), "{dialect:?}");
+        assert_eq!(first.code, second.code);
+        let taken = ask(&again, &["--provider".into(), format!("script:{script}"), "--record".into(), script.clone()]);
+        assert_eq!(
+            (taken.code, taken.error()["code"].as_str()),
+            (1, Some("WRITE_FAILED")),
+            "a recording is never written over"
+        );
+    }
+}

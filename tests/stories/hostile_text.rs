@@ -1,0 +1,121 @@
+//! Text that steers, hides or has no sure width: only sequences of ours reach the terminal.
+
+use pixir_core::provider::script::Step;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use serde_json::json;
+
+use crate::driver::{Pixir, calls, says};
+use crate::pty::Terminal;
+use crate::server::{Dialect, Server, call, text};
+use crate::shell::{Shell, figures};
+
+/// Pieces of which hostile text is made: what steers terminals, what hides, what has no sure width.
+const PIECES: [&str; 34] = [
+    "\x1b",
+    "\x1b[",
+    "\x1b]",
+    "\x1b]0;",
+    "\x1b]52;c;aGk=\x07",
+    "\x1bP",
+    "\x1b\\",
+    "\x1b[2J",
+    "\x1b[?1049l",
+    "\x1b[6n",
+    "\x1bc",
+    "\u{9b}",
+    "\u{9d}",
+    "\u{90}",
+    "\u{9c}",
+    "\x07",
+    "\x08",
+    "\r",
+    "\t",
+    "\0",
+    "\x7f",
+    "\u{202e}",
+    "\u{2066}",
+    "\u{200b}",
+    "\u{feff}",
+    "\u{e0041}",
+    "\u{2028}",
+    "a\u{300}\u{301}",
+    "👩\u{200d}👧",
+    "🇩🇪",
+    "漢",
+    "①",
+    "\u{1f3fb}",
+    "\u{fe0f}",
+];
+
+#[tokio::test]
+async fn random_hostile_text_adds_no_sequences() {
+    let wanted = std::env::var("PIXIR_HOSTILE").ok().and_then(|n| n.parse().ok());
+    let count: usize = wanted.unwrap_or(400);
+    let mut runner = TestRunner::deterministic();
+    let piece = prop_oneof![3 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => "[a-z\\[\\]()*`|#>0-9;m \n-]{1,6}"];
+    let text = proptest::collection::vec(piece, 1..24).prop_map(|pieces| pieces.concat());
+    let mut texts = Vec::new();
+    for _ in 0..count {
+        texts.push(text.new_tree(&mut runner).expect("a text").current());
+    }
+    // Each in every sink: what the model thinks, says and calls with, what a tool prints, what the person pastes and names.
+    let mut steps = Vec::new();
+    for text in &texts {
+        let args = json!({"path": format!("no/{text}"), "pattern": text, "command": format!("printf '%s' {text:?}")});
+        steps.push(Step { reasoning: text.clone(), ..calls("grep", args) });
+        steps.push(says(text));
+    }
+    let mut pixir = Pixir::sized(steps, &[("a.txt", &texts.concat())], 60, 30);
+    pixir.screen.until_idle().await;
+    for (n, text) in texts.iter().enumerate() {
+        pixir.screen.paste(text).await;
+        pixir.screen.keys(&format!("<A-Enter><C-u><C-c>go {n}<Enter>")).await;
+        pixir.screen.until_idle().await;
+        if n % 7 == 0 {
+            pixir.screen.keys("/rename ").await;
+            pixir.screen.paste(text.lines().next().unwrap_or_default()).await;
+            pixir.screen.keys("<Enter><C-o>").await;
+            pixir.screen.until_idle().await;
+        }
+        let bytes = pixir.screen.paint();
+        let strange = crate::pty::strange(bytes.as_bytes());
+        assert!(strange.is_empty(), "{text:?}: {strange:?}");
+    }
+    for signal in pixir.screen.signals() {
+        assert!(crate::pty::strange(signal.as_bytes()).is_empty(), "{signal:?}");
+    }
+    figures(&format!("QU4: {count} hostile texts in six sinks, only our own sequences"));
+}
+
+#[test]
+fn model_and_tool_text_adds_no_sequences() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[?1049l\u{9b}31m\u{90}q\u{9c}\u{202e}evil\u{200b}\u{0}\u{8}\u{e0041} a\u{300}\u{301}\u{302}\u{303} [x](javascript:alert(1)) [y](https://a.b/\u{1b}[31m) `\u{1b}c` end";
+    let shell = Shell::new(&[("a\u{1b}]0;name\u{7}.txt", "x"), ("b.txt", hostile)]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "cat b.txt; printf '\\033]52;c;aGk=\\007\\033[?1000l'; ls"})),
+        call("c2", "write", json!({"path": "n\u{1b}[31m\u{202e}.txt", "content": hostile})),
+        text(hostile),
+    ]);
+    let flags = server.flags(Dialect::Responses);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::start(&shell, &args, 100, 40);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b[200~\x1b]0;pasted\x07\x1b[31mtext\x1b[201~");
+    terminal.wait_for("text");
+    terminal.settle();
+    terminal.send("\r");
+    terminal.wait_for(" end");
+    terminal.wait_for("/ commands");
+    terminal.send("\x0f\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let strange = crate::pty::strange(&left.bytes);
+    assert!(strange.is_empty(), "{strange:?}");
+    for said in ["owned", "0;name", "52;c;aGk", "0;pasted"] {
+        let sequence = format!("\x1b]{said}");
+        assert!(!String::from_utf8_lossy(&left.bytes).contains(&sequence), "{said}");
+    }
+}

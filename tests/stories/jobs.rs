@@ -1,0 +1,129 @@
+//! Jobs: shell commands in the background of a Session.
+
+use serde_json::json;
+
+use crate::driver::{Pixir, also_calls, calls, says, timeless};
+use crate::shell::{Shell, entries, is_running, mark};
+use crate::wait;
+
+#[tokio::test]
+async fn a_job_is_read_listed_and_ends_with_its_session() {
+    let marker = mark();
+    let start = calls(
+        "bash",
+        json!({"command": format!("echo begun; (sleep {marker} &); sleep {marker}"), "background": true}),
+    );
+    let steps = vec![
+        start,
+        calls("job_output", json!({"job": 1, "wait": 20})),
+        also_calls(calls("job_output", json!({})), "job_output", json!({"job": 7})),
+        says("It runs."),
+        calls("job_kill", json!({"job": 1})),
+        calls("bash", json!({"command": format!("sleep {marker}"), "background": true})),
+        says("Another."),
+    ];
+    let mut pixir = Pixir::sized(steps, &[], 100, 30);
+    pixir.does("serve<Enter>").await;
+    let screen = pixir.does("<A-y>").await;
+    assert!(screen.contains("1 job"), "{screen}");
+    let outputs = |pixir: &Pixir| -> Vec<String> {
+        let log = pixir.log();
+        let results = log.iter().filter(|e| e["type"] == "tool_result");
+        results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect()
+    };
+    let told = outputs(&pixir);
+    assert!(told[0].starts_with("job 1 (running): echo begun;"), "{}", told[0]);
+    assert!(told[0].contains("cannot be undone"), "{}", told[0]);
+    assert!(told[1].starts_with("begun\njob 1 (running)"), "{}", told[1]);
+    assert!(told[2].starts_with("job 1 (running)"), "{}", told[2]);
+    assert!(told[3].contains("there is no job 7. Use: one of: 1"), "{}", told[3]);
+    assert!(is_running(&marker), "a call that has ended does not end it");
+    let screen = pixir.does("/jobs<Enter>").await;
+    assert!(screen.contains("Background jobs") && screen.contains("running"), "{screen}");
+    insta::assert_snapshot!("background_jobs", timeless(&screen).replace(&marker, "76543.0000000"));
+    pixir.does("<Esc>").await;
+    pixir.does("stop it and start another<Enter>").await;
+    pixir.does("<A-y>").await;
+    let told = outputs(&pixir);
+    assert!(told[4].starts_with("job 1 (stopped)"), "{}", told[4]);
+    assert!(told[5].starts_with("job 2 (running)"), "{}", told[5]);
+    assert!(is_running(&marker));
+    pixir.screen.close().await.expect("a session was open");
+    wait::until("the job is gone with its session", || !is_running(&marker));
+}
+
+#[test]
+fn processes_a_job_detached_end_with_pixir() {
+    let marker = mark();
+    let shell = Shell::new(&[]);
+    let command =
+        format!("(setsid sleep {marker} &); (env -i setsid /bin/sleep {marker} &); env -i /bin/sleep {marker}");
+    let steps = json!([
+        { "calls": [{ "name": "bash", "args": { "command": command, "background": true } }] },
+        { "calls": [{ "name": "bash", "args": { "command": "echo another; setsid -f true" } }] },
+        { "calls": [{ "name": "job_output", "args": { "job": 1 } }] },
+        { "text": "Done." },
+    ]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = entries(&shell.logs()[0]);
+    let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
+    let told = last["data"]["output"].as_str().expect("text");
+    assert!(told.starts_with("job 1 (running)"), "another command that ends does not end it: {told}");
+    wait::until("the job is gone with pixir", || !is_running(&marker));
+}
+
+#[test]
+fn job_output_works_in_a_pipeline() {
+    let shell = Shell::new(&[]);
+    let call = |command: &str| json!({ "calls": [{ "name": "run", "args": { "command": command } }] });
+    let steps = json!([
+        call("job start sh -c 'echo ready; sleep 30'"),
+        call("job output 1 20 | grep -q ready && write ok.txt yes"),
+        call("job output 7 || write failed.txt yes"),
+        call("job output 1 | memory store"),
+        call("write n.txt one"),
+        call("sh -c 'echo two > n.txt'; edit n.txt two three"),
+        call("cat n.txt"),
+        call("edit n.txt three four"),
+        { "text": "Done." },
+    ]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let args = ["--provider", &provider, "--toolset", "run", "--headless", "--json"];
+    let ran = shell.run(args.iter().chain(&["--write", "go"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        (shell.read("ok.txt"), shell.read("failed.txt"), shell.read("n.txt")),
+        ("yes".into(), "yes".into(), "four\n".into())
+    );
+    // Without leave nothing of it happens, whatever a job would have said.
+    let steps = json!([call("job output 1 3 || touch pwned"), { "text": "Done." }]);
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    let args = ["--provider", &provider, "--toolset", "run", "--headless", "--json", "go"];
+    assert_eq!(shell.run(args).code, 12);
+    assert!(!shell.workspace().join("pwned").exists());
+}
+
+#[test]
+fn job_output_is_not_cut_inside_a_character() {
+    let shell = Shell::new(&[]);
+    let job = json!({ "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] });
+    // Each piece ends in the middle of a character; they are looked at more often than there are of them.
+    let command =
+        r"printf 'x\346\274'; for i in $(seq 30); do sleep 0.02; printf '\242äöü\346\274'; done; printf '\242\nend\n'";
+    let mut steps = vec![job; 40];
+    steps.insert(0, json!({ "calls": [{ "name": "bash", "args": { "command": command, "background": true } }] }));
+    steps.push(json!({ "text": "Done." }));
+    let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
+    assert_eq!(shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]).code, 0);
+    let log = entries(&shell.logs()[0]);
+    let results = log.iter().filter(|e| e["type"] == "tool_result").skip(1);
+    let told: String = results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect();
+    assert!(!told.contains("binary") && !told.contains('\u{fffd}'), "{}", &told[..200]);
+    assert_eq!(
+        (told.matches('漢').count(), told.matches('ü').count()),
+        (31, 30 + told.matches("äöü\\").count()),
+        "{told}"
+    );
+}

@@ -1,0 +1,59 @@
+//! Keys, hints and the palette.
+
+use serde_json::json;
+
+use super::transcript::conversation;
+use crate::driver::{Pixir, calls, says};
+
+#[tokio::test]
+async fn hints_name_the_bound_keys() {
+    let edit = calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"}));
+    let keys: [(&str, &[&str]); 5] = [
+        ("allow-once", &["alt+1"]),
+        ("question-allow-once", &["1"]),
+        ("deny", &["alt+2"]),
+        ("details", &["alt+o"]),
+        ("to-end", &["none"]),
+    ];
+    let command = calls("bash", json!({"command": "seq 1 40"}));
+    let mut pixir = Pixir::with_keys(vec![edit, command, says("Done.")], &keys).expect("they are free");
+    std::fs::write(pixir.path("a.txt"), "1\n").expect("write");
+    let screen = pixir.does("count<Enter>").await;
+    assert!(screen.contains("Alt+1 once") && screen.contains("Alt+2 no") && !screen.contains("Alt+Y"), "{screen}");
+    let screen = pixir.does("<Tab>").await;
+    assert!(screen.contains(" 1 once") && !screen.contains("y once"), "{screen}");
+    pixir.does("1").await;
+    assert_eq!(pixir.file("a.txt"), "2\n", "and the key does what the hint says");
+    let screen = pixir.does("<A-1>").await;
+    assert!(screen.contains("… 34 more lines · Alt+O"), "{screen}");
+    let screen = pixir.does("<A-o><PgUp>").await;
+    assert!(screen.contains(" ↓ ") && !screen.contains("Ctrl+End"), "{screen}");
+}
+
+#[tokio::test]
+async fn keys_are_configurable_and_never_bound_twice() {
+    let mut pixir = Pixir::with_keys(vec![says("One.")], &[("tree", &["f5", "ctrl+x t"])]).expect("valid");
+    pixir.does("go<Enter>").await;
+    let screen = pixir.does("<F5>").await;
+    assert!(screen.contains("e edit"), "{screen}");
+    pixir.does("<Esc>").await;
+    let screen = pixir.does("<C-x>").await;
+    assert!(screen.contains("Ctrl+X") && screen.contains("t turns and branches"), "what may follow:\n{screen}");
+    let screen = pixir.does("t").await;
+    assert!(screen.contains("e edit"), "{screen}");
+    let screen = pixir.does("<Esc><C-t>").await;
+    assert!(!screen.contains("e edit"), "the old key is free:\n{screen}");
+    let error = Pixir::with_keys(Vec::new(), &[("tree", &["ctrl+p"])]).err().expect("a conflict");
+    assert!(error.message.contains("both") && error.remediation.contains("palette"), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_palette_finds_every_action_by_a_few_letters() {
+    let mut pixir = conversation(80, 30).await;
+    let screen = pixir.does("<C-p>outl").await;
+    assert!(screen.contains("/outline"), "{screen}");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("Outline") && screen.contains("tell me of fruit"), "{screen}");
+    pixir.does("<Esc><C-p>rename<Enter>").await;
+    assert_eq!(pixir.screen.draft(), "/rename ", "what it is about has to be said first");
+}

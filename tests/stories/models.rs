@@ -1,0 +1,211 @@
+//! Which model answers, with which effort: flags, configuration, environment, presets.
+
+use serde_json::{Value, json};
+
+use crate::server::{Dialect, Server, ask, text};
+use crate::shell::{Shell, entries, ran};
+
+#[test]
+fn effort_is_sent_in_the_form_the_model_takes() {
+    let rows = [
+        (Dialect::Responses, "gpt-5", "xhigh", "/reasoning/effort", json!("high")),
+        (Dialect::Responses, "gpt-4.1", "high", "/reasoning", Value::Null),
+        (Dialect::Responses, "gpt-4.1", "high", "/include", Value::Null),
+        (Dialect::Responses, "gpt-5", "low", "/reasoning/summary", json!("auto")),
+        (Dialect::Responses, "my-own", "xhigh", "/reasoning/effort", json!("xhigh")),
+        (Dialect::Chat, "o3", "minimal", "/reasoning_effort", json!("low")),
+        (Dialect::Chat, "qwen3-coder:30b", "high", "/reasoning_effort", Value::Null),
+        (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/output_config/effort", json!("xhigh")),
+        (Dialect::Anthropic, "claude-opus-4-7", "xhigh", "/thinking/type", json!("adaptive")),
+        (Dialect::Anthropic, "claude-opus-4-6", "xhigh", "/output_config/effort", json!("high")),
+        (Dialect::Anthropic, "claude-opus-4-6", "none", "/thinking", Value::Null),
+        (Dialect::Anthropic, "claude-sonnet-4-5", "medium", "/thinking/budget_tokens", json!(12_000)),
+        (Dialect::Anthropic, "claude-sonnet-4-5", "none", "/thinking", Value::Null),
+        (Dialect::Anthropic, "claude-opus-5-5", "max", "/thinking/display", json!("summarized")),
+        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(30_000)),
+        (Dialect::Anthropic, "my-own", "high", "/thinking", Value::Null),
+    ];
+    for (dialect, model, effort, place, wanted) in rows {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![text("Yes.")]);
+        let args = [
+            "--base-url",
+            &server.url,
+            "--dialect",
+            dialect.name(),
+            "--model",
+            model,
+            "--effort",
+            effort,
+            "--headless",
+            "x",
+        ];
+        assert_eq!(shell.run(args).code, 0);
+        let body = &server.bodies()[0];
+        assert_eq!(body.pointer(place).cloned().unwrap_or_default(), wanted, "{dialect:?} {model} {effort}");
+    }
+    let shell = Shell::new(&[]);
+    let wrong = shell.run(["--effort", "hihg", "--headless", "--json", "x"]);
+    assert_eq!(
+        (wrong.code, wrong.error()["remediation"].as_str()),
+        (2, Some("one of: none, minimal, low, medium, high, xhigh, max"))
+    );
+}
+
+#[test]
+fn models_lists_window_price_and_abilities() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![]);
+    shell.configure(&format!(
+        "model = \"own/m\"\n[providers.own]\npreset = \"vllm\"\nbase_url = \"{}\"\n[providers.gone]\npreset = \"lmstudio\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"own/mine\"]\nwindow = 12345\nefforts = [\"low\", \"high\"]\nvision = false\n",
+        server.url
+    ));
+    let mut command = shell.command(["models", "list", "--json"]);
+    let offline =
+        crate::shell::ran(command.env("ANTHROPIC_API_KEY", "sk-canary-x").output().expect("it runs")).document();
+    let model = |document: &Value, name: &str| {
+        document["models"]
+            .as_array()
+            .expect("models")
+            .iter()
+            .find(|it| it["model"] == name)
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        model(&offline, "own/mine"),
+        json!({ "model": "own/mine", "window": 12345, "max_output": null, "images": false, "efforts": ["low", "high"], "price": null })
+    );
+    let claude = model(&offline, "anthropic/claude-sonnet-5-5");
+    assert!(claude["window"].as_u64() > Some(100_000) && claude["price"]["output"].as_f64() > Some(1.0), "{claude}");
+    assert!(offline["providers"].as_array().expect("providers").iter().all(|it| it["reachable"].is_null()));
+
+    let online = shell.run(["models", "list", "--online", "--json"]).document();
+    assert_eq!(model(&online, "own/other")["window"], 4096, "a server knows best how it was started");
+    let gone = online["providers"]
+        .as_array()
+        .expect("providers")
+        .iter()
+        .find(|it| it["name"] == "gone")
+        .cloned()
+        .expect("it is named");
+    assert_eq!(gone["reachable"], false);
+    assert!(gone["why_not"].as_str().expect("a reason").contains("could not be reached"));
+    let people = shell.run(["models", "list", "--online"]);
+    assert!(people.stdout.contains("own/other") && people.stdout.contains("gone  lists nothing"), "{}", people.stdout);
+}
+
+#[test]
+fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("From anthropic."), text("From a preset.")]);
+    let ask = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = shell.command([args, &["--headless", "--json", "x"]].concat());
+        crate::shell::ran(command.envs(variables.iter().copied()).output().expect("it runs"))
+    };
+    // The address of this one is customarily given without its version.
+    let bare = server.url.trim_end_matches("/v1");
+    let ran = ask(&[], &[("ANTHROPIC_API_KEY", "sk-canary-a"), ("ANTHROPIC_BASE_URL", bare)]);
+    assert_eq!(ran.document()["output"], "From anthropic.", "{}", ran.stderr);
+    let head = server.heads()[0].clone();
+    assert!(head.contains("x-api-key: sk-canary-a") && head.contains("anthropic-version: 2023-06-01"), "{head}");
+    assert!(head.contains("anthropic-beta: ") && !head.contains("authorization: "), "{head}");
+
+    shell.configure(&format!(
+        "[providers.far]\npreset = \"llama.cpp\"\nbase_url = \"{}\"\nheaders = {{ \"X-Team\" = \"a\" }}\n",
+        server.url
+    ));
+    assert_eq!(ask(&["--model", "far/m"], &[]).document()["output"], "From a preset.");
+    assert!(server.heads()[1].contains("x-team: a"));
+
+    let rows = [
+        ("[providers.far]\npreset = \"olama\"\n", "did you mean ollama?"),
+        ("[providers.far]\ndialect = \"chat\"\n", "base_url = \"https://host/v1\""),
+        ("[providers.far]\nbase_url = \"https://x/v1\"\n", "dialect = \"chat\", \"responses\" or \"anthropic\""),
+        (
+            "[providers.far]\npreset = \"vllm\"\nbase_url = \"http://example.com/v1\"\n",
+            "https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
+        ),
+        (
+            "[providers.far]\npreset = \"vllm\"\nheaders = { Authorization = \"x\" }\n",
+            "api_key_env with the variable that holds it, or pixir auth login",
+        ),
+        (
+            "[providers.far]\npreset = \"vllm\"\napi_key_env = \"sk-canary-0123\"\n",
+            "the variable that holds the key, or pixir auth login far; a key does not belong into this file",
+        ),
+        ("[models.hello]\nwindow = 5000\n", "[models.\"provider/model\"]"),
+        ("[models.\"a/b\"]\nprice = { input = -1, output = 2 }\n", "US dollars for a million tokens, 0 or more"),
+        ("effort = \"hihg\"\n", "one of: none, minimal, low, medium, high, xhigh, max"),
+        ("[requests]\nidle = -1\n", "seconds, from above 0 to 86400"),
+        ("[requests]\nidel = 1\n", "did you mean `requests.idle`?"),
+        ("[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n", "known keys: input, cached, cache_written, output"),
+    ];
+    for (config, fix) in rows {
+        shell.configure(config);
+        let ran = ask(&[], &[]);
+        assert_eq!((ran.code, ran.error()["remediation"].as_str()), (10, Some(fix)), "{config}");
+    }
+    shell.configure("");
+    let no_key = ask(&["--provider", "anthropic"], &[]);
+    assert_eq!(
+        (no_key.code, no_key.error()["remediation"].as_str()),
+        (4, Some("export ANTHROPIC_API_KEY=…, or pixir auth login anthropic"))
+    );
+    let secret = ask(&["--base-url", "https://me:sk-canary-b@host/v1"], &[]);
+    assert_eq!((secret.code, secret.error()["code"].as_str()), (10, Some("CONFIG_INVALID")));
+}
+
+#[test]
+fn a_session_never_changes_its_provider_unasked() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One."), text("Two.")]);
+    ask(&shell, &server, Dialect::Chat, &["x"]);
+    shell.configure(&format!(
+        "model = \"other/n\"\n[providers.other]\ndialect = \"chat\"\nbase_url = \"{}\"\n",
+        server.url
+    ));
+    let length = entries(&shell.logs()[0]).len();
+    let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
+    assert_eq!((ran.code, server.bodies().len()), (10, 1), "what was said to one is not told to another unasked");
+    assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
+    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session stays what it was");
+    let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
+    assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
+    // With nothing set up, nobody answers.
+    let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
+    assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
+}
+
+#[test]
+fn the_model_comes_from_flags_then_config_then_environment() {
+    let shell = Shell::new(&[]);
+    let by_key = Server::start(vec![text("by key"), text("by config"), text("by variable")]);
+    let ask = |variables: &[(&str, &str)]| {
+        let mut command = shell.command(["--headless", "--json", "x"]);
+        command
+            .env("OPENAI_API_KEY", "sk-canary-test")
+            .env("OPENAI_BASE_URL", &by_key.url)
+            .envs(variables.iter().copied());
+        ran(command.output().expect("it runs"))
+    };
+    assert_eq!(ask(&[]).document()["output"], "by key");
+    let folder = shell.home().parent().expect("a folder").join(".config/pixir");
+    std::fs::create_dir_all(&folder).expect("mkdir");
+    let config = format!(
+        "model = \"mine/small\"\n[providers.mine]\ndialect = \"chat\"\nbase_url = \"{}\"\napi_key_env = \"MY_KEY\"\n",
+        by_key.url
+    );
+    std::fs::write(folder.join("config.toml"), config).expect("write");
+    assert_eq!(ask(&[("MY_KEY", "k2")]).document()["output"], "by config");
+    assert_eq!(ask(&[("PIXIR_MODEL", "openai/large")]).document()["output"], "by variable");
+    assert_eq!(by_key.keys(), ["Bearer sk-canary-test", "Bearer k2", "Bearer sk-canary-test"]);
+    let models: Vec<_> = by_key.bodies().iter().map(|b| b["model"].as_str().expect("a model").to_owned()).collect();
+    assert_eq!(models, ["gpt-6.2-sol", "small", "large"]);
+    let clear = shell.run(["--base-url", "http://10.0.0.1/v1", "--model", "m", "--headless", "--json", "x"]);
+    assert_eq!(
+        (clear.code, clear.error()["code"].as_str()),
+        (10, Some("CONFIG_INVALID")),
+        "a key never goes out in the clear"
+    );
+}

@@ -1,0 +1,124 @@
+//! Bytes from the terminal: pastes, sequences cut in two, and the return of the focus.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::pty::{Terminal, start, terminal};
+use crate::server::{Dialect, Server, call, text};
+use crate::shell::Shell;
+use crate::wait;
+
+#[test]
+fn a_paste_during_startup_becomes_a_draft() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("never")]);
+    let mut terminal = terminal(&shell, &server, &[], (80, 24));
+    terminal.send("\x1b[200~early\nbird\n\x1b[201~");
+    // In the line, and not what the terminal itself shows of it before anybody reads its keys.
+    terminal.wait_that("it is in the line", |screen| screen.contains("❯ early") && screen.contains("bird"));
+    terminal.settle();
+    terminal.send("\x03");
+    terminal.wait_for("put aside");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    assert!(server.bodies().is_empty());
+}
+
+#[test]
+fn a_paste_in_pieces_is_one_placeholder() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("never")]);
+    let mut terminal = terminal(&shell, &server, &[], (80, 24));
+    terminal.wait_for("Ask pixir");
+    let pasted: String = (0..300).map(|n| format!("line {n} of it\n")).collect();
+    let bytes = format!("\x1b[200~{pasted}\x1b[201~");
+    let mut rest = bytes.as_str();
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min(701));
+        terminal.send(piece);
+        rest = after;
+    }
+    let screen = terminal.wait_for("[paste 1: 300 lines]");
+    assert!(!screen.contains("of it") && !screen.contains("201~"), "{screen}");
+    terminal.settle();
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+    assert!(server.bodies().is_empty());
+}
+
+#[test]
+fn a_mouse_report_in_two_halves_is_not_text() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("never")]);
+    let mut terminal = terminal(&shell, &server, &[], (80, 24));
+    terminal.wait_for("Ask pixir");
+    for halves in [["\x1b[<35;62", ";19M"], ["\x1b[<0;3;", "9M\x1b[<0;3;9m"], ["\x1b[<6", "4;10;10M"]] {
+        terminal.send(halves[0]);
+        terminal.wait_until_read();
+        // Longer than pixir waits for the rest after a lone Esc.
+        wait::lapse(Duration::from_millis(50));
+        terminal.send(halves[1]);
+    }
+    terminal.send("ok");
+    let screen = terminal.wait_for("❯ ok");
+    assert!(!screen.contains(";19M") && !screen.contains("<35"), "{screen}");
+    terminal.send("\x03\x03\x03");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn approval_ignores_the_click_and_key_that_return_the_focus() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "bash", json!({"command": "touch made"})), text("Not made.")]);
+    let mut terminal = terminal(&shell, &server, &[], (80, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    let screen = terminal.wait_for("Alt+Y once");
+    let row = screen.lines().position(|line| line.contains("Alt+Y")).expect("a row") + 1;
+    terminal.send(&format!("\x1b[O\x1b[I\x1b[<0;10;{row}M\x1b[<0;10;{row}m"));
+    terminal.wait_for("y once");
+    terminal.send("\x1b[O\x1b[Iy");
+    terminal.send("\x1b[O\x1b[I\x1by");
+    // Esc leaves the question, then stops the turn: it was still open.
+    terminal.settle();
+    terminal.send("\x1b");
+    terminal.wait_for("Alt+Y once");
+    terminal.send("\x1b");
+    terminal.wait_for("interrupted");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    assert!(!shell.workspace().join("made").exists());
+}
+
+#[test]
+fn a_paste_with_line_ends_is_not_sent() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Got both.")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x1b[200~first line\rsecond line\r\x1b[201~");
+    terminal.wait_for("second line");
+    assert!(server.bodies().is_empty());
+    terminal.settle();
+    terminal.send("\r");
+    terminal.wait_for("Got both.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_mute_terminal_works_and_a_burst_is_not_sent() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Got it.")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut terminal = Terminal::mute(&shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("first line\rsecond line\r");
+    terminal.wait_for("second line");
+    assert!(server.bodies().is_empty(), "what came at once was pasted");
+    terminal.send("\r");
+    terminal.wait_for("Got it.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}

@@ -1,0 +1,147 @@
+//! Whom a key is sent to: certificates that are good, and those that are not.
+
+use std::io::BufReader;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::server::{Connection, Server, text};
+use crate::shell::{Ran, Shell, ran};
+
+/// An authority of our own.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
+    }
+
+    /// A server whose certificate is for this name, and ends with this year.
+    fn server(&self, name: &str, until: i32) -> Server {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(until, 12, 31);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)
+            .expect("a certificate and its key");
+        let config = Arc::new(config);
+        Server::behind(vec![text("Trusted.")], "https", move |stream| {
+            let connection = ServerConnection::new(Arc::clone(&config)).map_err(std::io::Error::other)?;
+            let both = Shared(Arc::new(Mutex::new(StreamOwned::new(connection, stream))));
+            Ok((BufReader::new(Box::new(both.clone()) as _), both))
+        })
+    }
+}
+
+/// One encrypted connection, read and written by turns.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<StreamOwned<ServerConnection, TcpStream>>>);
+
+impl std::io::Read for Shared {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no poison").read(buffer)
+    }
+}
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no poison").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.lock().expect("no poison").flush()
+    }
+}
+
+impl Connection for Shared {
+    fn reset(&mut self) {
+        self.0.lock().expect("no poison").sock.reset();
+    }
+
+    fn close(&mut self) {
+        let mut stream = self.0.lock().expect("no poison");
+        stream.conn.send_close_notify();
+        let _ = std::io::Write::flush(&mut *stream);
+    }
+}
+
+fn ask(shell: &Shell, url: &str, trusted: Option<&Authority>) -> Ran {
+    let args = ["--base-url", url, "--dialect", "chat", "--model", "m", "--headless", "--format", "jsonl", "x"];
+    let mut command = shell.command(args);
+    if let Some(authority) = trusted {
+        command.env("SSL_CERT_FILE", shell.aside("ca.pem", &authority.issuer.pem()));
+    }
+    ran(command.output().expect("it runs"))
+}
+
+#[test]
+fn a_bad_certificate_is_refused_at_once_with_its_host() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let rows = [
+        ("from an authority that nobody knows", theirs.server("127.0.0.1", 2099)),
+        ("for another host", ours.server("example.com", 2099)),
+        ("that has ended", ours.server("127.0.0.1", 2021)),
+    ];
+    for (what, server) in rows {
+        let shell = Shell::new(&[]);
+        let ran = ask(&shell, &server.url, Some(&ours));
+        let last = ran.lines().pop().expect("a result");
+        assert_eq!((ran.code, last["code"].as_str()), (8, Some("TLS_FAILED")), "{what}: {last}");
+        assert!(last["error"]["message"].as_str().expect("a message").contains("127.0.0.1"), "{last}");
+        assert!(last["remediation"].as_str().expect("a fix").contains("SSL_CERT_FILE"), "{last}");
+        assert!(server.bodies().is_empty(), "nothing was sent");
+        assert!(!ran.stdout.contains("retry_scheduled"), "and nothing is tried again");
+    }
+}
+
+#[test]
+fn a_private_authority_is_trusted_when_configured() {
+    let ours = Authority::new();
+    let server = ours.server("127.0.0.1", 2099);
+    let shell = Shell::new(&[]);
+    let ran = ask(&shell, &server.url, Some(&ours));
+    assert_eq!(
+        (ran.code, ran.lines().pop().expect("a result")["output"].as_str()),
+        (0, Some("Trusted.")),
+        "{}",
+        ran.stderr
+    );
+    let stranger = ask(&shell, &ours.server("127.0.0.1", 2099).url, None);
+    assert_eq!(stranger.lines().pop().expect("a result")["code"], "TLS_FAILED");
+}
+
+#[test]
+fn an_endless_handshake_times_out() {
+    let server = Server::behind(
+        Vec::new(),
+        "https",
+        |stream| -> std::io::Result<(BufReader<Box<dyn std::io::Read>>, TcpStream)> {
+            // Nothing is ever said.
+            let mut reading = stream.try_clone()?;
+            while std::io::Read::read(&mut reading, &mut [0; 512])? > 0 {}
+            Err(std::io::Error::other("it went away"))
+        },
+    );
+    let shell = Shell::new(&[]);
+    shell.configure("[requests]\nattempts = 2\nfirst_wait = 0.01\nhead = 0.4\n");
+    let ran = ask(&shell, &server.url, None);
+    let last = ran.lines().pop().expect("a result");
+    assert_eq!((ran.code, last["code"].as_str()), (8, Some("NETWORK")), "{last}");
+    assert_eq!(ran.lines().iter().filter(|line| line["type"] == "retry_scheduled").count(), 1);
+    assert!(server.bodies().is_empty());
+}

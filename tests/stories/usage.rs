@@ -1,0 +1,100 @@
+//! Tokens and cost: counted by the Provider, added up, shown.
+
+use pixir_core::event::Usage;
+use pixir_core::provider::script::Step;
+use serde_json::json;
+
+use crate::driver::{Pixir, says};
+use crate::pty::terminal;
+use crate::server::{Act, Dialect, HEAD, Reply, Server, ask, text};
+use crate::shell::Shell;
+
+#[tokio::test]
+async fn effort_and_usage_commands_show_the_current_values() {
+    let usage = Usage { input: 1_200, cached: 1_000, output: 30, ..Usage::default() };
+    let step = |text: &str| Step { usage: Some(usage), ..says(text) };
+    let mut pixir = Pixir::sized(vec![step("One."), step("Two.")], &[], 100, 30);
+    let screen = pixir.does("/usage<Enter>").await;
+    assert!(screen.contains("no request has said yet what it took"), "{screen}");
+    let screen = pixir.does("/effort<Enter>").await;
+    assert!(screen.contains("xhigh") && screen.contains("without restraint"), "{screen}");
+    pixir.does("<Esc>").await;
+    let screen = pixir.does("/effort hihg<Enter>").await;
+    assert!(screen.contains("there is no effort `hihg`"), "{screen}");
+    let screen = pixir.does("/effort high<Enter>").await;
+    assert!(screen.contains("effort: high") && screen.contains("test-model · high"), "{screen}");
+    pixir.does("first<Enter>").await;
+    pixir.does("second<Enter>").await;
+    let screen = pixir.does("/usage<Enter>").await;
+    for line in
+        ["session          2400 in (2000 cached), 60 out, 2 requests", "script/test-model", "turn 2           1200 in"]
+    {
+        assert!(screen.contains(line), "{line} is not on\n{screen}");
+    }
+}
+
+#[test]
+fn cost_is_shown_where_the_price_is_known() {
+    let shell = Shell::new(&[]);
+    let cost = |usd: f64| {
+        let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "cost": usd });
+        let body = format!(
+            "{HEAD}data: {}\n\ndata: {}\n\ndata: [DONE]\n\n",
+            json!({ "choices": [{ "delta": { "content": "Hi." }, "finish_reason": "stop" }] }),
+            json!({ "choices": [], "usage": usage })
+        );
+        Reply::Raw(vec![Act::Send(body.into_bytes())])
+    };
+    let server = Server::start(vec![text("One."), text("Two."), cost(0.5)]);
+    shell.configure(&format!(
+        "[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n[models.\"own/priced\"]\nprice = {{ input = 1000.0, cached = 100.0, output = 2000.0 }}\n",
+        server.url
+    ));
+    let ask = |model: &str, more: &[&str]| {
+        let args = [more, &["--provider", "own", "--model", model, "--headless", "--json"]].concat();
+        shell.run(args).document()
+    };
+    // 60 fresh, 40 cached, 7 answered.
+    let priced = ask("priced", &["x"]);
+    assert_eq!(priced["cost"], json!({ "usd": 0.078, "estimated": true, "unpriced": 0 }));
+    assert_eq!(ask("m", &["resume", "--last", "y"])["cost"], json!({ "usd": 0.0, "estimated": false, "unpriced": 1 }));
+    assert_eq!(
+        ask("told", &["resume", "--last", "z"])["cost"],
+        json!({ "usd": 0.5, "estimated": false, "unpriced": 0 }),
+        "what the server says counts"
+    );
+    let usage = shell.run(["sessions", "show", "last", "--json"]).document()["usage"].clone();
+    assert_eq!(
+        (&usage["session"]["requests"], &usage["session"]["cost"]),
+        (&json!(3), &json!({ "usd": 0.578, "estimated": true, "unpriced": 1 }))
+    );
+    assert_eq!(usage["turns"].as_array().expect("turns").len(), 3);
+    assert_eq!(usage["models"]["own/told"]["usage"]["input"], 100);
+    let shown = shell.run(["sessions", "show", "last"]).stdout;
+    assert!(shown.contains("300 in (80 cached), 24 out, 3 requests, ≥$0.58"), "{shown}");
+}
+
+#[test]
+fn the_meter_shows_only_tokens_the_provider_counted() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text(&"many words ".repeat(2_000))]);
+    let mut terminal = terminal(&shell, &server, &[], (100, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    // The server says 100 tokens in and 7 out, whatever the text is.
+    terminal.wait_for("107 tokens");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn a_cut_answer_is_counted_and_a_long_retry_after_is_reported() {
+    let shell = Shell::new(&[]);
+    let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
+    let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
+    let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
+    assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
+    let told = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
+    assert_eq!(told["error"]["details"]["retry_after_s"], 86_400);
+    assert!(told["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{told}");
+}

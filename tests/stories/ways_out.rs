@@ -1,0 +1,276 @@
+//! Every way out of the terminal: quit, signals, stop and continue, a closed window, a panic.
+
+use std::sync::LazyLock;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::pty::{Terminal, terminal};
+use crate::server::{Dialect, Reply, Server, call, text};
+use crate::shell::{Shell, is_running, mark};
+use crate::wait;
+
+#[test]
+fn the_screen_is_redrawn_after_stop_and_continue() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Still here.")]);
+    let mut terminal = terminal(&shell, &server, &[], (80, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Still here.");
+    let before = terminal.written();
+    terminal.signal(Signal::STOP);
+    terminal.signal(Signal::CONT);
+    terminal.wait_that_written("the whole screen again", before + 500);
+    terminal.wait_for("Still here.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+#[test]
+fn an_unknown_session_is_an_error_and_sends_no_prompt() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("never")]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args = vec!["resume", "20200101T000000-abcdef", "do it"];
+    args.extend(flags.iter().map(String::as_str));
+    let left = Terminal::start(&shell, &args, 80, 24).end();
+    left.assert_sane();
+    assert_eq!(left.code, 5);
+    assert!(
+        left.screen.contains("SESSION_NOT_FOUND") && left.screen.contains("pixir sessions list"),
+        "{}",
+        left.screen
+    );
+    assert!(server.bodies().is_empty());
+}
+
+/// What goes on when somebody leaves.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle,
+    Draft,
+    Streaming,
+    Tool,
+    Question,
+    Layer,
+    Editor,
+}
+
+impl State {
+    const ALL: [State; 7] =
+        [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer, State::Editor];
+
+    /// A terminal in which it goes on.
+    fn reach(self, shell: &Shell, server: &Server) -> Terminal {
+        let flags = server.flags(Dialect::Chat);
+        let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+        args.extend(["--mode", if matches!(self, State::Tool) { "auto" } else { "ask" }]);
+        // One that takes the terminal for itself, and does not give it back; any key ends it.
+        let editor =
+            shell.aside("editor.sh", "stty raw -echo; echo editing\nuntil read -rsn 1 -t 0.05; do printf .; done\n");
+        let visual = format!("bash {}", editor.display());
+        let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+        let mut terminal = Terminal::of(shell, pixir, &args, &[("VISUAL", &visual)], 80, 24);
+        terminal.wait_for("Ask pixir");
+        let (keys, seen) = match self {
+            State::Idle => ("", "Ask pixir"),
+            State::Draft => ("half a thought", "half a thought"),
+            State::Streaming => ("go\r", "Thinking aloud"),
+            State::Tool => ("go\r", "● bash sleep"),
+            State::Question => ("go\r", "Alt+Y"),
+            State::Layer => ("\x14", "Esc close"),
+            State::Editor => ("\x07", "editing"),
+        };
+        terminal.send(keys);
+        terminal.wait_for(seen);
+        terminal
+    }
+
+    fn server(self) -> Server {
+        let sleep = || call("c1", "bash", json!({"command": slept()}));
+        Server::start(match self {
+            State::Streaming => vec![Reply::Stall { text: "Thinking aloud".into() }],
+            State::Tool | State::Question => vec![sleep()],
+            State::Idle | State::Draft | State::Layer | State::Editor => Vec::new(),
+        })
+    }
+}
+
+/// A command that no other process on this machine runs.
+fn slept() -> &'static str {
+    static COMMAND: LazyLock<String> = LazyLock::new(|| format!("sleep {}", mark()));
+    &COMMAND
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is wanted")]
+fn every_way_out_restores_the_terminal() {
+    let windows: usize = std::env::var("PIXIR_WINDOWS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let (mut cells, mut longest) = (0, std::time::Duration::ZERO);
+    for state in State::ALL {
+        for (signal, code) in [
+            (Some(Signal::TERM), 143),
+            (Some(Signal::HUP), 129),
+            (Some(Signal::INT), 130),
+            (Some(Signal::QUIT), 131),
+            (None, 0),
+        ] {
+            let shell = Shell::new(&[]);
+            let server = state.server();
+            let mut terminal = state.reach(&shell, &server);
+            let mut code = code;
+            match signal {
+                // What is pressed in an editor is the editor's.
+                Some(signal @ (Signal::INT | Signal::QUIT)) if matches!(state, State::Editor) => {
+                    terminal.signal(signal);
+                    terminal.send("x");
+                    terminal.wait_for("Ask pixir");
+                    terminal.send("\x04");
+                    code = 0;
+                }
+                Some(signal) => terminal.signal(signal),
+                // Esc leaves a layer, or stops what runs; then twice Ctrl+C with an empty line.
+                None => {
+                    terminal.send("\x1b");
+                    match state {
+                        State::Idle | State::Draft | State::Layer => {}
+                        State::Streaming | State::Tool | State::Question => drop(terminal.wait_for("interrupted")),
+                        State::Editor => drop(terminal.wait_for("Ask pixir")),
+                    }
+                    terminal.send("\x03\x03\x03\x03");
+                }
+            }
+            let left = terminal.end();
+            left.assert_sane();
+            assert_eq!(left.code, code, "{state:?}, {signal:?}");
+            cells += 1;
+        }
+        // Stopped and gone on from outside, by somebody who may have changed the terminal, and then ended.
+        let shell = Shell::new(&[]);
+        let server = state.server();
+        let terminal = state.reach(&shell, &server);
+        let before = terminal.written();
+        terminal.signal(Signal::STOP);
+        terminal.signal(Signal::CONT);
+        // An editor draws itself anew.
+        if !matches!(state, State::Editor) {
+            terminal.wait_that_written("the whole screen again", before + 300);
+        }
+        terminal.signal(Signal::TERM);
+        terminal.end().assert_sane();
+        // The window is closed.
+        for _ in 0..windows.div_ceil(State::ALL.len()) {
+            let shell = Shell::new(&[]);
+            let server = state.server();
+            longest = longest.max(state.reach(&shell, &server).vanish());
+        }
+        cells += 2;
+    }
+    assert!(!is_running(slept()), "a command survived");
+    assert!(longest < std::time::Duration::from_secs(1), "a window that was closed was noticed after {longest:?}");
+    println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
+}
+
+/// Set in the child that the next test starts: itself, in a terminal.
+const IS_CHILD: &str = "PIXIR_TEST_IS_CHILD";
+
+#[test]
+fn a_panic_restores_the_terminal_before_its_message() {
+    if std::env::var_os(IS_CHILD).is_some() {
+        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
+        panic!("on purpose");
+    }
+    let shell = Shell::new(&[]);
+    let own = std::env::current_exe().expect("this test is a program");
+    let args = ["--exact", "stories::ways_out::a_panic_restores_the_terminal_before_its_message", "--nocapture"];
+    let terminal = Terminal::of(&shell, own.as_os_str(), &args, &[(IS_CHILD, "1")], 80, 24);
+    let left = terminal.end();
+    left.assert_sane();
+    let bytes = String::from_utf8_lossy(&left.bytes).into_owned();
+    let back = bytes.find("\x1b[?1049l").expect("the alternate screen was left");
+    assert!(bytes.find("on purpose").expect("it was said") > back, "{bytes:?}");
+    assert_eq!(left.code, 101);
+}
+
+#[test]
+fn a_left_session_ends_its_command_before_the_program_ends() {
+    let shell = Shell::new(&[]);
+    let mark = mark();
+    let server = Server::start(vec![call(
+        "c1",
+        "bash",
+        json!({"command": format!("echo made > made.txt; trap '' TERM; sleep {mark}")}),
+    )]);
+    let flags = server.flags(Dialect::Chat);
+    let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    args.extend(["--mode", "auto"]);
+    let mut terminal = Terminal::start(&shell, &args, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    wait::until("the command has begun", || shell.read("made.txt") == "made\n");
+    let log = shell.logs().remove(0);
+    terminal.send("/new\r");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    assert!(!is_running(&mark));
+    let entries = crate::shell::entries(&log);
+    assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
+    let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");
+    assert_eq!(result["data"]["changes"][0]["path"], "made.txt", "what it did until then can be undone");
+}
+
+#[test]
+fn ctrl_z_and_fg_hand_the_terminal_over_and_back() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One.")]);
+    let flags = server.flags(Dialect::Chat);
+    // A shell with job control is between it and the terminal.
+    let line = format!("set -m; {} {}", env!("CARGO_BIN_EXE_pixir"), flags.join(" "));
+    let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["--norc", "-i"], &[("PS1", "shell$ ")], 80, 24);
+    terminal.wait_for("shell$");
+    terminal.send(&format!("{line}\r"));
+    terminal.wait_for("Ask pixir");
+    terminal.send("half a thought");
+    terminal.wait_for("❯ half a thought");
+    terminal.send("\x1a");
+    terminal.wait_for("Stopped");
+    terminal.send("echo in the $((40 + 2)) shell\r");
+    terminal.wait_for("in the 42 shell");
+    terminal.send("fg\r");
+    terminal.wait_for("❯ half a thought");
+    terminal.send("\x03\x03\x03");
+    terminal.wait_that("the shell again", |screen| screen.contains("fg\n") && screen.trim_end().ends_with("shell$"));
+    terminal.send("stty -a | grep -o -- '-\\?icanon'; exit\r");
+    terminal.wait_for("icanon");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(!left.screen.contains("-icanon"), "{}", left.screen);
+}
+
+#[test]
+fn a_suspended_editor_suspends_pixir_and_both_resume() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("One.")]);
+    let editor =
+        shell.aside("editor.sh", "echo editing; kill -STOP $$; echo back; read -r words; echo \"$words\" > \"$1\"\n");
+    let visual = format!("bash {}", editor.display());
+    let line = format!("set -m; {} {}", env!("CARGO_BIN_EXE_pixir"), server.flags(Dialect::Chat).join(" "));
+    let environment = [("PS1", "shell$ "), ("VISUAL", visual.as_str())];
+    let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["--norc", "-i"], &environment, 80, 24);
+    terminal.wait_for("shell$");
+    terminal.send(&format!("{line}\r"));
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x07");
+    terminal.wait_for("Stopped");
+    terminal.send("echo in the $((40 + 2)) shell\r");
+    terminal.wait_for("in the 42 shell");
+    terminal.send("fg\r");
+    terminal.wait_for("back");
+    terminal.send("my words\r");
+    terminal.wait_for("❯ my words");
+    terminal.send("\x03\x03\x03");
+    terminal.wait_that("the shell again", |screen| screen.trim_end().ends_with("shell$"));
+    terminal.send("exit\r");
+    terminal.end().assert_sane();
+}
