@@ -9,8 +9,8 @@ use pixir_core::changes::{self, FileDiff};
 use pixir_core::event::{
     AssistantMessage, Cost, DecidedBy, Entry, Fact, Live, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
 };
-use pixir_core::present::human_duration;
 use pixir_core::session::Handle;
+use pixir_core::text::human::human_duration;
 use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Result};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pixir_core::present::Stripper;
+use pixir_core::text::strip::Stripper;
 use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 

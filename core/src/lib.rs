@@ -37,7 +37,8 @@ pub mod tools; // trait Tool, the registry, one path for every call
 pub mod config; // settings, read once and passed in
 pub mod files;
 pub mod process; // processes that are stopped together
-pub mod storage; // Logs, and what is stored beside them // the workspace and its versions
+pub mod storage;
+pub mod text; // text at the edges // Logs, and what is stored beside them // the workspace and its versions
 
 pub use error::{Code, Error, ErrorKind, Result};
 pub use event::{Entry, Event, Fact, Live};

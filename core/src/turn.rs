@@ -287,7 +287,7 @@ impl Turn {
             for done in
                 join_all(now.iter().map(|(call, _)| self.call(call, step.toolset, step.facts.sees_images))).await
             {
-                let Done { result, facts } = done?;
+                let Done { result, facts, .. } = done?;
                 failed &= result.error.is_some();
                 for fact in facts {
                     self.record(fact).await?;

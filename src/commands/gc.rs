@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pixir_core::present::human_size;
 use pixir_core::store::Store;
+use pixir_core::text::human::human_size;
 use pixir_core::{Code, Error, Result};
 use serde_json::json;
 

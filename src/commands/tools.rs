@@ -1,6 +1,6 @@
 //! `pixir tools`: list them, show one, run one.
 
-use pixir_core::call::{self, Call, Caller, Done, Gone, Registered, Unattended};
+use pixir_core::call::{self, Call, Caller, Context, Done, Gone, Registered, Unattended};
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::harness::Harness;
 use pixir_core::protocol::tool_spec::ToolSpec;
@@ -72,28 +72,46 @@ pub(crate) async fn run(
             .with("input", args)
     })?;
     let call = Call { id: "cli".into(), tool: name.into(), args, caller: Caller::Model };
-    let mut ctx = harness.tool_context(&call.id);
-    ctx.dry_run = dry_run;
+    let ctx = harness.tool_context(&call.id);
     let authority = Unattended { mode };
     let mut signals = Signals::listen();
     tokio::select! {
-        done = call::carry_out(harness.registry(), &call, ctx, &authority) => report(done, output).map(|_| 0),
+        done = carry_out(harness, &call, ctx, &authority, dry_run) => report(done, output).map(|_| 0),
         code = signals.next() => Ok(code),
     }
 }
 
+/// A dry run previews every call, also one that only reads.
+async fn carry_out(
+    harness: &Harness,
+    call: &Call,
+    ctx: Context,
+    authority: &Unattended,
+    dry_run: bool,
+) -> std::result::Result<Done, Gone> {
+    if !dry_run {
+        return call::carry_out(harness.registry(), call, ctx, authority).await;
+    }
+    Ok(match call::prepare(harness.registry(), call, &ctx).await {
+        Ok(prepared) => Done::planned(call, prepared.plan),
+        Err(error) => Done::failed(call, &error),
+    })
+}
+
 /// Writes the result of a call; returns the exit code of its command.
 pub(crate) fn report(done: std::result::Result<Done, Gone>, output: &Output) -> Result<i32> {
-    let Ok(Done { result, .. }) = done else { unreachable!("only a Session drops a call") };
-    if let Some(refused) = result.error.as_ref().filter(|_| result.exit_code.is_none()) {
-        return Err(refused.clone().into());
+    let Ok(Done { result, ran, .. }) = done else { unreachable!("only a Session drops a call") };
+    let error = result.error.clone().filter(|_| result.exit_code.is_none()).map(Error::from);
+    if let Some(error) = error.clone().filter(|_| !ran) {
+        return Err(error);
     }
     if output.is_json() {
         output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
     } else {
         output.line(&result.output);
     }
-    Ok(result.exit_code.unwrap_or(0))
+    // The failures of a line's own commands are part of its result.
+    error.map_or(Ok(result.exit_code.unwrap_or(0)), Err)
 }
 
 fn access(spec: &ToolSpec) -> &'static str {

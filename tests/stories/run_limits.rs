@@ -121,7 +121,7 @@ fn a_line_runs_only_what_its_preview_listed() {
     assert_eq!(shell.read("c.txt"), "x");
     for protected in ["write .git/hooks/x evil", "write -- -d/.git/hooks/x evil", "write -- -d/.envrc x"] {
         let ran = shell.run(["run", protected, "--write", "--json"]);
-        assert_eq!((ran.code, ran.error()["code"].as_str()), (12, Some("MUTATION_BLOCKED")), "{protected}");
+        assert_eq!((ran.code, ran.error()["code"].as_str()), (13, Some("INPUT_REQUIRED")), "{protected}");
     }
 }
 

@@ -22,7 +22,7 @@ async fn a_bang_command_runs_and_the_model_reads_its_output() {
         "no model was asked"
     );
     let log = pixir.log();
-    assert_eq!((&log[2]["data"]["by"], &log[2]["data"]["reason"]), (&json!("user"), &json!("the person typed it")));
+    assert_eq!((&log[2]["data"]["by"], &log[2]["data"]["reason"]), (&json!("user"), &json!("the user typed it")));
     assert_eq!(log[3]["data"]["changes"][0]["path"], "made.txt");
     // What it changed is undone like everything else, and Up brings it back.
     pixir.does("/undo<Enter>").await;

@@ -3,24 +3,19 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Colouring, Printed, Truncated};
+use crate::storage::outputs::{MAX_SPILL, shown_path};
+use crate::text::human::{human_duration, human_size};
+use crate::text::media::{Guard, media_type};
+use crate::text::strip::Stripper;
 
 mod cut; // the start and the end of a text, nothing that a person sees as one cut in two
-mod guard; // is it text at all
-mod strip; // terminal sequences out of a stream of bytes
 
 use cut::{AROUND, colours_of, first_of, last_of, last_states, pieces};
-pub(crate) use guard::{Guard, is_whole_image, media_type};
-pub use strip::Stripper;
-
-/// Where saved outputs are, as tools name them; nothing may write there.
-pub const OUTPUTS: &str = ".pixir/out";
-/// The most that one output may take on the disk, bytes.
-pub(crate) const MAX_SPILL: u64 = 64 << 20;
 
 /// How much of a stream a model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -397,28 +392,6 @@ fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-/// A saved output as tools name it.
-pub(crate) fn shown_path(path: &Path) -> String {
-    format!("{OUTPUTS}/{}", path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// A name as it is, but for what would break its line or steer a terminal.
-pub(crate) fn on_one_line(name: &str) -> String {
-    let shown = name.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
-    shown.collect()
-}
-
-/// Saved outputs that a text names.
-pub(crate) fn outputs_named(text: &[u8]) -> impl Iterator<Item = &str> {
-    const MARK: &[u8] = b"/out/";
-    memchr::memmem::find_iter(text, MARK).filter_map(|at| {
-        let rest = &text[at + MARK.len()..];
-        let len = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')).count();
-        let name = std::str::from_utf8(&rest[..len]).ok()?.trim_end_matches('.');
-        Some(name).filter(|name| !name.is_empty())
-    })
-}
-
 fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -444,36 +417,6 @@ pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32,
 /// `[exit:0 | 12ms]`, the last line of every result.
 pub fn footer(exit: i32, took: Duration) -> String {
     format!("[exit:{exit} | {}]", human_duration(took))
-}
-
-/// `12ms`, `3.2s`, `45s`, `2m05s`.
-pub fn human_duration(took: Duration) -> String {
-    let ms = took.as_millis();
-    match ms {
-        0..1000 => format!("{ms}ms"),
-        1000..10_000 => format!("{}s", strip_zero(ms as f64 / 1000.0)),
-        10_000..60_000 => format!("{}s", ms / 1000),
-        _ => format!("{}m{:02}s", ms / 60_000, ms / 1000 % 60),
-    }
-}
-
-/// `182B`, `182KB`, `1.2MB`: 1024 based, one decimal, no `.0`.
-pub fn human_size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    let mut unit = "B";
-    for larger in ["KB", "MB", "GB", "TB"] {
-        if size < 1024.0 {
-            break;
-        }
-        size /= 1024.0;
-        unit = larger;
-    }
-    format!("{}{unit}", strip_zero(size))
-}
-
-fn strip_zero(n: f64) -> String {
-    let text = format!("{n:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! A file that a call creates or replaces: planned first, then applied exactly as planned.
 
-use super::present::human_size;
 use super::{Context, Output, Prepared, off_loop};
 use crate::files::changes;
 use crate::files::workspace::{Contents, Inside};
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{FileChange, Plan};
+use crate::text::human::human_size;
 
 /// A file and the bytes that it will hold.
 #[derive(Debug)]

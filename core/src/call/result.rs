@@ -16,6 +16,8 @@ pub struct Done {
     pub result: ToolResult,
     /// Facts that are recorded before it: a new plan, a memory.
     pub facts: Vec<Fact>,
+    /// The tool ran; false when the call was refused, only previewed, or could not be prepared.
+    pub ran: bool,
 }
 
 impl Done {
@@ -23,13 +25,13 @@ impl Done {
     pub fn of(call: &Call, outcome: Result<Output>, took: Duration) -> Done {
         match outcome {
             Ok(output) => presented(call, output, took),
-            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new() },
+            Err(error) => Done { result: failure(call, &error, took), facts: Vec::new(), ran: true },
         }
     }
 
     /// A call that did not run: the model reads what went wrong and what to do instead.
     pub fn failed(call: &Call, error: &Error) -> Done {
-        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new() }
+        Done { result: failure(call, error, Duration::ZERO), facts: Vec::new(), ran: false }
     }
 
     /// A dry run: the model reads what the call would do.
@@ -45,7 +47,7 @@ impl Done {
             plan: Some(Box::new(plan)),
             ..ToolResult::default()
         };
-        Done { result, facts: Vec::new() }
+        Done { result, facts: Vec::new(), ran: false }
     }
 }
 
@@ -79,7 +81,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         }
         None => result,
     };
-    Done { result, facts: output.facts }
+    Done { result, facts: output.facts, ran: true }
 }
 
 fn failure(call: &Call, error: &Error, took: Duration) -> ToolResult {
@@ -100,7 +102,7 @@ fn failure_of(call: &Call, name: &str, error: &Error, took: Duration) -> ToolRes
 }
 
 fn write_plan(text: &mut String, plan: &Plan, mark: &str) {
-    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", present::human_size(bytes)));
+    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", crate::text::human::human_size(bytes)));
     text.push_str(&format!("{mark}{} {}{size}\n", plan.would, plan.target));
     text.push_str(plan.diff.as_deref().unwrap_or_default());
     plan.steps.iter().for_each(|step| write_plan(text, step, "• "));

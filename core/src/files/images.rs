@@ -4,10 +4,11 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use crate::call::present::{human_size, is_whole_image, media_type};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
 use crate::storage::blobs::Blobs;
+use crate::text::human::human_size;
+use crate::text::media::{is_whole_image, media_type};
 
 /// Larger images are not sent, bytes: a third more, as base64, is what the strictest Provider takes.
 const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
-use crate::call::present::OUTPUTS;
 use crate::protocol::error::{Code, Error, Result};
+use crate::storage::outputs::OUTPUTS;
 
 /// Files above this size are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;

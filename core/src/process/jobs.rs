@@ -13,10 +13,10 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::call::present::{MAX_SPILL, shown_path};
 use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
+use crate::storage::outputs::{MAX_SPILL, shown_path};
 
 /// Jobs that run at the same time.
 const MOST: usize = 16;

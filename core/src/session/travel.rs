@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
-use crate::call::present::outputs_named;
 use crate::context::compaction;
 use crate::context::prompt;
 use crate::conversation::history::Settings;
@@ -21,6 +20,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Choice, Summarize, Wish};
 use crate::provider::Failure;
 use crate::storage::log::Log;
+use crate::storage::outputs::outputs_named;
 use crate::turn::{Report, Summarized};
 
 /// A move of the head that waits for its summary.

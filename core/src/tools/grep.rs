@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
-use crate::call::present::on_one_line;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::walk::walk_files;
 use crate::files::workspace::Inside;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
+use crate::text::human::on_one_line;
 
 /// The most matching lines of one answer, unless asked otherwise.
 const LIMIT: usize = 200;

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object};
-use crate::call::present::human_size;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::Action;
 use crate::process::jobs::News;
@@ -14,6 +13,7 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::event::{JobState, JobStatus, Plan};
 use crate::protocol::tool_spec::ToolSpec;
+use crate::text::human::human_size;
 
 /// The most seconds that can be waited.
 const MAX_WAIT: u64 = 60;

@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object};
-use crate::call::present::{human_size, on_one_line};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::tool_spec::ToolSpec;
+use crate::text::human::{human_size, on_one_line};
 
 pub(super) struct Ls;
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
-use crate::call::present::{Budget, Guard, binary_file, human_size, media_type};
+use crate::call::present::{Budget, binary_file};
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::files::images;
 use crate::files::workspace::Inside;
@@ -14,6 +14,8 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
 use crate::protocol::tool_spec::ToolSpec;
+use crate::text::human::human_size;
+use crate::text::media::{Guard, media_type};
 
 /// Lines of one page, unless asked otherwise.
 const PAGE: u64 = 2_000;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pixir_core::harness::Harness;
 use pixir_core::history::History;
-use pixir_core::present::human_size;
 use pixir_core::store::Place;
+use pixir_core::text::human::human_size;
 use pixir_core::{Code, Error, Result, archive};
 use serde_json::json;
 

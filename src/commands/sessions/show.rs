@@ -2,8 +2,8 @@
 
 use pixir_core::harness::Harness;
 use pixir_core::history::History;
-use pixir_core::present::human_size;
 use pixir_core::store::{Place, Summary};
+use pixir_core::text::human::human_size;
 use pixir_core::{Result, changes, log};
 use serde_json::{Value, json};
 

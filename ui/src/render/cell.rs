@@ -5,7 +5,7 @@ use pixir_core::event::{
     ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
     StepStatus, ToolResult, TurnStatus, UserMessage,
 };
-use pixir_core::present::{human_duration, human_size};
+use pixir_core::text::human::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pixir_core::event::{Plan, Rule};
-use pixir_core::present::{human_duration, human_size};
+use pixir_core::text::human::{human_duration, human_size};
 use ratatui::text::{Line, Span};
 
 use super::status::whole;

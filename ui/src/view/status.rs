@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pixir_core::event::{JobStatus, Status};
-use pixir_core::present::human_duration;
+use pixir_core::text::human::human_duration;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 

@@ -6,11 +6,11 @@ use globset::GlobBuilder;
 
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
 use crate::call::Context;
-use crate::call::present::{human_size, on_one_line};
 use crate::files::walk::walk;
 use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::{Word, without_braces};
+use crate::text::human::{human_size, on_one_line};
 use crate::tools::read;
 
 /// Files below a folder that are not ignored, with the name under which they are shown.

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::{Store, failed};
-use crate::call::present::outputs_named;
 use crate::protocol::error::{Code, Error, Result};
+use crate::storage::outputs::outputs_named;
 
 /// What is younger may belong to something that is just being recorded.
 const YOUNG: Duration = Duration::from_secs(3_600);

@@ -2,7 +2,7 @@
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{ChangeKind, Delivery, StepStatus};
-use pixir_core::present::human_duration;
+use pixir_core::text::human::human_duration;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
 

@@ -1,0 +1,39 @@
+//! Durations, sizes and names as a person reads them.
+
+use std::time::Duration;
+
+/// A name with its control characters escaped, so that it stays on one line and cannot steer a terminal.
+pub(crate) fn on_one_line(name: &str) -> String {
+    let shown = name.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
+    shown.collect()
+}
+
+/// `12ms`, `3.2s`, `45s`, `2m05s`.
+pub fn human_duration(took: Duration) -> String {
+    let ms = took.as_millis();
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        1000..10_000 => format!("{}s", strip_zero(ms as f64 / 1000.0)),
+        10_000..60_000 => format!("{}s", ms / 1000),
+        _ => format!("{}m{:02}s", ms / 60_000, ms / 1000 % 60),
+    }
+}
+
+/// `182B`, `182KB`, `1.2MB`: 1024 based, one decimal, no `.0`.
+pub fn human_size(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    let mut unit = "B";
+    for larger in ["KB", "MB", "GB", "TB"] {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    format!("{}{unit}", strip_zero(size))
+}
+
+fn strip_zero(n: f64) -> String {
+    let text = format!("{n:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
