@@ -9,6 +9,9 @@ mod pty;
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
+#[path = "../tests/wait.rs"]
+#[expect(dead_code, reason = "the stories use more of it")]
+mod wait;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -4,6 +4,9 @@
 #[path = "../tests/server.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod server;
+#[path = "../tests/wait.rs"]
+#[expect(dead_code, reason = "the stories use more of it")]
+mod wait;
 
 use std::convert::Infallible;
 use std::process::Command;

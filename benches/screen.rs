@@ -11,6 +11,8 @@ mod server;
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
+#[path = "../tests/wait.rs"]
+mod wait;
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -80,7 +82,7 @@ fn stream(deltas: usize, per_second: u64, typing: bool) {
             terminal.send("x");
             terminal.wait_for(&typed);
             echo.push(sent.elapsed().as_secs_f64() * 1e3);
-            std::thread::park_timeout(Duration::from_millis(23));
+            wait::lapse(Duration::from_millis(23));
         }
     }
     terminal.wait_for("THE END");

@@ -5,6 +5,9 @@
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
+#[path = "../tests/wait.rs"]
+#[expect(dead_code, reason = "the stories use more of it")]
+mod wait;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

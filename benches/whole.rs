@@ -11,6 +11,8 @@ mod server;
 #[path = "../tests/shell.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]
 mod shell;
+#[path = "../tests/wait.rs"]
+mod wait;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -116,10 +118,10 @@ fn screen() {
         if round == 0 {
             let id = terminal.process();
             // What was started with the first frame has ended; then the watch begins.
-            std::thread::park_timeout(Duration::from_secs(1));
+            wait::lapse(Duration::from_secs(1));
             let seconds = std::env::var("PIXIR_IDLE").ok().and_then(|s| s.parse().ok()).unwrap_or(10);
             let (switches, cpu, bytes) = (wake_ups(id), cpu_ticks(id), written(id));
-            std::thread::park_timeout(Duration::from_secs(seconds));
+            wait::lapse(Duration::from_secs(seconds));
             idle = Some((
                 seconds,
                 wake_ups(id).abs_diff(switches),

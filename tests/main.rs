@@ -1,8 +1,11 @@
 //! Stories at the real boundaries: the binary, the pty, the loopback socket, the file system, and the whole interface in memory.
 
 mod architecture; // who may know whom
+mod connected; // the real binary with a scripted model server
+mod dependencies; // licences, sources, bans, unused packages
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small server whose answers a story decides
+mod notice; // the NOTICE file is current
 mod pty; // the real binary in a real terminal
 mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback

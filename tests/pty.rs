@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::fs::{Mode, OFlags};
 
-use crate::server::{Dialect, Server};
 use crate::shell::Shell;
 use crate::wait::{self, PATIENCE};
 
@@ -456,15 +455,4 @@ fn known(text: &str) -> Option<usize> {
         }
         _ => None,
     }
-}
-
-pub(crate) fn terminal(shell: &Shell, server: &Server, flags: &[&str], size: (u16, u16)) -> Terminal {
-    let mut args = server.flags(Dialect::Responses);
-    args.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    Terminal::start(shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), size.0, size.1)
-}
-
-pub(crate) fn start(shell: &Shell, server: &Server, dialect: Dialect, columns: u16, rows: u16) -> Terminal {
-    let flags = server.flags(dialect);
-    Terminal::start(shell, &flags.iter().map(String::as_str).collect::<Vec<_>>(), columns, rows)
 }

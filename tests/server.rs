@@ -9,7 +9,6 @@ use std::time::Duration;
 pub(crate) use pixir_core::provider::Dialect;
 use serde_json::{Value, json};
 
-use crate::shell::{Ran, Shell};
 use crate::wait;
 
 /// What the server answers to one request.
@@ -519,11 +518,4 @@ pub(crate) fn raw(events: &str) -> Reply {
 
 pub(crate) fn said(dialect: Dialect, parts: &[Part<'_>]) -> Reply {
     raw(&answer(dialect, parts).concat())
-}
-
-pub(crate) fn ask(shell: &Shell, server: &Server, dialect: Dialect, words: &[&str]) -> Ran {
-    let mut args: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-    args.extend(server.flags(dialect));
-    args.extend(["--headless", "--json"].map(str::to_owned));
-    shell.run(args)
 }

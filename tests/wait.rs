@@ -40,26 +40,3 @@ pub(crate) fn lapse(time: Duration) {
         thread::park_timeout(left);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_that_never_holds_is_given_up() {
-        assert!(!within(Duration::from_millis(10), || false));
-        let mut looks = 0;
-        let third = found(PATIENCE, || {
-            looks += 1;
-            (looks == 3).then_some(looks)
-        });
-        assert_eq!(third, Some(3));
-    }
-
-    #[test]
-    fn a_lapse_is_never_shorter_than_asked() {
-        let began = Instant::now();
-        lapse(Duration::from_millis(5));
-        assert!(began.elapsed() >= Duration::from_millis(5));
-    }
-}

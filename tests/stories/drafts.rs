@@ -3,8 +3,9 @@
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::connected::start;
 use crate::driver::{Pixir, calls, long_conversation, says};
-use crate::pty::{Terminal, start};
+use crate::pty::Terminal;
 use crate::server::{Dialect, Reply, Server, text};
 use crate::shell::Shell;
 use crate::wait;

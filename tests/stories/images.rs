@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::connected::ask;
 use crate::driver::{Pixir, calls, says};
-use crate::server::{Dialect, Server, ask, call, text};
+use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Shell, entries, png};
 
 #[test]

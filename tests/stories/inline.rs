@@ -3,7 +3,8 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::pty::{Left, Terminal, kept, strange, terminal};
+use crate::connected::terminal;
+use crate::pty::{Left, Terminal, kept, strange};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::dialects::Talk;
 use super::turns::{assert_balanced, run};
+use crate::connected::start;
 use crate::driver::{Pixir, says};
-use crate::pty::start;
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, part, text};
 use crate::shell::{Ran, Shell, entries, figures, is_running, mark, ran};
 use crate::wait;

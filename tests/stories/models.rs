@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Dialect, Server, ask, text};
+use crate::connected::ask;
+use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, entries, ran};
 
 #[test]

@@ -3,8 +3,9 @@
 use pixir_core::provider::script::Step;
 use serde_json::{Value, json};
 
+use crate::connected::ask;
 use crate::driver::{Pixir, says};
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, ask, said, text};
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, said, text};
 use crate::shell::Shell;
 
 #[test]

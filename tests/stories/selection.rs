@@ -5,8 +5,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::transcript::{conversation, osc52, place};
+use crate::connected::start;
 use crate::driver::{Pixir, calls, says};
-use crate::pty::start;
 use crate::server::{Dialect, Reply, Server};
 use crate::shell::Shell;
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, ask, begin, call, end, event, part, raw, said, text};
+use crate::connected::ask;
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, end, event, part, raw, said, text};
 use crate::shell::{Shell, entries, png};
 
 #[test]

@@ -4,8 +4,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::frames::ANSWER;
+use crate::connected::{start, terminal};
 use crate::driver::{Pixir, also_calls, calls, says, timeless};
-use crate::pty::{start, terminal};
 use crate::server::{Dialect, Reply, Server, text};
 use crate::shell::Shell;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::pty::{Terminal, start};
+use crate::connected::start;
+use crate::pty::Terminal;
 use crate::server::{Act, Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::pty::{Terminal, start, terminal};
+use crate::connected::{start, terminal};
+use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::pty::{start, terminal};
+use crate::connected::{start, terminal};
 use crate::server::{Act, Dialect, Gate, Reply, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;

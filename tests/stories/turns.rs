@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Dialect, Reply, Server, ask, call, said, text};
+use crate::connected::ask;
+use crate::server::{Dialect, Reply, Server, call, said, text};
 use crate::shell::{Ran, Shell, entries, ran};
 
 pub(super) fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str]) -> Ran {

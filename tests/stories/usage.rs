@@ -4,9 +4,9 @@ use pixir_core::event::Usage;
 use pixir_core::provider::script::Step;
 use serde_json::json;
 
+use crate::connected::{ask, terminal};
 use crate::driver::{Pixir, says};
-use crate::pty::terminal;
-use crate::server::{Act, Dialect, HEAD, Reply, Server, ask, text};
+use crate::server::{Act, Dialect, HEAD, Reply, Server, text};
 use crate::shell::Shell;
 
 #[tokio::test]

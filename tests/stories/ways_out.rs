@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::pty::{Terminal, terminal};
+use crate::connected::terminal;
+use crate::pty::Terminal;
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, is_running, mark};
 use crate::wait;
