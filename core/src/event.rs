@@ -12,9 +12,11 @@ use uuid::Uuid;
 use crate::error::{Code, Error, ErrorBody, Result};
 
 mod fact; // what happened: one struct per kind
+mod open; // reading lines of newer builds
 mod printed; // what a program has printed so far
 
 pub use fact::*;
+use open::Understood;
 pub use printed::Printed;
 
 /// The version of the envelope that this build writes.
@@ -44,6 +46,18 @@ pub struct Entry {
     pub turn: Option<u32>,
     /// What happened.
     pub fact: Fact,
+    /// What the line holds beyond `fact`, when a newer build wrote it.
+    pub beyond: Option<Box<Beyond>>,
+}
+
+/// The parts of a line that this build does not understand: unknown fields, and unknown values of closed sets.
+/// They are kept as they were written and written again wherever the entry is.
+#[derive(Debug, Clone)]
+pub struct Beyond {
+    /// The `data` as it was written, where `fact` does not say all of it.
+    data: Option<Box<RawValue>>,
+    /// Unknown fields of the envelope: `,"name":value` for each.
+    envelope: String,
 }
 
 /// `YYYYMMDDTHHMMSS-<6 hex>`: sortable, safe as a file name, validated before it touches a path.
@@ -355,8 +369,12 @@ pub struct RestorePlan {
     pub token: String,
 }
 
+/// A line as it is read. Fields that are not used stand here so that they do not count as unknown.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "`v` and `chain` are known and not used here")]
 struct LineRead<'a> {
+    #[serde(default)]
+    v: u64,
     #[serde(default)]
     id: Uuid,
     session_id: &'a str,
@@ -367,7 +385,12 @@ struct LineRead<'a> {
     kind: &'a str,
     #[serde(borrow)]
     data: &'a RawValue,
+    #[serde(default)]
+    chain: &'a str,
 }
+
+/// The fields of a line's envelope.
+const ENVELOPE: [&str; 9] = ["v", "id", "session_id", "seq", "ts", "turn", "type", "data", "chain"];
 
 impl Entry {
     /// The line without its chain, one JSON object.
@@ -377,28 +400,28 @@ impl Entry {
     pub fn encode(&self) -> Result<String> {
         let encode = || -> serde_json::Result<String> {
             let mut line = Vec::with_capacity(1024);
-            let Entry { id, session_id, seq, ts, turn, .. } = self;
+            let Entry { id, session_id, seq, ts, turn, fact, beyond } = self;
             // What is written here by hand needs no escaping; the rest goes through serde.
             write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts}\",\"turn\":")
                 .map_err(serde_json::Error::io)?;
             serde_json::to_writer(&mut line, turn)?;
             line.extend_from_slice(b",\"type\":");
-            serde_json::to_writer(&mut line, self.fact.kind())?;
+            serde_json::to_writer(&mut line, fact.kind())?;
             line.extend_from_slice(b",\"data\":");
-            self.fact.write_data(&mut line)?;
+            match beyond.as_deref() {
+                Some(Beyond { data: Some(data), .. }) => line.extend_from_slice(data.get().as_bytes()),
+                Some(Beyond { data: None, .. }) | None => fact.write_data(&mut line)?,
+            }
+            if let Some(beyond) = beyond {
+                line.extend_from_slice(beyond.envelope.as_bytes());
+            }
             line.push(b'}');
             String::from_utf8(line).map_err(serde::ser::Error::custom)
         };
-        encode().map_err(|e| {
-            Error::new(
-                Code::LogEncodeFailed,
-                format!("encode a {} entry: {e}", self.fact.kind()),
-                "report this as a bug",
-            )
-        })
+        encode().map_err(|e| encode_failed(&self.fact, &e))
     }
 
-    /// Reads a line, with or without its chain.
+    /// Reads a line, with or without its chain. Unknown kinds, fields and values are kept, and never an error.
     ///
     /// # Errors
     /// What serde says of a line that is not an entry.
@@ -408,19 +431,99 @@ impl Entry {
 
     /// Reads a line that follows others; entries of one Session share its id.
     pub(crate) fn decode_next(line: &str, session: Option<&SessionId>) -> serde_json::Result<Entry> {
-        let it: LineRead<'_> = serde_json::from_str(line)?;
+        let (it, envelope): (LineRead<'_>, _) = open::from_str(line)?;
         let session_id = match session {
             Some(known) if known.as_str() == it.session_id => known.clone(),
             Some(_) | None => SessionId(it.session_id.into()),
         };
-        Ok(Entry {
-            id: it.id,
-            session_id,
-            seq: it.seq,
-            ts: it.ts,
-            turn: it.turn,
-            fact: Fact::from_data(it.kind, it.data)?,
-        })
+        let (fact, data) = Fact::from_data(it.kind, it.data);
+        let beyond = match (envelope, data) {
+            (Understood::Whole, Understood::Whole) => None,
+            (envelope, data) => Some(Box::new(Beyond {
+                data: (data == Understood::InPart).then(|| it.data.to_owned()),
+                envelope: if envelope == Understood::InPart { unknown_of_envelope(line)? } else { String::new() },
+            })),
+        };
+        Ok(Entry { id: it.id, session_id, seq: it.seq, ts: it.ts, turn: it.turn, fact, beyond })
+    }
+
+    /// Whether this build understands all of it.
+    pub fn is_understood(&self) -> bool {
+        self.beyond.is_none() && !matches!(self.fact, Fact::Unknown { .. })
+    }
+}
+
+fn unknown_of_envelope(line: &str) -> serde_json::Result<String> {
+    let mut unknown = String::new();
+    for (name, value) in serde_json::from_str::<Members<'_>>(line)?.0 {
+        if !ENVELOPE.contains(&name.as_str()) {
+            let name = serde_json::to_string(&name)?;
+            unknown.extend([",", name.as_str(), ":", value.get()]);
+        }
+    }
+    Ok(unknown)
+}
+
+impl Beyond {
+    /// The same for a copy whose fact is another in these fields of `data`: they are those of the copy, and all that is
+    /// unknown stays.
+    ///
+    /// # Errors
+    /// `LOG_ENCODE_FAILED` when the fact holds what JSON cannot.
+    pub(crate) fn of_copy(&self, fact: &Fact, changed: &[&str]) -> Result<Beyond> {
+        let merge = |data: &RawValue| -> serde_json::Result<Box<RawValue>> {
+            let mut written = Vec::new();
+            fact.write_data(&mut written)?;
+            let new: Members<'_> = serde_json::from_slice(&written)?;
+            let old: Members<'_> = serde_json::from_str(data.get())?;
+            let stays = old.0.into_iter().filter(|(name, _)| !changed.contains(&name.as_str()));
+            let comes = new.0.into_iter().filter(|(name, _)| changed.contains(&name.as_str()));
+            let mut merged = String::from("{");
+            for (name, value) in stays.chain(comes) {
+                let comma = if merged.len() > 1 { "," } else { "" };
+                let name = serde_json::to_string(&name)?;
+                merged.extend([comma, name.as_str(), ":", value.get()]);
+            }
+            merged.push('}');
+            RawValue::from_string(merged)
+        };
+        let data = match &self.data {
+            Some(data) if !changed.is_empty() => Some(merge(data).map_err(|e| encode_failed(fact, &e))?),
+            other => other.clone(),
+        };
+        Ok(Beyond { data, envelope: self.envelope.clone() })
+    }
+}
+
+fn encode_failed(fact: &Fact, e: &serde_json::Error) -> Error {
+    Error::new(Code::LogEncodeFailed, format!("encode a {} entry: {e}", fact.kind()), "report this as a bug")
+}
+
+/// The members of a JSON object in their order, each value as it was written.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Members<'a>, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = fields.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Visitor).map(Members)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::history::History;
 use crate::images;
+use crate::input::SettingsChange;
 use crate::jobs::Jobs;
 use crate::library::Library;
 use crate::log::{self, Log};
@@ -39,7 +40,7 @@ pub struct Beginning {
     /// How hard models should think in a new Session.
     pub effort: Option<String>,
     /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
-    pub resumed: SettingsChanged,
+    pub resumed: SettingsChange,
 }
 
 impl std::fmt::Debug for Harness {
@@ -109,6 +110,7 @@ impl Harness {
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
             context: prompt::collect_context(&self.surface.workspace, self.surface.user_folder.as_deref()),
+            parent: None,
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
@@ -174,7 +176,7 @@ impl Harness {
                         fix,
                     ));
                 }
-                history.append(log.append(None, change.into())?);
+                history.append(log.append(None, SettingsChanged::from(change).into())?);
                 if replaced {
                     let now = format!("{}/{}", history.settings.provider, history.settings.model);
                     note = Some(format!("{before} is not set up any more; {now} answers from now on"));
@@ -186,7 +188,7 @@ impl Harness {
     }
 
     /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
-    fn change_for(&self, history: &History) -> Option<SettingsChanged> {
+    fn change_for(&self, history: &History) -> Option<SettingsChange> {
         let now = &history.settings;
         let providers = &self.surface.providers;
         let mut change = self.beginning.resumed.clone();
@@ -204,7 +206,7 @@ impl Harness {
         change.mode = change.mode.filter(|mode| *mode != now.mode);
         change.toolset = change.toolset.filter(|toolset| *toolset != now.toolset);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
-        (change != SettingsChanged::default()).then_some(change)
+        (change != SettingsChange::default()).then_some(change)
     }
 
     fn spawn(&self, id: SessionId, pen: Pen, history: History) -> Result<Handle> {

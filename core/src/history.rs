@@ -1,17 +1,17 @@
 //! Entries folded into what the model should see: the path from the root to the head, always balanced.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::event::{
-    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
+    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand, Verdict,
 };
 
 mod item; // what a model is sent, piece by piece
 
 pub use item::{Item, Piece};
-use item::{command_text, piece_of};
+use item::{command_text, piece_of, result_of};
 
 /// What a Session was last told to be.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -158,7 +158,13 @@ impl History {
                     self.forget_reasoning();
                 }
             }
-            Fact::PermissionDecision(it) => self.rules.extend(it.rule.clone().filter(|r| !self.rules.contains(r))),
+            Fact::PermissionDecision(it) => {
+                if let Some(rule) = &it.rule
+                    && (it.verdict == Verdict::Allow || matches!(rule, Rule::Deny(_)))
+                {
+                    self.add_rule(rule);
+                }
+            }
             Fact::PlanUpdated(it) => self.plan = it.items.clone(),
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
@@ -204,7 +210,30 @@ impl History {
                 self.copied_to = it.copied_to_seq;
                 self.family = Some(it.fork_root_session_id.clone());
             }
-            Fact::MemoryFact(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
+            Fact::Unknown { kind, .. } => {
+                if conversation {
+                    self.path.push(index);
+                    self.fold_item(&entry);
+                }
+                self.take_unknown(kind);
+            }
+            Fact::MemoryFact(_) | Fact::LogRepaired(_) => {}
+        }
+    }
+
+    /// An entry of a known kind that this build cannot read is taken for the strictest that it can be.
+    fn take_unknown(&mut self, kind: &str) {
+        match kind {
+            "session_started" | "settings_changed" => self.settings.mode = Mode::ReadOnly,
+            "permission_decision" => self.add_rule(&Rule::Deny(Scope::Unknown)),
+            "turn_ended" => self.turn_open = false,
+            _ => {}
+        }
+    }
+
+    fn add_rule(&mut self, rule: &Rule) {
+        if !self.rules.contains(rule) {
+            self.rules.push(rule.clone());
         }
     }
 
@@ -280,14 +309,19 @@ impl History {
                 self.open_command = Some(it.clone());
                 true
             }
-            Fact::ToolResult(result) => match self.open_command.take_if(|it| it.call_id == result.call_id) {
-                Some(it) if it.send_to_model => {
-                    self.make(Piece::said(command_text(&it.command, &result.output)));
-                    true
+            other => {
+                if self.open_command.is_none() {
+                    return false;
                 }
-                other => other.is_some(),
-            },
-            _ => false,
+                let Some((id, output)) = result_of(other) else { return false };
+                match self.open_command.take_if(|it| it.call_id == id) {
+                    Some(it) if it.send_to_model => {
+                        self.make(Piece::said(command_text(&it.command, &output)));
+                        true
+                    }
+                    other => other.is_some(),
+                }
+            }
         }
     }
 
@@ -313,6 +347,27 @@ impl History {
     pub fn orphans(&self) -> impl Iterator<Item = &str> {
         let command = self.open_command.iter().map(|it| it.call_id.as_str());
         self.open_calls.iter().map(String::as_str).chain(command)
+    }
+
+    /// Which entries a newer build wrote so that this one does not understand all of them, in a sentence for the user.
+    pub(crate) fn of_newer_build(&self) -> Option<String> {
+        const SHOWN: usize = 6;
+        let mut count = 0_u64;
+        let mut kinds = BTreeSet::new();
+        for entry in self.entries.iter().filter(|entry| !entry.is_understood()) {
+            count += 1;
+            kinds.insert(entry.fact.kind());
+        }
+        let kind = |kind: &&str| kind.chars().take(40).collect::<String>().escape_debug().to_string();
+        let shown: Vec<String> = kinds.iter().take(SHOWN).map(kind).collect();
+        let more = if kinds.len() > SHOWN { ", …" } else { "" };
+        let entries = if count == 1 { "1 entry is".to_owned() } else { format!("{count} entries are") };
+        (count > 0).then(|| {
+            format!(
+                "{entries} of a newer pixir ({}{more}); what this one does not know is skipped, and kept as written",
+                shown.join(", ")
+            )
+        })
     }
 
     /// Estimated tokens of what the model is sent, four bytes each.
@@ -472,6 +527,7 @@ mod tests {
                 ts: now(),
                 turn: Some(1),
                 fact,
+                beyond: None,
             })
         }))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::event::{Attachment, SettingsChanged};
+use crate::event::{Attachment, Mode, SettingsChanged, Toolset};
 
 /// One request to a Session. What it leads to comes back as Events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ pub enum Input {
         pinned: bool,
     },
     /// Change model, effort, mode or name.
-    Set(SettingsChanged),
+    Set(SettingsChange),
     /// Put a skill's text into the conversation.
     ActivateSkill {
         /// Its name.
@@ -116,6 +116,40 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
+}
+
+/// A change of settings that a Presenter asks for; only what changes is present. It is recorded as [`SettingsChanged`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettingsChange {
+    /// The Provider's name in the configuration; always together with `model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model's name at its Provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How much the model is asked to reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// What may run without asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Which tools the model is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolset: Option<Toolset>,
+    /// The Session's name; empty takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The root of the workspace from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+}
+
+impl From<SettingsChange> for SettingsChanged {
+    fn from(it: SettingsChange) -> SettingsChanged {
+        let SettingsChange { provider, model, effort, mode, toolset, name, workspace } = it;
+        SettingsChanged { provider, model, effort, mode, toolset, name, workspace }
+    }
 }
 
 /// What a person says.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Code, Error, Result};
-use crate::event::{Entry, Fact, SessionId, now};
+use crate::event::{Beyond, Entry, Fact, SessionId, now};
 
 mod chain; // the checksum that ties a line to the one before it
 mod disk; // what a Log asks of a disk
@@ -195,6 +195,26 @@ impl Log {
     /// # Errors
     /// `LOG_ENCODE_FAILED`, or `LOG_WRITE_FAILED`; then nothing was acknowledged, and a later append may succeed.
     pub fn append(&mut self, turn: Option<u32>, fact: Fact) -> Result<Arc<Entry>> {
+        self.write(turn, fact, None)
+    }
+
+    /// Records a copy of another Log's entry, with `fact` in place of its own. What this build does not understand of the
+    /// entry is copied byte for byte; `changed` names the fields of `data` in which the copy differs.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(crate) fn append_copy(
+        &mut self,
+        turn: Option<u32>,
+        of: &Entry,
+        fact: Fact,
+        changed: &[&str],
+    ) -> Result<Arc<Entry>> {
+        let beyond = of.beyond.as_ref().map(|beyond| beyond.of_copy(&fact, changed)).transpose()?;
+        self.write(turn, fact, beyond.map(Box::new))
+    }
+
+    fn write(&mut self, turn: Option<u32>, fact: Fact, beyond: Option<Box<Beyond>>) -> Result<Arc<Entry>> {
         let ts = now();
         let entry = Entry {
             id: self.ids.next(ts.as_millisecond()),
@@ -203,6 +223,7 @@ impl Log {
             ts,
             turn,
             fact,
+            beyond,
         };
         let mut line = entry.encode()?;
         if line.len() > read::MAX_LINE - 64 {

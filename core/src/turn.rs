@@ -381,14 +381,14 @@ impl Turn {
                 Judgement::Allow { by: Some(by), rule, reason } => {
                     decisions.push(decided(call, Verdict::Allow, by, reason, rule));
                 }
-                Judgement::Deny(error) => {
+                Judgement::Deny { by, rule, error } => {
                     let error = match wanted {
-                        Wanted::ByModel => error,
-                        Wanted::ByPerson => {
+                        Wanted::ByPerson if by == DecidedBy::Mode => {
                             Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
                         }
+                        Wanted::ByPerson | Wanted::ByModel => error,
                     };
-                    decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
+                    decisions.push(decided(call, Verdict::Deny, by, error.message.clone(), rule));
                     refusal = Some(error);
                 }
                 // Whoever typed it need not be asked whether they want it.

@@ -120,7 +120,9 @@ pub(crate) fn permit(harness: &Harness, actions: &[Action], mode: Mode) -> Resul
     for action in actions {
         let refused = match judge(mode, action, &[], harness.workspace()) {
             Judgement::Allow { .. } => None,
-            Judgement::Deny(error) => Some((error.message, "the same with --write, or with --dry-run to see the plan")),
+            Judgement::Deny { error, .. } => {
+                Some((error.message, "the same with --write, or with --dry-run to see the plan"))
+            }
             // Only what is protected is asked about although everything may be written.
             Judgement::Ask { reason, .. } => {
                 Some((reason, "change it yourself, or let the terminal interface ask you"))

@@ -1,10 +1,12 @@
 //! What happened: one struct per kind of entry. These are the lines of the Log, and a contract: fields are only added.
 
 use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::open::{self, Understood};
 use crate::error::{Code, Error, ErrorBody, Result};
 
 macro_rules! facts {
@@ -13,7 +15,8 @@ macro_rules! facts {
         #[derive(Debug, Clone)]
         pub enum Fact {
             $($(#[doc = $doc])* $variant($variant),)*
-            /// A kind that this build does not know: kept byte for byte, shown as such, never an error.
+            /// An entry of a newer build: its `type` is unknown here, or its `data` does not fit. It is kept byte for
+            /// byte and skipped; it is never damage.
             Unknown {
                 /// The `type` on the wire.
                 kind: String,
@@ -35,9 +38,10 @@ macro_rules! facts {
             }
 
             fn kind_is_conversation(&self) -> bool {
-                match self {
-                    $(Fact::$variant(_) => $conversation,)*
-                    Fact::Unknown { .. } => false,
+                match self.kind() {
+                    $($name => $conversation,)*
+                    // A message that this build cannot read still has its place in the conversation; an unknown kind has none.
+                    _ => false,
                 }
             }
 
@@ -51,11 +55,15 @@ macro_rules! facts {
                 }
             }
 
-            pub(crate) fn from_data(kind: &str, data: &RawValue) -> serde_json::Result<Fact> {
-                match kind {
-                    $($name => serde_json::from_str(data.get()).map(Fact::$variant),)*
-                    _ => Ok(Fact::Unknown { kind: kind.to_owned(), data: data.to_owned() }),
-                }
+            /// Reads the `data` of a line. What a newer build added is skipped, which [`Understood`] says.
+            pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
+                let read = match kind {
+                    $($name => open::from_str(data.get()).map(|(it, understood)| (Fact::$variant(it), understood)).ok(),)*
+                    _ => None,
+                };
+                read.unwrap_or_else(|| {
+                    (Fact::Unknown { kind: kind.to_owned(), data: data.to_owned() }, Understood::Whole)
+                })
             }
 
             /// The JSON Schema of each kind's `data`, by kind.
@@ -128,6 +136,11 @@ impl Fact {
             _ => self.kind_is_conversation(),
         }
     }
+
+    /// Whether the `data` of a known kind does not fit this build.
+    pub(crate) fn is_misfit(&self) -> bool {
+        matches!(self, Fact::Unknown { kind, .. } if Fact::KINDS.contains(&kind.as_str()))
+    }
 }
 
 /// The first line of every Log: what the Session began with.
@@ -149,8 +162,21 @@ pub struct SessionStarted {
     /// Instructions of the workspace and the user (`AGENTS.md`), as they were at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextDocument>,
+    /// The Session that started this one as its child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentSession>,
     /// The build that wrote it.
     pub pixir_version: String,
+}
+
+/// The Session that started a child Session. This build writes none; it reads those of later builds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ParentSession {
+    /// The parent's id.
+    pub session_id: String,
+    /// The call of the parent that started it, if a call did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
 }
 
 /// Which tools a model is offered.
@@ -244,7 +270,6 @@ impl Mode {
 
 /// Only what changed is present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct SettingsChanged {
     /// The Provider's name in the configuration; always together with `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,6 +292,12 @@ pub struct SettingsChanged {
     /// The canonical root that it works in from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+}
+
+impl SettingsChanged {
+    /// The fields that this build knows.
+    pub(crate) const FIELDS: &'static [&'static str] =
+        &["provider", "model", "effort", "mode", "toolset", "name", "workspace"];
 }
 
 /// How a user message came to be delivered.
@@ -544,6 +575,9 @@ pub enum DecidedBy {
     Rule,
     /// Nobody could be asked.
     NoAsker,
+    /// A decider that only a newer build knows.
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// Who or what allowed or refused a call.
@@ -565,14 +599,114 @@ pub struct PermissionDecision {
     pub feedback: Option<String>,
 }
 
-/// What "always" means; it holds for this Session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "allow", content = "what")]
+/// A standing allow or deny; it holds for this Session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "RuleWire")]
+#[schemars(with = "RuleWire")]
 pub enum Rule {
+    /// These calls run without asking.
+    Allow(Scope),
+    /// These calls do not run, in any mode.
+    Deny(Scope),
+}
+
+/// What a [`Rule`] covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
     /// Writing and editing files inside the workspace, protected ones excepted.
     FileChanges,
     /// Exactly this command.
     Command(String),
+    /// A scope that only a newer build knows. An allow with it allows nothing; a deny with it may cover any call.
+    Unknown,
+}
+
+/// A rule as it is written: `{"allow":"file_changes"}`, `{"deny":"command","what":"make"}`.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Rule", description = "A standing allow or deny; exactly one of both is present.")]
+struct RuleWire {
+    /// What runs without asking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow: Option<ScopeName>,
+    /// What does not run, in any mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny: Option<ScopeName>,
+    /// The command, for the scope `command`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ScopeName {
+    /// Writing and editing files inside the workspace, protected ones excepted.
+    FileChanges,
+    /// Exactly the command in `what`.
+    Command,
+    /// Only a newer build knows it.
+    #[schemars(skip)]
+    Unknown,
+}
+
+impl From<Rule> for RuleWire {
+    fn from(rule: Rule) -> RuleWire {
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = rule.clone();
+        let (name, what) = match scope {
+            Scope::FileChanges => (ScopeName::FileChanges, None),
+            Scope::Command(command) => (ScopeName::Command, Some(command)),
+            Scope::Unknown => (ScopeName::Unknown, None),
+        };
+        match rule {
+            Rule::Allow(_) => RuleWire { allow: Some(name), what, ..RuleWire::default() },
+            Rule::Deny(_) => RuleWire { deny: Some(name), what, ..RuleWire::default() },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
+        deserializer.deserialize_struct("Rule", &["allow", "deny", "what"], RuleVisitor)
+    }
+}
+
+/// Reads a rule by hand, because an unknown field matters: it may narrow what the rule allows.
+struct RuleVisitor;
+
+impl<'de> Visitor<'de> for RuleVisitor {
+    type Value = Rule;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a rule")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Rule, A::Error> {
+        let mut wire = RuleWire::default();
+        let mut is_narrowed = false;
+        while let Some(field) = fields.next_key::<String>()? {
+            match field.as_str() {
+                "allow" => wire.allow = fields.next_value()?,
+                "deny" => wire.deny = fields.next_value()?,
+                "what" => wire.what = fields.next_value()?,
+                _ => {
+                    fields.next_value::<IgnoredAny>()?;
+                    is_narrowed = true;
+                }
+            }
+        }
+        let scope = |name| match (name, wire.what) {
+            (ScopeName::FileChanges, _) => Scope::FileChanges,
+            (ScopeName::Command, Some(command)) => Scope::Command(command),
+            (ScopeName::Command, None) | (ScopeName::Unknown, _) => Scope::Unknown,
+        };
+        Ok(match (wire.allow, wire.deny) {
+            // An unknown condition of a deny is dropped: then it denies more, not less.
+            (_, Some(name)) => Rule::Deny(scope(name)),
+            (Some(name), None) if !is_narrowed => Rule::Allow(scope(name)),
+            (Some(_), None) => Rule::Allow(Scope::Unknown),
+            // An effect that only a newer build knows may be a stricter one.
+            (None, None) => Rule::Deny(Scope::Unknown),
+        })
+    }
 }
 
 /// A skill's text that joined the conversation.
@@ -591,7 +725,6 @@ pub struct SkillActivation {
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PlanItem {
     /// What is to be done.
     pub step: String,
@@ -804,6 +937,9 @@ pub enum RestoreReason {
     Rewind,
     /// The conversation goes on from an earlier entry, and these files are not as they were there.
     Stayed,
+    /// A reason that only a newer build knows.
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// Files that were set to how they had been.

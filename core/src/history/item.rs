@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
 
@@ -164,9 +166,49 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             output: Cow::Borrowed(&it.output),
             images: Cow::Borrowed(&it.attachments),
         },
-        _ => return None,
+        // A call whose result this build cannot read has one all the same; a second would contradict it.
+        Fact::Unknown { .. } => {
+            let (id, output) = result_of(fact)?;
+            Piece::Result { id, output, images: (&[]).into() }
+        }
+        Fact::AssistantMessage(_)
+        | Fact::SessionStarted(_)
+        | Fact::SettingsChanged(_)
+        | Fact::UserCommand(_)
+        | Fact::PermissionDecision(_)
+        | Fact::PlanUpdated(_)
+        | Fact::ProviderUsage(_)
+        | Fact::HistoryCompaction(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::Label(_)
+        | Fact::MemoryFact(_)
+        | Fact::TurnEnded(_)
+        | Fact::LogRepaired(_) => return None,
     })
 }
+
+/// The call that a result answers, and what the model reads of it; also of a result whose other fields do not fit.
+pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        call_id: Cow<'a, str>,
+        #[serde(borrow, default)]
+        output: Option<&'a RawValue>,
+    }
+    match fact {
+        Fact::ToolResult(it) => Some((Cow::Borrowed(&it.call_id), Cow::Borrowed(&it.output))),
+        Fact::Unknown { kind, data } if kind == "tool_result" => {
+            let Answer { call_id, output } = serde_json::from_str(data.get()).ok()?;
+            let output = output.and_then(|it| serde_json::from_str::<String>(it.get()).ok());
+            Some((call_id, output.map_or(Cow::Borrowed(UNREADABLE), Cow::Owned)))
+        }
+        _ => None,
+    }
+}
+
+const UNREADABLE: &str = "[error] a newer pixir recorded this result in a form that this one cannot read";
 
 fn branch_text(it: &BranchSummary) -> String {
     format!("<summary of=\"a branch of this conversation that was left\">\n{}\n</summary>", it.summary)
@@ -176,6 +218,7 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
     let what = match it.reason {
         RestoreReason::Undo => "took back changes to these files",
         RestoreReason::Redo => "brought back the changes to these files that had been taken back",
+        RestoreReason::Unknown => "set these files back",
         RestoreReason::Rewind => return None,
         RestoreReason::Stayed => {
             let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();

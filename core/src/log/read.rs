@@ -392,6 +392,18 @@ impl Reader {
         let follows_chain = follows(Some(self.chain));
         let (follows_claimed, follows_computed) =
             if follows_chain { (false, false) } else { (follows(self.claimed), follows(self.computed)) };
+        // Its `data` fits no known entry. A chain that follows proves that a newer build wrote it so; without one it
+        // is damage as likely as not.
+        if entry.fact.is_misfit() && !(follows_chain || follows_claimed || follows_computed) {
+            let reason = format!("not an entry: no {} of this build", entry.fact.kind());
+            if !whole {
+                return self.torn(bytes, visit);
+            }
+            self.settle(None, visit);
+            self.number += 1;
+            self.bytes += len;
+            return self.refuse(bytes, len, Some(claimed), reason, visit);
+        }
         // Two lines changed places: the one before was made after this one.
         let after_this = |it: &mut Suspect| {
             let open = std::str::from_utf8(&it.bytes).ok().and_then(chain::split).map(|(open, _)| open);

@@ -159,7 +159,8 @@ impl Rewritten {
     fn stand_in(&mut self) {
         let fact: Fact = LogRepaired { reason: self.pending.clone(), quarantine: self.quarantine.clone() }.into();
         let seq = self.next_seq;
-        let it = Entry { id: Uuid::now_v7(), session_id: self.id.clone(), seq, ts: now(), turn: None, fact };
+        let it =
+            Entry { id: Uuid::now_v7(), session_id: self.id.clone(), seq, ts: now(), turn: None, fact, beyond: None };
         self.plan.placeholders += 1;
         self.push(it.encode().expect("two texts are JSON"));
     }

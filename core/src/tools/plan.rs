@@ -12,7 +12,14 @@ pub(super) struct UpdatePlan;
 
 #[derive(Deserialize)]
 struct Args {
-    items: Vec<PlanItem>,
+    items: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    step: String,
+    status: StepStatus,
 }
 
 impl Tool for UpdatePlan {
@@ -41,7 +48,8 @@ impl Tool for UpdatePlan {
 
     fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
         let Args { items } = parse_args(&self.spec(), args)?;
-        let (told, fact) = checked(items)?;
+        let items = items.into_iter().map(|Step { step, status }| PlanItem { step, status });
+        let (told, fact) = checked(items.collect())?;
         let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
         Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
             Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
