@@ -17,6 +17,7 @@ mod stories {
     mod faults; // every way in which a server fails, at every moment
     mod files; // files as tools read, search and change them
     mod frames; // what the screen looks like
+    mod future; // Logs of the next version
     mod inline; // without a screen of its own
     mod keys; // keys and tokens, never to be seen
     mod lines; // what a line of commands may not do

@@ -81,10 +81,8 @@ pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<D
     look_at_turn(&history, id, &mut it);
     look_at_files(&history, place, blobs, &mut it);
     look_at_provider(&history, providers, id, &mut it);
-    let unknown = history.entries().iter().filter(|e| matches!(e.fact, Fact::Unknown { .. })).count();
-    if unknown > 0 {
-        let what = format!("{unknown} entries are of kinds that this pixir does not know; they are kept");
-        it.warn("version", what, "a newer pixir wrote them; update to see them".into());
+    if let Some(what) = history.of_newer_build() {
+        it.ok("version", what);
     }
     // The first of the gravest: what stands before stands in the way of what comes after.
     let worst = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).map(|f| f.level).max();
