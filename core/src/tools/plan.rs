@@ -1,4 +1,4 @@
-//! The model's own list of steps.
+//! The model's plan.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,10 +57,10 @@ impl Tool for UpdatePlan {
     }
 }
 
-/// A plan that can be one, and how far it is.
+/// Checks a plan; returns a sentence about its progress and the fact to record.
 ///
 /// # Errors
-/// `INVALID_ARGS` when several steps are done at once.
+/// `INVALID_ARGS` when more than one step is in progress.
 pub(crate) fn checked(items: Vec<PlanItem>) -> Result<(String, Fact)> {
     let count = |status| items.iter().filter(|item| item.status == status).count();
     if count(StepStatus::InProgress) > 1 {
