@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pixir_core::config::{Config, Surroundings};
-use pixir_core::event::{Mode, SessionId, SettingsChanged, Toolset};
+use pixir_core::event::{Mode, SessionId, Toolset};
 use pixir_core::harness::{Beginning, Harness};
+use pixir_core::input::SettingsChange;
 use pixir_core::provider::choose::{Providers, Wishes};
 use pixir_core::provider::demo;
 use pixir_core::provider::models::Effort;
@@ -181,10 +182,10 @@ fn toolset(run: &RunOptions, config: &Config) -> Result<Option<Toolset>> {
 }
 
 /// A resumed Session stays as it was, but for what this command line says, and what is safe where nobody can be asked.
-fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Providers) -> Result<SettingsChanged> {
+fn resumed(run: &RunOptions, config: &Config, asker: Asker, providers: &Providers) -> Result<SettingsChange> {
     let says_who = run.model.is_some() || run.provider.is_some() || run.base_url.is_some();
     let says_mode = run.write || run.mode.is_some() || asker == Asker::Nobody;
-    Ok(SettingsChanged {
+    Ok(SettingsChange {
         provider: says_who.then(|| providers.provider.clone()),
         model: says_who.then(|| providers.model.clone()),
         effort: effort(run)?,

@@ -243,7 +243,11 @@ impl<'a> Told<'a> {
             Fact::ToolCall(_) => self.tool_calls += 1,
             Fact::PermissionDecision(it) if it.verdict == Verdict::Deny => {
                 self.denials.push(json!({ "call_id": it.call_id, "by": it.by, "reason": it.reason }));
-                let code = if it.by == DecidedBy::Mode { Code::MutationBlocked } else { Code::InputRequired };
+                let code = match it.by {
+                    DecidedBy::Mode => Code::MutationBlocked,
+                    DecidedBy::Rule => Code::PermissionDenied,
+                    DecidedBy::User | DecidedBy::NoAsker | DecidedBy::Unknown => Code::InputRequired,
+                };
                 self.denied.get_or_insert(code);
             }
             Fact::TurnEnded(it) => self.end = Some(it.clone()),

@@ -16,26 +16,26 @@ mod stories {
     // From the shell.
     mod cli; // the command line: prompts, documents, help, exit codes
     mod demo; // `pixir demo`: the first command that a user runs
-    mod environment;
-    mod pipes; // standard input and output: slow, closed, left open // TERM, colour variables, no terminal at all
+    mod environment; // TERM, colour variables, no terminal at all
+    mod pipes; // standard input and output: slow, closed, left open
 
     // The model.
     mod compaction; // on demand, at the threshold, after a refusal
     mod dialects; // one task through three dialects
     mod interrupts; // Esc, signals and deadlines, at any moment
-    mod queue;
+    mod queue; // steers, follow-ups, messages taken back
     mod reasoning; // sent back, shown, left out
     mod request_prefix; // each request repeats the one before it
-    mod turns; // a Turn over HTTP, in every dialect // steers, follow-ups, messages taken back
+    mod turns; // a Turn over HTTP, in every dialect
 
     // The Provider.
-    mod credentials;
+    mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment
     mod server_quirks; // answers that bend the protocol
     mod sse; // streams in the forms that servers send, cut anywhere
     mod tls; // certificates
-    mod usage; // tokens and cost // keys and tokens: stored, used, renewed, never shown
+    mod usage; // tokens and cost
 
     // Tools.
     mod ask_user; // questions of the model
@@ -43,28 +43,29 @@ mod stories {
     mod images; // mentioned, pasted, read by a tool, sent
     mod jobs; // shell commands in the background
     mod processes; // no process outlives its command
-    mod recall;
+    mod recall; // memories across Sessions
     mod run_language; // what a line of commands prints
     mod run_limits; // what a line of commands may not do
     mod tools; // the contract of every tool and command
-    mod user_commands; // `!` and `!!` // memories across Sessions
+    mod user_commands; // `!` and `!!`
 
     // Sessions and Logs.
     mod crash; // `kill -9`, and writers that race
-    mod damaged_logs;
+    mod damaged_logs; // torn, damaged and odd Logs
+    mod future; // Logs of the next version
     mod event_order; // random sequences of events, reopened
     mod log_faults; // system calls on the Log that fail
     mod replay; // a Session replayed, and as a cast
     mod sessions; // lists, names, trash, export, import
     mod tree; // moving the head, forks, labels, pins
-    mod undo; // undo, redo and restore of files // torn, damaged and odd Logs
+    mod undo; // undo, redo and restore of files
 
     // The interface.
     mod approvals; // what is shown, which keys decide, for how long
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
     mod find; // searching the transcript
-    mod frames;
+    mod frames; // screens as snapshots
     mod interface; // header, settings, skills, diff
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
@@ -72,14 +73,14 @@ mod stories {
     mod selection; // selecting and copying
     mod sizes; // screens of every size
     mod themes; // listed, checked, reloaded, chosen
-    mod transcript; // scrolling, folding, walking by entry // screens as snapshots
+    mod transcript; // scrolling, folding, walking by entry
 
     // The terminal.
-    mod chaos;
+    mod chaos; // random keys, pastes, clicks and sizes
     mod hostile_text; // only sequences of ours reach the terminal
     mod inline; // without the alternate screen
     mod terminal; // what only a real terminal shows
     mod terminal_input; // pastes, cut sequences, focus
     mod titles; // the window title, the bell, the progress report
-    mod ways_out; // every way out gives the terminal back // random keys, pastes, clicks and sizes
+    mod ways_out; // every way out gives the terminal back
 }

@@ -11,17 +11,16 @@ use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
 use crate::files::workspace::Workspace;
-use crate::process;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::protocol::input::SettingsChange;
 use crate::provider::choose::Providers;
-use crate::run;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Log};
 use crate::storage::store::{Place, Store, Summary};
-use crate::tools;
+use crate::{process, run, tools};
 
 /// Everything that the Sessions of one workspace share.
 #[derive(Clone)]
@@ -41,7 +40,7 @@ pub struct Beginning {
     /// How hard models should think in a new Session.
     pub effort: Option<String>,
     /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
-    pub resumed: SettingsChanged,
+    pub resumed: SettingsChange,
 }
 
 impl std::fmt::Debug for Harness {
@@ -118,6 +117,7 @@ impl Harness {
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
             context: prompt::collect_context(&self.surface.workspace, self.surface.user_folder.as_deref()),
+            parent: None,
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
@@ -183,7 +183,7 @@ impl Harness {
                         fix,
                     ));
                 }
-                history.append(log.append(None, change.into())?);
+                history.append(log.append(None, SettingsChanged::from(change).into())?);
                 if replaced {
                     let now = format!("{}/{}", history.settings.provider, history.settings.model);
                     note = Some(format!("{before} is not set up any more; {now} answers from now on"));
@@ -195,7 +195,7 @@ impl Harness {
     }
 
     /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
-    fn change_for(&self, history: &History) -> Option<SettingsChanged> {
+    fn change_for(&self, history: &History) -> Option<SettingsChange> {
         let now = &history.settings;
         let providers = &self.surface.providers;
         let mut change = self.beginning.resumed.clone();
@@ -213,7 +213,7 @@ impl Harness {
         change.mode = change.mode.filter(|mode| *mode != now.mode);
         change.toolset = change.toolset.filter(|toolset| *toolset != now.toolset);
         change.effort = change.effort.filter(|effort| Some(effort) != now.effort.as_ref());
-        (change != SettingsChanged::default()).then_some(change)
+        (change != SettingsChange::default()).then_some(change)
     }
 
     fn spawn(&self, id: SessionId, pen: Pen, history: History) -> Result<Handle> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{DecidedBy, Mode, Rule};
+use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 
 pub mod shell; // which commands are proven to only read
 
@@ -45,11 +45,22 @@ pub enum Judgement {
         rule: Option<Rule>,
     },
     /// Do not run it.
-    Deny(Error),
+    Deny {
+        /// The mode, or a rule.
+        by: DecidedBy,
+        /// The rule that denies it.
+        rule: Option<Rule>,
+        /// What the model reads.
+        error: Error,
+    },
 }
 
-/// Judges a call. Whatever is not proven harmless is asked about in `ask` and refused in `read-only`.
+/// Judges a call. A deny rule binds in every mode. A call that is not proven to only read is asked about in `ask` and
+/// refused in `read-only`.
 pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Judgement {
+    if let Some(rule) = rules.iter().find(|rule| denies(rule, action)) {
+        return Judgement::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
+    }
     let (reason, rule) = match action {
         Action::Read | Action::Note => {
             return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
@@ -57,7 +68,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         Action::Files { protected: Some(path), .. } => {
             (format!("{path} is protected: it can run code or widen permissions"), None)
         }
-        Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
+        Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Action::Command(command) => match shell::prove_read_only(command, workspace) {
             Ok(()) => {
                 return Judgement::Allow {
@@ -66,11 +77,16 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
                     reason: "the command only reads".into(),
                 };
             }
-            Err(why) => (why, Some(Rule::Command(command.clone()))),
+            Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
     };
     match mode {
-        Mode::ReadOnly => Judgement::Deny(blocked(&reason)),
+        Mode::ReadOnly => Judgement::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
+        // It may deny just this call, so only the user can say.
+        Mode::Ask | Mode::Auto if rules.contains(&Rule::Deny(Scope::Unknown)) => Judgement::Ask {
+            reason: format!("{reason}, and a deny rule of a newer pixir cannot be read here"),
+            rule: None,
+        },
         Mode::Ask => match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
             Some(it) => Judgement::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
             None => Judgement::Ask { reason, rule },
@@ -79,6 +95,22 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         Mode::Auto if rule.is_none() => Judgement::Ask { reason, rule },
         Mode::Auto => Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
     }
+}
+
+fn denies(rule: &Rule, action: &Action) -> bool {
+    match (rule, action) {
+        (Rule::Deny(Scope::FileChanges), Action::Files { .. }) => true,
+        (Rule::Deny(Scope::Command(denied)), Action::Command(command)) => denied == command,
+        (Rule::Allow(_) | Rule::Deny(_), _) => false,
+    }
+}
+
+fn forbidden() -> Error {
+    Error::new(
+        Code::PermissionDenied,
+        "a deny rule of the user forbids this call",
+        "respect it: take another way, or ask the user",
+    )
 }
 
 fn blocked(reason: &str) -> Error {
@@ -101,14 +133,25 @@ mod tests {
         let said = |mode, action: &Action, rules: &[Rule]| match judge(mode, action, rules, root) {
             Judgement::Allow { .. } => "allow",
             Judgement::Ask { .. } => "ask",
-            Judgement::Deny(_) => "deny",
+            Judgement::Deny { .. } => "deny",
         };
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[])), ["deny", "ask", "allow"]);
-        assert_eq!(Mode::ALL.map(|mode| said(mode, &hook, &[Rule::FileChanges])), ["deny", "ask", "ask"]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &hook, &[Rule::Allow(Scope::FileChanges)])), ["deny", "ask", "ask"]);
         assert_eq!(Mode::ALL.map(|mode| said(mode, &Action::Read, &[])), ["allow"; 3]);
-        assert_eq!(said(Mode::Ask, &file, &[Rule::FileChanges]), "allow");
+        assert_eq!(said(Mode::Ask, &file, &[Rule::Allow(Scope::FileChanges)]), "allow");
         let make = Action::Command("make".into());
-        assert_eq!(said(Mode::Ask, &make, &[Rule::Command("make".into())]), "allow");
-        assert_eq!(said(Mode::Ask, &make, &[Rule::Command("make test".into())]), "ask");
+        assert_eq!(said(Mode::Ask, &make, &[Rule::Allow(Scope::Command("make".into()))]), "allow");
+        assert_eq!(said(Mode::Ask, &make, &[Rule::Allow(Scope::Command("make test".into()))]), "ask");
+
+        let no_make = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::Command("make".into()))];
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &make, &no_make)), ["deny"; 3], "a deny binds in every mode");
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &no_make)), ["deny", "allow", "allow"]);
+        let no_changes = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::FileChanges)];
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &no_changes)), ["deny"; 3], "and before every allow");
+        let no_ls = [Rule::Deny(Scope::Command("ls".into()))];
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &Action::Command("ls".into()), &no_ls)), ["deny"; 3]);
+        let of_later = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::Unknown)];
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &of_later)), ["deny", "ask", "ask"]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[Rule::Allow(Scope::Unknown)])), ["deny", "ask", "allow"]);
     }
 }

@@ -9,16 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::call::{Answers, Standing};
-use crate::context::compaction;
-use crate::context::prompt;
-use crate::context::skills;
+use crate::context::{compaction, prompt, skills};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
     SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
 };
-use crate::protocol::input::{Decision, Input, Message};
+use crate::protocol::input::{Decision, Input, Message, SettingsChange};
 use crate::provider::models::Effort;
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::Log;
@@ -70,6 +68,8 @@ pub(crate) struct Session {
     opened_with: u64,
     /// What whoever watches first should know.
     note: Option<String>,
+    /// What the first watcher hears of entries that a newer build wrote.
+    of_newer_build: Option<String>,
     /// It was said what becomes of the effort that it began with.
     told_effort: bool,
 }
@@ -140,6 +140,7 @@ impl Session {
         let (commands, inbox) = mpsc::channel(64);
         let mut indexed = Indexed::default();
         history.entries().iter().for_each(|entry| indexed.summary.take(entry));
+        let of_newer_build = history.of_newer_build();
         let session = Session {
             id: id.clone(),
             pen,
@@ -155,6 +156,7 @@ impl Session {
             opened_with: indexed.summary.entries,
             indexed,
             note,
+            of_newer_build,
             told_effort: false,
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -198,6 +200,9 @@ impl Session {
         if let Pen::ReadsOnly(why) = &self.pen {
             let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
             self.notice(Severity::Warning, code, message);
+        }
+        if let Some(note) = self.of_newer_build.take() {
+            self.notice(Severity::Info, "LOG_FROM_NEWER_BUILD", note);
         }
         if let Some(note) = self.note.take() {
             self.notice(Severity::Warning, "PROVIDER_REPLACED", note);
@@ -269,12 +274,12 @@ impl Session {
         }
     }
 
-    fn set(&mut self, change: SettingsChanged) -> Result<()> {
+    fn set(&mut self, change: SettingsChange) -> Result<()> {
         if let Some(provider) = &change.provider {
             self.surface.providers.connect(provider)?;
         }
         let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
-        self.record(None, change.into())?;
+        self.record(None, SettingsChanged::from(change).into())?;
         if let Some(effort) = effort {
             self.say_what_becomes_of(effort);
         }

@@ -83,12 +83,14 @@ pub async fn gate(
             Judgement::Allow { by: Some(by), rule, reason } => {
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
-            Judgement::Deny(error) => {
+            Judgement::Deny { by, rule, error } => {
                 let error = match call.caller {
-                    Caller::Model => error,
-                    Caller::User => Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error },
+                    Caller::User if by == DecidedBy::Mode => {
+                        Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
+                    }
+                    Caller::User | Caller::Model => error,
                 };
-                decisions.push(decision(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
+                decisions.push(decision(call, Verdict::Deny, by, error.message.clone(), rule));
                 refusal = Some(error);
             }
             Judgement::Ask { .. } if call.caller == Caller::User => {

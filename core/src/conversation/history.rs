@@ -1,26 +1,26 @@
-//! Entries folded into what the model should see: the path from the root to the head, always balanced.
+//! The Entries of a Log folded into what the model reads: the path to the Head, every call with its result.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::protocol::event::{
-    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
+    Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
+    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand, Verdict,
 };
 
-mod item; // what a model is sent, piece by piece
+mod item; // the items of a request
 
 pub use item::{Item, Piece};
-use item::{command_text, piece_of};
+use item::{command_text, piece_of, result_of};
 
-/// What a Session was last told to be.
+/// The settings of a Session after the last change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     /// The Provider's name.
     pub provider: String,
-    /// The model's name at it.
+    /// The model's name at its Provider.
     pub model: String,
-    /// How hard the model should think.
+    /// How much the model is asked to reason.
     pub effort: Option<String>,
     /// What may run without asking.
     pub mode: Mode,
@@ -28,7 +28,7 @@ pub struct Settings {
     pub toolset: Toolset,
     /// The Session's name.
     pub name: Option<String>,
-    /// The root that no path may leave.
+    /// The root of the workspace.
     pub workspace: String,
 }
 
@@ -59,59 +59,59 @@ impl Settings {
     }
 }
 
-/// A move of the head: from where, and where to.
+/// A move of the Head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Jump {
-    /// The entry that recorded it.
+    /// The Entry that recorded it.
     pub seq: u64,
-    /// The head before.
+    /// The Head before.
     pub from: Option<u64>,
-    /// The head after.
+    /// The Head after.
     pub to: Option<u64>,
 }
 
-/// Everything that a Log says, folded once and then kept up to date entry by entry.
+/// The state that a Log describes: folded once, then kept current Entry by Entry.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Arc<Entry>>,
-    /// For each entry, the index of the conversation entry before it.
+    /// For each Entry, the index of the conversation Entry before it.
     parents: Vec<Option<usize>>,
-    /// Indices from the root to the head.
+    /// Indices of Entries from the root to the Head.
     path: Vec<usize>,
     items: Vec<Item>,
     item_bytes: usize,
-    /// Calls on the path that have no result yet.
+    /// Calls on the path without a result.
     open_calls: Vec<String>,
-    /// The Turn that they are of.
+    /// The Turn of the open calls.
     open_calls_of: Option<u32>,
-    /// A command of the person that has no result yet.
+    /// A command of the user without a result.
     open_command: Option<UserCommand>,
-    /// Thinking from before this entry is not given back: what was sent before it is not the same any more.
+    /// Reasoning before this Entry is not sent again: it is only valid for the prompt prefix it was produced with.
     reasoning_from: u64,
-    /// Names and pins, by the entry that they are on.
+    /// Names and pins, by the number of their Entry.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
-    /// The last entry that came with a fork.
+    /// In a fork, the last Entry that was copied from the parent.
     copied_to: Option<u64>,
-    /// The first Session of its family, in a fork.
+    /// In a fork, the first Session of its family.
     pub family: Option<String>,
-    /// What the Session began with.
+    /// The first Entry's payload.
     pub started: SessionStarted,
-    /// What it was last told to be.
+    /// The settings after the last change.
     pub settings: Settings,
-    /// What the person allowed for good.
+    /// The rules that the user made.
     pub rules: Vec<Rule>,
-    /// The plan as it stands.
+    /// The plan after the last change.
     pub plan: Vec<PlanItem>,
-    /// What all requests took.
+    /// Tokens of all requests.
     pub usage: Usage,
-    /// What they cost.
+    /// Cost of all requests.
     pub cost: Cost,
-    /// Tokens that the last request held, if its Provider said so and nothing was compacted since.
+    /// Tokens of the last request and its answer, if the Provider reported them and the History did not change since.
     pub last_input: Option<u64>,
-    /// Turns that began.
+    /// The number of the last Turn.
     pub turns: u32,
-    /// The last Turn has not ended.
+    /// Whether the last Turn has not ended.
     pub turn_open: bool,
 }
 
@@ -125,7 +125,7 @@ impl History {
         history
     }
 
-    /// Takes in the next entry.
+    /// Folds the next Entry.
     pub fn append(&mut self, entry: Arc<Entry>) {
         let index = self.entries.len();
         let conversation = entry.fact.is_conversation();
@@ -135,7 +135,7 @@ impl History {
             && turn > self.turns
         {
             self.turns = turn;
-            // Turns that were copied into a fork have ended where they come from.
+            // Copied Turns ended in the parent; a fork does not copy their ends.
             self.turn_open = self.copied_to.is_none_or(|seq| entry.seq > seq);
         }
         match &entry.fact {
@@ -158,7 +158,13 @@ impl History {
                     self.forget_reasoning();
                 }
             }
-            Fact::PermissionDecision(it) => self.rules.extend(it.rule.clone().filter(|r| !self.rules.contains(r))),
+            Fact::PermissionDecision(it) => {
+                if let Some(rule) = &it.rule
+                    && (it.verdict == Verdict::Allow || matches!(rule, Rule::Deny(_)))
+                {
+                    self.add_rule(rule);
+                }
+            }
             Fact::PlanUpdated(it) => self.plan = it.items.clone(),
             Fact::ProviderUsage(it) => {
                 self.usage += it.usage;
@@ -170,7 +176,7 @@ impl History {
                 self.jumps.push(Jump { seq: entry.seq, from: self.head(), to: it.to_seq });
                 match it.to_seq.map(|seq| self.index_of(seq)) {
                     None => self.path.clear(),
-                    // What leads to no part of the conversation leads nowhere.
+                    // Only an Entry of the conversation can be the Head; a move to any other changes nothing.
                     Some(index) => {
                         if let Some(index) = index.filter(|at| self.entries[*at].fact.is_conversation()) {
                             self.path = self.path_to(index);
@@ -204,11 +210,35 @@ impl History {
                 self.copied_to = it.copied_to_seq;
                 self.family = Some(it.fork_root_session_id.clone());
             }
-            Fact::MemoryFact(_) | Fact::LogRepaired(_) | Fact::Unknown { .. } => {}
+            Fact::Unknown { kind, .. } => {
+                if conversation {
+                    self.path.push(index);
+                    self.fold_item(&entry);
+                }
+                self.take_unknown(kind);
+            }
+            Fact::MemoryFact(_) | Fact::LogRepaired(_) => {}
         }
     }
 
-    /// Gives no thinking back that there is so far. It was made behind other words, or for somebody else.
+    /// Reads an Entry that this build knows by its type only as the strictest that it can be.
+    fn take_unknown(&mut self, kind: &str) {
+        match kind {
+            "session_started" | "settings_changed" => self.settings.mode = Mode::ReadOnly,
+            "permission_decision" => self.add_rule(&Rule::Deny(Scope::Unknown)),
+            "turn_ended" => self.turn_open = false,
+            _ => {}
+        }
+    }
+
+    fn add_rule(&mut self, rule: &Rule) {
+        if !self.rules.contains(rule) {
+            self.rules.push(rule.clone());
+        }
+    }
+
+    /// Sends none of the reasoning so far again. Reasoning is only valid for the model and the prompt prefix that
+    /// it was produced with.
     pub(crate) fn forget_reasoning(&mut self) {
         self.reasoning_from = self.entries.last().map_or(0, |entry| entry.seq);
         self.refold();
@@ -259,12 +289,12 @@ impl History {
                 self.open_calls.push(id.clone().into_owned());
                 self.open_calls_of = entry.turn;
             }
-            // A result without its call is nothing that a Provider would take.
+            // Providers refuse a result without its call.
             Piece::Result { id, .. } => match self.open_calls.iter().position(|open| open == id) {
                 Some(at) => drop(self.open_calls.remove(at)),
                 None => return,
             },
-            // An answer may go on after it has called; only the next one comes after the results.
+            // An answer may continue after a call; only the next answer follows the results.
             Piece::Assistant { .. } | Piece::Reasoning { .. } if self.open_calls_of == entry.turn => {}
             Piece::User { .. } | Piece::Assistant { .. } | Piece::Reasoning { .. } => self.close_open_calls(),
         }
@@ -272,7 +302,7 @@ impl History {
         self.items.push(Item::Recorded(Arc::clone(entry)));
     }
 
-    /// What the person ran is told together with what came of it, as something that the person says.
+    /// The model reads a command of the user and its output as one message of the user.
     fn fold_command(&mut self, fact: &Fact) -> bool {
         match fact {
             Fact::UserCommand(it) => {
@@ -280,14 +310,19 @@ impl History {
                 self.open_command = Some(it.clone());
                 true
             }
-            Fact::ToolResult(result) => match self.open_command.take_if(|it| it.call_id == result.call_id) {
-                Some(it) if it.send_to_model => {
-                    self.make(Piece::said(command_text(&it.command, &result.output)));
-                    true
+            other => {
+                if self.open_command.is_none() {
+                    return false;
                 }
-                other => other.is_some(),
-            },
-            _ => false,
+                let Some((id, output)) = result_of(other) else { return false };
+                match self.open_command.take_if(|it| it.call_id == id) {
+                    Some(it) if it.send_to_model => {
+                        self.make(Piece::said(command_text(&it.command, &output)));
+                        true
+                    }
+                    other => other.is_some(),
+                }
+            }
         }
     }
 
@@ -302,60 +337,81 @@ impl History {
         self.items.push(Item::made(piece));
     }
 
-    /// What the model is sent, oldest first; every call has its result.
+    /// What the model reads, oldest first. Every call has a result.
     pub fn items(&self) -> Vec<Item> {
         let mut items = self.items.clone();
         items.extend(self.open_calls.iter().map(|id| Item::made(not_run(id.clone()))));
         items
     }
 
-    /// Calls on the path that have no result: a crash or an interrupt came between.
+    /// Calls on the path without a result, left by a crash or an interrupt.
     pub fn orphans(&self) -> impl Iterator<Item = &str> {
         let command = self.open_command.iter().map(|it| it.call_id.as_str());
         self.open_calls.iter().map(String::as_str).chain(command)
     }
 
-    /// Estimated tokens of what the model is sent, four bytes each.
+    /// A sentence for the user about Entries of a newer build, if this one does not fully understand some.
+    pub(crate) fn of_newer_build(&self) -> Option<String> {
+        const SHOWN: usize = 6;
+        let mut count = 0_u64;
+        let mut kinds = BTreeSet::new();
+        for entry in self.entries.iter().filter(|entry| !entry.is_understood()) {
+            count += 1;
+            kinds.insert(entry.fact.kind());
+        }
+        let kind = |kind: &&str| kind.chars().take(40).collect::<String>().escape_debug().to_string();
+        let shown: Vec<String> = kinds.iter().take(SHOWN).map(kind).collect();
+        let more = if kinds.len() > SHOWN { ", …" } else { "" };
+        let entries = if count == 1 { "1 entry is".to_owned() } else { format!("{count} entries are") };
+        (count > 0).then(|| {
+            format!(
+                "{entries} of a newer pixir ({}{more}); what this one does not know is skipped, and kept as written",
+                shown.join(", ")
+            )
+        })
+    }
+
+    /// Estimated tokens of the items, at four bytes each.
     pub fn estimated_tokens(&self) -> u64 {
         (self.item_bytes / 4) as u64
     }
 
-    /// Everything in the Log, in its order.
+    /// All Entries of the Log in order.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// The conversation entries from the root to the head.
+    /// The conversation Entries from the root to the Head.
     pub fn path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> + ExactSizeIterator {
         self.path.iter().map(|index| &self.entries[*index])
     }
 
-    /// The last conversation entry, if there is any.
+    /// The number of the last conversation Entry, if there is one.
     pub fn head(&self) -> Option<u64> {
         self.path.last().map(|index| self.entries[*index].seq)
     }
 
-    /// The entry with this number.
+    /// The Entry with this number.
     pub fn entry(&self, seq: u64) -> Option<&Arc<Entry>> {
         self.index_of(seq).map(|index| &self.entries[index])
     }
 
-    /// The name and the pin of an entry.
+    /// The name and the pin of an Entry.
     pub fn mark(&self, seq: u64) -> Label {
         self.marks.get(&seq).cloned().unwrap_or(Label { seq, ..Label::default() })
     }
 
-    /// Every move of the head, oldest first.
+    /// All moves of the Head, oldest first.
     pub fn jumps(&self) -> &[Jump] {
         &self.jumps
     }
 
-    /// The conversation entry before this one.
+    /// The number of the conversation Entry before this one.
     pub fn parent(&self, seq: u64) -> Option<u64> {
         self.index_of(seq).and_then(|index| self.parents[index]).map(|index| self.entries[index].seq)
     }
 
-    /// Everything that belongs to the path to the head, in order: its conversation, and what was noted in its Turns.
+    /// The Entries of the branch in order: the path to the Head, and the other Entries of its Turns.
     pub fn told(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let mut path = self.path.iter().copied().peekable();
         let mut is_on_path = false;
@@ -364,13 +420,13 @@ impl History {
                 is_on_path = path.next_if_eq(&index).is_some();
                 return is_on_path.then_some(entry);
             }
-            // What was done to files on the way to another branch is told there.
+            // A rewind's restore belongs to the branch that the Head went to.
             let leaves = matches!(&entry.fact, Fact::FilesRestored(it) if it.reason == RestoreReason::Rewind);
             (is_on_path && !leaves).then_some(entry)
         })
     }
 
-    /// The conversation entries from the root to this one.
+    /// The conversation Entries from the root to this one.
     pub fn path_of(&self, seq: u64) -> Vec<Arc<Entry>> {
         self.index_of(seq).map_or_else(Vec::new, |index| {
             self.path_to(index).into_iter().map(|i| Arc::clone(&self.entries[i])).collect()
@@ -392,7 +448,7 @@ impl History {
         self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()
     }
 
-    /// What a crash, or a full disk, left open: results for calls without one, and the end of the Turn.
+    /// The Entries that close what a crash or a full disk left open: results of calls, and the end of the Turn.
     pub(crate) fn repairs(&self) -> Vec<Fact> {
         let mut facts: Vec<Fact> = self.orphans().map(|id| History::orphan_result(id).into()).collect();
         if self.turn_open {
@@ -413,7 +469,7 @@ impl History {
         facts
     }
 
-    /// The result that closes a call which was cut off.
+    /// The result of a call that was interrupted before its result was recorded.
     pub(crate) fn orphan_result(call_id: &str) -> ToolResult {
         let error = crate::protocol::error::Error::new(
             crate::protocol::error::Code::OrphanToolCall,
@@ -442,17 +498,17 @@ fn summary_text(it: &HistoryCompaction) -> String {
     format!("<summary of=\"the earlier conversation\">\n{}\n</summary>", it.summary)
 }
 
-/// Whether this entry is where a Turn begins.
+/// Whether a Turn begins with this Entry.
 pub fn starts_turn(fact: &Fact) -> bool {
     is_request(fact) || matches!(fact, Fact::UserCommand(_))
 }
 
-/// Bytes of text that a model reads of an entry, for estimates; an image counts for about a thousand tokens.
+/// Bytes of text that the model reads of an Entry, for estimates; an image counts as about a thousand tokens.
 pub(crate) fn length_of(fact: &Fact) -> usize {
     piece_of(fact).map_or(0, |piece| piece.len())
 }
 
-/// Whether this entry asks the model for something new.
+/// Whether this Entry is a new request of the user.
 pub fn is_request(fact: &Fact) -> bool {
     matches!(fact, Fact::UserMessage(it) if it.delivery != Delivery::Steer)
 }
@@ -472,6 +528,7 @@ mod tests {
                 ts: now(),
                 turn: Some(1),
                 fact,
+                beyond: None,
             })
         }))
     }

@@ -178,6 +178,7 @@ mod tests {
                 ts: now(),
                 turn: None,
                 fact,
+                beyond: None,
             })
         }));
         let seen: Vec<_> =

@@ -1,6 +1,6 @@
-//! A Session as one JSON document that loses nothing, and back.
+//! Exports a Session as one JSON document that loses nothing, and imports it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -16,11 +16,11 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
 use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Damage};
-use crate::storage::store::{Place, Store, Summary};
+use crate::storage::store::{Place, Store, Summary, blobs_named};
 
 const KIND: &str = "pixir-session";
 
-/// A whole Session. Lines stand as they are in the Log, chains included; files are base64.
+/// A whole Session. Lines are those of the Log, chains included; files are base64.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -28,40 +28,40 @@ struct Document {
     kind: String,
     session_id: String,
     summary: Summary,
-    /// What could not be read of the Log, and so is not in here.
+    /// Unreadable lines of the Log, which the document does not contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty", skip_deserializing)]
     damage: Vec<Damage>,
     log: Vec<Box<RawValue>>,
-    /// File versions by name.
+    /// Blobs by name.
     #[serde(default)]
     blobs: BTreeMap<String, String>,
-    /// Long outputs by file name.
+    /// Saved outputs by file name.
     #[serde(default)]
     outputs: BTreeMap<String, String>,
-    /// What repairs have put aside, by file name.
+    /// Files that repairs left, by file name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     aside: BTreeMap<String, String>,
-    /// Versions and outputs were left out.
+    /// Whether blobs and outputs were left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     without_files: bool,
 }
 
-/// What an import has made, or would make.
+/// What an import did, or its preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// The Session's id, the same as before.
+    /// The Session's id, which does not change.
     pub session_id: String,
-    /// Entries of its Log.
+    /// Number of Entries.
     pub entries: usize,
-    /// File versions that came with it.
+    /// Number of blobs in the document.
     pub blobs: usize,
-    /// Long outputs that came with it.
+    /// Number of saved outputs in the document.
     pub outputs: usize,
-    /// It was there already, with the same Log; nothing was changed.
+    /// Whether the Session was already there with the same Log, so that nothing changed.
     pub already_there: bool,
 }
 
-/// Writes a Session as one document.
+/// Exports a Session as one document.
 ///
 /// # Errors
 /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
@@ -70,7 +70,7 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
     let mut text = fs::read(place.log()).map_err(|e| {
         Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
     })?;
-    // What was judged is what is written; a running Session may have gone on meanwhile.
+    // A running Session may have appended lines that were not judged.
     text.truncate(usize::try_from(contents.position().bytes).unwrap_or(usize::MAX));
     let whole = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let lines = whole.filter_map(|line| RawValue::from_string(String::from_utf8(line.to_vec()).ok()?).ok());
@@ -87,12 +87,16 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
         without_files: !with_files,
     };
     if with_files {
-        for name in contents.entries.iter().flat_map(|entry| blobs_of(&entry.fact)) {
-            // What is lost already cannot be exported; diagnose says so.
-            if !document.blobs.contains_key(name)
-                && let Ok(bytes) = blobs.get(name)
-            {
-                document.blobs.insert(name.clone(), STANDARD.encode(bytes));
+        let mut names: BTreeSet<String> =
+            contents.entries.iter().flat_map(|entry| blobs_of(&entry.fact)).cloned().collect();
+        // A newer build may name blobs in fields that this one does not know.
+        for entry in contents.entries.iter().filter(|entry| !entry.is_understood()) {
+            names.extend(blobs_named(entry.encode()?.as_bytes()).map(str::to_owned));
+        }
+        for name in names {
+            // A blob that is already lost cannot be exported; `diagnose` reports it.
+            if let Ok(bytes) = blobs.get(&name) {
+                document.blobs.insert(name, STANDARD.encode(bytes));
             }
         }
         for path in place.left_by_repairs() {
@@ -109,10 +113,10 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
     Ok(serde_json::to_string_pretty(&document).expect("a document is JSON"))
 }
 
-/// Makes a Session of such a document, in the folder of this workspace. Everything is checked before anything is made.
+/// Imports a document into the folder of this workspace. Everything is checked before anything is written.
 ///
 /// # Errors
-/// `INVALID_ARGS` when it is no such document or was changed, `WRITE_FAILED` when another Session has its id.
+/// `INVALID_ARGS` for another document or a changed one, `WRITE_FAILED` when another Session has its id.
 pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
     let bad = |why: String| Error::new(Code::InvalidArgs, why, "a file that pixir sessions export --to json has made");
     let document: Document =
@@ -150,9 +154,9 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         already_there: false,
     };
     check(&bytes, &place.id, &bad)?;
-    // An id is one Session, in whichever workspace.
+    // An id is unique over all workspaces.
     if let Some(there) = store.places().into_iter().find(|other| other.id == place.id) {
-        // It may have gone on since.
+        // The Session may have continued since the export.
         if fs::read(there.log()).is_ok_and(|there| there.starts_with(&bytes)) {
             it.already_there = true;
         } else {
@@ -166,7 +170,7 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
     if dry_run {
         return Ok(it);
     }
-    // Versions that were lost come back also where the Session itself is there.
+    // An import restores lost blobs even when the Session is already there.
     blobs.iter().try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop)).map_err(|e| {
         Error::new(Code::WriteFailed, format!("write a file version: {e}"), "check the state folder (pixir doctor)")
     })?;
@@ -205,14 +209,14 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
     write().map_err(|e| {
         Error::new(Code::WriteFailed, format!("write the session: {e}"), "check the state folder (pixir doctor)")
     })?;
-    // It works here from now on.
+    // From now on the Session works in this workspace.
     if recorded != workspace {
         store.relocate(&place, workspace)?;
     }
     Ok(it)
 }
 
-/// The lines must be a whole Log of this Session, each proven by its chain.
+/// Checks that the lines are a whole Log of this Session, each proven by its chain.
 fn check(bytes: &[u8], id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
     let folder = tempfile::tempdir().map_err(|e| bad(format!("no temporary folder: {e}")))?;
     let path = folder.path().join(format!("{id}.ndjson"));

@@ -1,4 +1,4 @@
-//! What is wrong with a Session, and what to do about it; nothing is changed.
+//! Finds what is wrong with a Session and what to do about it; it changes nothing.
 
 use std::path::Path;
 
@@ -13,44 +13,44 @@ use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Log};
 use crate::storage::store::Place;
 
-/// How grave a finding is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be.
+    /// Nothing is wrong.
     Ok,
     /// Worth knowing.
     Warn,
-    /// In the way.
+    /// The Session cannot continue like this.
     Fail,
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How grave.
+    /// How serious it is.
     pub level: Level,
-    /// What was looked at.
+    /// The part of the Session.
     pub about: &'static str,
-    /// What was found.
+    /// What is wrong, or that nothing is.
     pub what: String,
     /// What to do; empty where there is nothing to do.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
 }
 
-/// Everything that was found, and the next thing to do.
+/// All findings, and the next thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// The Session.
+    /// The Session's id.
     pub session_id: String,
-    /// What was looked at.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// The fix of the gravest, or how to go on.
+    /// The fix of the most serious finding, or how to continue.
     pub next_action: String,
 }
 
-/// Looks at a Session's Log, its lock, its last Turn, its files and its Provider.
+/// Checks a Session's Log, lock, last Turn, files and Provider.
 ///
 /// # Errors
 /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
@@ -81,12 +81,10 @@ pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<D
     look_at_turn(&history, id, &mut it);
     look_at_files(&history, place, blobs, &mut it);
     look_at_provider(&history, providers, id, &mut it);
-    let unknown = history.entries().iter().filter(|e| matches!(e.fact, Fact::Unknown { .. })).count();
-    if unknown > 0 {
-        let what = format!("{unknown} entries are of kinds that this pixir does not know; they are kept");
-        it.warn("version", what, "a newer pixir wrote them; update to see them".into());
+    if let Some(what) = history.of_newer_build() {
+        it.ok("version", what);
     }
-    // The first of the gravest: what stands before stands in the way of what comes after.
+    // The first of the most serious: earlier findings cause later ones.
     let worst = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).map(|f| f.level).max();
     let gravest = it.0.iter().find(|f| Some(f.level) == worst && !f.fix.is_empty());
     let next_action = gravest.map_or_else(|| format!("pixir resume {id}"), |finding| finding.fix.clone());
@@ -114,7 +112,7 @@ fn lines(n: usize) -> String {
 }
 
 fn look_at_lock(place: &Place, contents: &log::Contents, it: &mut Findings) {
-    // Opening mends a torn end, so what is torn is only looked at.
+    // Opening the Log would repair its torn end, and a diagnosis changes nothing.
     if contents.torn > 0 || !contents.damage.is_empty() {
         return;
     }

@@ -29,7 +29,7 @@ pub struct CallInfo {
     pub reads_only: bool,
 }
 
-/// What kind of work a call does. A kind of a later build reads as [`CallKind::Other`].
+/// What kind of work a call does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
@@ -47,7 +47,6 @@ pub enum CallKind {
     Ask,
     /// Anything else.
     #[default]
-    #[serde(other)]
     Other,
 }
 

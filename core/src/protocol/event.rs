@@ -1,4 +1,4 @@
-//! What a Session says: entries that are in the Log, and live news that never is.
+//! What a watcher receives: Entries, which are in the Log, and live events, which are never stored.
 
 use std::fmt;
 use std::io::Write as _;
@@ -12,21 +12,23 @@ use uuid::Uuid;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
-mod fact; // what happened: one struct per kind
-mod printed; // what a program has printed so far
+mod fact; // the payloads of Entries, one struct per type
+mod open; // reading lines of newer builds
+mod printed; // the output of a running program
 
 pub use fact::*;
+use open::Understood;
 pub use printed::Printed;
 
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
 
-/// One thing that a Session tells whoever watches it.
+/// An event of a Session.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// It is in the Log, and will be there tomorrow.
+    /// An Entry that is in the Log.
     Recorded(Arc<Entry>),
-    /// It is true now and never stored; a recorded entry follows when it mattered.
+    /// An event that is never stored. Where it matters, a recorded Entry follows.
     Live(Live),
 }
 
@@ -39,12 +41,24 @@ pub struct Entry {
     pub session_id: SessionId,
     /// 0-based and gap-free within the Log.
     pub seq: u64,
-    /// When it was recorded, UTC, to the millisecond. Informational: order is `seq`.
+    /// When it was recorded: UTC, in milliseconds. The order of Entries is `seq`, not `ts`.
     pub ts: Timestamp,
-    /// The 1-based Turn that it belongs to, if any.
+    /// The 1-based number of its Turn, if it has one.
     pub turn: Option<u32>,
-    /// What happened.
+    /// The payload.
     pub fact: Fact,
+    /// What the line holds beyond `fact`. Only lines of newer builds do.
+    pub beyond: Option<Box<Beyond>>,
+}
+
+/// The parts of a line that this build does not understand: unknown fields, and unknown values of closed sets.
+/// They are kept as they were written, and written again with every copy of the Entry.
+#[derive(Debug, Clone)]
+pub struct Beyond {
+    /// The whole `data` as it was written, where `fact` loses some of it.
+    data: Option<Box<RawValue>>,
+    /// The unknown fields of the envelope: `,"name":value` for each.
+    envelope: String,
 }
 
 /// `YYYYMMDDTHHMMSS-<6 hex>`: sortable, safe as a file name, validated before it touches a path.
@@ -60,10 +74,10 @@ impl SessionId {
         SessionId(format!("{stamp}-{random:06x}").into())
     }
 
-    /// Reads an id that a person or a file gave.
+    /// Parses an id that the user or a file gave.
     ///
     /// # Errors
-    /// `SESSION_NOT_FOUND` when it has another form; the text itself is not echoed.
+    /// `SESSION_NOT_FOUND` for any other form. The error does not repeat the text, which may be hostile.
     pub fn parse(text: &str) -> Result<SessionId> {
         let shaped = text.len() == 22
             && text.bytes().enumerate().all(|(i, b)| match i {
@@ -95,40 +109,40 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// News that is true now and never stored.
+/// An event that is never stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Live {
-    /// More of the answer.
+    /// More text of the answer.
     TextDelta {
-        /// What is new.
+        /// The new text.
         text: String,
     },
-    /// More of the thinking.
+    /// More of the model's reasoning.
     ReasoningDelta {
-        /// What is new.
+        /// The new text.
         text: String,
     },
-    /// A call is being written.
+    /// The model is writing a call.
     ToolCallDelta {
-        /// Which call of the answer, from 0.
+        /// The index of the call in the answer, from 0.
         index: usize,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// Bytes of its arguments that are new.
+        /// Bytes of arguments since the last event.
         bytes: u64,
     },
-    /// More of a running command's output.
+    /// More output of a running command.
     ToolOutputDelta {
-        /// The call that prints it.
+        /// The call.
         call_id: String,
-        /// What is new.
+        /// The new output.
         #[serde(flatten)]
         printed: Printed,
     },
-    /// What the Session is doing.
+    /// The Session's status changed.
     Status {
-        /// The new state.
+        /// The new status.
         status: Status,
     },
     /// What a call would do is known; it is judged next.
@@ -140,57 +154,57 @@ pub enum Live {
         /// What it would do.
         plan: Box<Plan>,
     },
-    /// A call waits for the person.
+    /// A call waits for the user's decision.
     ApprovalRequested(Approval),
-    /// The model wants to know something from the person.
+    /// The model asks the user questions.
     QuestionAsked(Form),
-    /// A background job began or ended.
+    /// A background job started or ended.
     JobsChanged {
-        /// All of them, the first first.
+        /// All jobs, in the order of their numbers.
         jobs: Vec<JobState>,
     },
-    /// What waits to be delivered.
+    /// The Queue changed.
     QueueChanged {
-        /// Joins the running Turn.
+        /// Steers: they join the running Turn.
         steer: Vec<String>,
-        /// Starts the next Turn.
+        /// Follow-ups: they wait for the Turn to end.
         follow_up: Vec<String>,
     },
-    /// A request failed and is tried again.
+    /// A request failed and will be retried.
     RetryScheduled {
-        /// The attempt that comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// Attempts in all.
+        /// The most attempts.
         of: u32,
-        /// Milliseconds until then.
+        /// Milliseconds until the next attempt.
         wait_ms: u64,
-        /// Why.
+        /// Why the request failed.
         reason: String,
     },
-    /// What a compaction would do; nothing was written.
+    /// The preview of a compaction; nothing was written.
     CompactionPlanned(HistoryCompaction),
-    /// What restoring files would do; nothing was touched.
+    /// The preview of a restore; no file was touched.
     RestorePlanned(RestorePlan),
-    /// A fork was made; it is a Session of its own.
+    /// The Session was forked.
     SessionForked {
-        /// Its id.
+        /// The id of the new Session.
         session_id: String,
     },
-    /// An Input was refused; nothing was lost.
+    /// The Session refused an Input and changed nothing.
     Refused(ErrorBody),
-    /// Something that a person should know.
+    /// A Notice for the user.
     Notice {
-        /// How grave.
+        /// How urgent it is.
         severity: Severity,
-        /// What, for a program.
+        /// A code for programs.
         code: String,
-        /// What, for a person.
+        /// A sentence for the user.
         message: String,
     },
 }
 
 impl Live {
-    /// Names of every kind.
+    /// The names of all live events.
     pub const KINDS: &'static [&'static str] = &[
         "text_delta",
         "reasoning_delta",
@@ -211,80 +225,80 @@ impl Live {
     ];
 }
 
-/// What the Session is doing.
+/// What a Session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing; a prompt starts a Turn.
+    /// It waits for a prompt.
     Idle,
-    /// Waiting for the model, or listening to it.
+    /// It waits for the model, or receives its answer.
     Thinking,
-    /// Running tools.
+    /// It runs tools.
     Working,
-    /// Waiting for the person to answer.
+    /// It waits for the user.
     Asking,
 }
 
-/// How grave a notice is.
+/// How urgent a Notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     Info,
-    /// Worth acting on.
+    /// The user should act on it.
     Warning,
 }
 
-/// A call that waits for the person.
+/// A call that waits for the user's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// The call.
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// What would be done; exactly this is what runs.
+    /// The preview. Exactly what it shows runs.
     pub plan: Box<Plan>,
-    /// Why it is asked.
+    /// Why the user is asked.
     pub reason: String,
-    /// What "always" would allow; absent where always is not to be had.
+    /// The rule that "always" would make; absent where "always" is not offered.
     pub rule: Option<Rule>,
 }
 
-/// Questions that wait for the person.
+/// Questions of the model that wait for the user's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// The call that asks.
     pub call_id: String,
-    /// What it asks.
+    /// The questions.
     pub questions: Vec<Question>,
 }
 
-/// One question. A person can always answer in own words.
+/// A question of the model. The user can always answer in other words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub question: String,
     /// Answers to choose from.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Several may be chosen.
+    /// Whether the user may choose more than one.
     #[serde(default)]
     pub multiple: bool,
 }
 
-/// A command in the background.
+/// A background job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobState {
     /// Its number in the Session, from 1.
     pub id: u32,
     /// The command line.
     pub command: String,
-    /// How it stands.
+    /// Whether it still runs.
     #[serde(flatten)]
     pub status: JobStatus,
-    /// Where its output is, as tools name it.
+    /// The file of its output, as tools name it.
     pub output_path: String,
-    /// Bytes that it printed beyond the 64 MB that are saved.
+    /// Bytes of output beyond the 64 MB that are saved.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
@@ -294,54 +308,54 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// How a job stands.
+/// The status of a background job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum JobStatus {
-    /// It runs.
+    /// It is running.
     Running,
-    /// It ended by itself.
+    /// It exited.
     Ended {
-        /// As a shell would say it.
+        /// The exit code; 128 + n for a signal.
         exit_code: i32,
     },
     /// It was stopped.
     Stopped,
 }
 
-/// How a file stands to what pixir left.
+/// How a file differs from the version that pixir left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is as pixir left it, and can be restored.
+    /// It is that version; it can be restored.
     Ready,
-    /// It is as it should be.
+    /// It already is as the restore would leave it.
     AlreadyThere,
-    /// Somebody changed it since.
+    /// Another program or the user changed it since.
     ChangedSince,
     /// It cannot be restored: its bytes were not captured, or something else is in its place.
     Impossible,
 }
 
-/// One file of a plan.
+/// One file of a restore's preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFile {
-    /// Relative to the workspace.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// How it stands.
+    /// How it differs from the version that pixir left.
     pub standing: Standing,
-    /// What restoring does to it.
+    /// What the restore does to it.
     pub kind: ChangeKind,
-    /// From how it is to how it will be.
+    /// The diff from the file now to the restored file.
     pub diff: String,
-    /// Lines that restoring adds and removes.
+    /// Lines that the restore adds.
     pub added: u64,
-    /// See `added`.
+    /// Lines that the restore removes.
     pub removed: u64,
-    /// What was changed since, from how pixir left it to how it is.
+    /// The diff from the version that pixir left to the file now, if it changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// From how it is to restored around what was changed since; absent where that does not work out.
+    /// The diff from the file now to a merge of both changes; absent where they conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
     /// Why it cannot be restored.
@@ -349,25 +363,29 @@ pub struct PlannedFile {
     pub why: Option<String>,
 }
 
-/// What a restore would do.
+/// The preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePlan {
-    /// Why.
+    /// Undo, redo or rewind.
     pub reason: RestoreReason,
-    /// The Turn whose changes are taken back or done again.
+    /// The Turn that is undone or redone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_turn: Option<u32>,
-    /// The entry whose files they will be.
+    /// The Entry that the files are set back to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// The files that are not yet as they should be.
+    /// The files that the restore would change.
     pub files: Vec<PlannedFile>,
-    /// Stands for exactly this plan.
+    /// Identifies this preview: a restore that names it does exactly this, or nothing.
     pub token: String,
 }
 
+/// A line as it is read. `v` and `chain` are declared so that they do not count as unknown fields.
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "`v` and `chain` are known and not used here")]
 struct LineRead<'a> {
+    #[serde(default)]
+    v: u64,
     #[serde(default)]
     id: Uuid,
     session_id: &'a str,
@@ -378,38 +396,43 @@ struct LineRead<'a> {
     kind: &'a str,
     #[serde(borrow)]
     data: &'a RawValue,
+    #[serde(default)]
+    chain: &'a str,
 }
+
+/// The fields of a line's envelope.
+const ENVELOPE: [&str; 9] = ["v", "id", "session_id", "seq", "ts", "turn", "type", "data", "chain"];
 
 impl Entry {
     /// The line without its chain, one JSON object.
     ///
     /// # Errors
-    /// `LOG_ENCODE_FAILED` when the fact holds what JSON cannot.
+    /// `LOG_ENCODE_FAILED` when the fact cannot be written as JSON.
     pub fn encode(&self) -> Result<String> {
         let encode = || -> serde_json::Result<String> {
             let mut line = Vec::with_capacity(1024);
-            let Entry { id, session_id, seq, ts, turn, .. } = self;
-            // What is written here by hand needs no escaping; the rest goes through serde.
+            let Entry { id, session_id, seq, ts, turn, fact, beyond } = self;
+            // The values that are written by hand need no escaping; serde writes the others.
             write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts}\",\"turn\":")
                 .map_err(serde_json::Error::io)?;
             serde_json::to_writer(&mut line, turn)?;
             line.extend_from_slice(b",\"type\":");
-            serde_json::to_writer(&mut line, self.fact.kind())?;
+            serde_json::to_writer(&mut line, fact.kind())?;
             line.extend_from_slice(b",\"data\":");
-            self.fact.write_data(&mut line)?;
+            match beyond.as_deref() {
+                Some(Beyond { data: Some(data), .. }) => line.extend_from_slice(data.get().as_bytes()),
+                Some(Beyond { data: None, .. }) | None => fact.write_data(&mut line)?,
+            }
+            if let Some(beyond) = beyond {
+                line.extend_from_slice(beyond.envelope.as_bytes());
+            }
             line.push(b'}');
             String::from_utf8(line).map_err(serde::ser::Error::custom)
         };
-        encode().map_err(|e| {
-            Error::new(
-                Code::LogEncodeFailed,
-                format!("encode a {} entry: {e}", self.fact.kind()),
-                "report this as a bug",
-            )
-        })
+        encode().map_err(|e| encode_failed(&self.fact, &e))
     }
 
-    /// Reads a line, with or without its chain.
+    /// Reads a line, with or without its chain. Unknown types, fields and values are kept; they are no error.
     ///
     /// # Errors
     /// What serde says of a line that is not an entry.
@@ -417,28 +440,108 @@ impl Entry {
         Entry::decode_next(line, None)
     }
 
-    /// Reads a line that follows others; entries of one Session share its id.
+    /// Reads a line of a Log. Entries of one Session share the text of its id.
     pub(crate) fn decode_next(line: &str, session: Option<&SessionId>) -> serde_json::Result<Entry> {
-        let it: LineRead<'_> = serde_json::from_str(line)?;
+        let (it, envelope): (LineRead<'_>, _) = open::from_str(line)?;
         let session_id = match session {
             Some(known) if known.as_str() == it.session_id => known.clone(),
             Some(_) | None => SessionId(it.session_id.into()),
         };
-        Ok(Entry {
-            id: it.id,
-            session_id,
-            seq: it.seq,
-            ts: it.ts,
-            turn: it.turn,
-            fact: Fact::from_data(it.kind, it.data)?,
-        })
+        let (fact, data) = Fact::from_data(it.kind, it.data);
+        let beyond = match (envelope, data) {
+            (Understood::Whole, Understood::Whole) => None,
+            (envelope, data) => Some(Box::new(Beyond {
+                data: (data == Understood::InPart).then(|| it.data.to_owned()),
+                envelope: if envelope == Understood::InPart { unknown_of_envelope(line)? } else { String::new() },
+            })),
+        };
+        Ok(Entry { id: it.id, session_id, seq: it.seq, ts: it.ts, turn: it.turn, fact, beyond })
+    }
+
+    /// Whether this build understands the whole line.
+    pub fn is_understood(&self) -> bool {
+        self.beyond.is_none() && !matches!(self.fact, Fact::Unknown { .. })
     }
 }
 
-/// A live event as one JSON object in the same envelope, `seq` null.
+fn unknown_of_envelope(line: &str) -> serde_json::Result<String> {
+    let mut unknown = String::new();
+    for (name, value) in serde_json::from_str::<Members<'_>>(line)?.0 {
+        if !ENVELOPE.contains(&name.as_str()) {
+            let name = serde_json::to_string(&name)?;
+            unknown.extend([",", name.as_str(), ":", value.get()]);
+        }
+    }
+    Ok(unknown)
+}
+
+impl Beyond {
+    /// The unknown parts for a copy of the Entry. The copy's `fact` provides the fields of `data` that `changed` names;
+    /// all others stay as they were written.
+    ///
+    /// # Errors
+    /// `LOG_ENCODE_FAILED` when the fact cannot be written as JSON.
+    pub(crate) fn of_copy(&self, fact: &Fact, changed: &[&str]) -> Result<Beyond> {
+        let merge = |data: &RawValue| -> serde_json::Result<Box<RawValue>> {
+            let mut written = Vec::new();
+            fact.write_data(&mut written)?;
+            let new: Members<'_> = serde_json::from_slice(&written)?;
+            let old: Members<'_> = serde_json::from_str(data.get())?;
+            let stays = old.0.into_iter().filter(|(name, _)| !changed.contains(&name.as_str()));
+            let comes = new.0.into_iter().filter(|(name, _)| changed.contains(&name.as_str()));
+            let mut merged = String::from("{");
+            for (name, value) in stays.chain(comes) {
+                let comma = if merged.len() > 1 { "," } else { "" };
+                let name = serde_json::to_string(&name)?;
+                merged.extend([comma, name.as_str(), ":", value.get()]);
+            }
+            merged.push('}');
+            RawValue::from_string(merged)
+        };
+        let data = match &self.data {
+            Some(data) if !changed.is_empty() => Some(merge(data).map_err(|e| encode_failed(fact, &e))?),
+            other => other.clone(),
+        };
+        Ok(Beyond { data, envelope: self.envelope.clone() })
+    }
+}
+
+fn encode_failed(fact: &Fact, e: &serde_json::Error) -> Error {
+    Error::new(Code::LogEncodeFailed, format!("encode a {} entry: {e}", fact.kind()), "report this as a bug")
+}
+
+/// The members of a JSON object in their order, each value as it was written.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Members<'a>, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = fields.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Visitor).map(Members)
+    }
+}
+
+/// Encodes a live event as one JSON object in the same envelope, with `seq` null.
 ///
 /// # Errors
-/// `LOG_ENCODE_FAILED` when it holds what JSON cannot.
+/// `LOG_ENCODE_FAILED` when it cannot be written as JSON.
 pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Result<String> {
     #[derive(Serialize)]
     struct LiveLine<'a> {
@@ -455,7 +558,7 @@ pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Re
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }
 
-/// The present moment, to the millisecond.
+/// The current time in milliseconds.
 pub fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).expect("the present is in range")
 }

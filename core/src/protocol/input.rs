@@ -1,129 +1,163 @@
-//! What a Presenter may ask of a Session: every action of a person, as data.
+//! What a Presenter may ask of a Session, as data.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, SettingsChanged};
+use crate::protocol::event::{Attachment, Mode, SettingsChanged, Toolset};
 
-/// One request to a Session. What it leads to comes back as Events.
+/// One request of a Presenter to a Session. Events report what it leads to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
-    /// Start a Turn with this text; while one runs, it waits like a follow-up.
+    /// Start a Turn with this message. While a Turn runs, the message waits like a follow-up.
     Prompt(Message),
-    /// Say something to the running Turn, after the current tool call.
+    /// Add this message to the running Turn, after the current call.
     Steer(Message),
-    /// Start the next Turn with this text when the running one ends.
+    /// Start the next Turn with this message when the running Turn ends.
     FollowUp(Message),
-    /// Run a command in the workspace; while a Turn runs, when that has ended. Whoever typed it has allowed it; what the
-    /// mode refuses is still refused.
+    /// Run a command in the workspace, after the running Turn. The user typed it, so it needs no approval; what the mode
+    /// or a deny rule refuses is still refused.
     RunUserCommand {
         /// The command line.
         command: String,
-        /// The model reads it, and what comes of it.
+        /// Whether the model reads the command and its output.
         send_to_model: bool,
     },
-    /// Take everything back that waits; it is published as an emptied queue.
+    /// Empty the Queue. `QueueChanged` reports it.
     Dequeue,
     /// Stop the running Turn.
     Interrupt,
-    /// Answer an approval.
+    /// Decide an approval.
     Decide {
-        /// The call that asked.
+        /// The call that waits.
         call_id: String,
-        /// The answer.
+        /// The decision.
         decision: Decision,
     },
-    /// Answer a form; for each question what was chosen or said, or nothing at all when the person does not want to.
+    /// Answer a form.
     Answer {
-        /// The call that asked.
+        /// The call that asks.
         call_id: String,
-        /// The answers, in the order of the questions.
+        /// For each question, in order, the chosen options or the user's own words; null when the user declines to answer.
         #[serde(default)]
         answers: Option<Vec<Vec<String>>>,
     },
     /// Stop a background job.
     StopJob {
-        /// Its number.
+        /// The job's number.
         job: u32,
     },
-    /// Replace older history by a summary; a dry run only says what it would do.
+    /// Replace older History by a summary; a dry run only returns the preview.
     Compact {
-        /// What the summary should keep in mind.
+        /// What the summary should emphasise.
         #[serde(default)]
         instructions: Option<String>,
         /// Write nothing.
         #[serde(default)]
         dry_run: bool,
     },
-    /// Continue from another entry; null is the empty conversation.
+    /// Move the Head to another Entry.
     MoveHead {
-        /// The new head.
+        /// The new Head; null is the empty conversation.
         to_seq: Option<u64>,
-        /// Whether the model is told what was done on the branch that is left.
+        /// Whether the model reads a summary of the branch that the Head leaves.
         #[serde(default)]
         summarize: Summarize,
-        /// Whether the files go along, and how; without, they stay as they are.
+        /// How to restore the files as they were there; without, the files stay as they are.
         #[serde(default)]
         files: Option<Wish>,
     },
-    /// Take back what a Turn changed in files.
+    /// Take back a Turn's changes of files.
     Undo {
-        /// The Turn; without, the last that changed anything.
+        /// The Turn; without, the last one that changed a file.
         #[serde(default)]
         turn: Option<u32>,
-        /// How.
+        /// How to restore.
         #[serde(flatten)]
         wish: Wish,
     },
-    /// Do again what the last undo took back.
+    /// Take back the last undo.
     Redo {
-        /// How.
+        /// How to restore.
         #[serde(flatten)]
         wish: Wish,
     },
-    /// Make a new Session that continues from this entry.
+    /// Fork the Session.
     Fork {
-        /// The last entry that it shares.
+        /// The last Entry that the fork shares.
         seq: u64,
     },
-    /// Name an entry.
+    /// Name an Entry.
     Label {
-        /// The entry.
+        /// The Entry.
         seq: u64,
-        /// Its name; empty takes the name away.
+        /// The name; empty removes it.
         text: String,
     },
-    /// Keep an entry through every compaction, word for word.
+    /// Pin an Entry: compactions keep it word for word.
     Pin {
-        /// The entry.
+        /// The Entry.
         seq: u64,
         /// Whether it is pinned from now on.
         pinned: bool,
     },
-    /// Change model, effort, mode or name.
-    Set(SettingsChanged),
-    /// Put a skill's text into the conversation.
+    /// Change settings.
+    Set(SettingsChange),
+    /// Activate a skill: its text joins the conversation.
     ActivateSkill {
-        /// Its name.
+        /// The skill's name.
         name: String,
-        /// What it should work on.
+        /// What the skill should work on.
         #[serde(default)]
         args: String,
-        /// Images that go with that.
+        /// Images to send with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
 }
 
-/// What a person says.
+/// A change of settings that a Presenter asks for; only what changes is present. It is recorded as [`SettingsChanged`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettingsChange {
+    /// The Provider's name in the configuration; always together with `model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model's name at its Provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How much the model is asked to reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// What may run without asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Which tools the model is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolset: Option<Toolset>,
+    /// The Session's name; empty takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The root of the workspace from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+}
+
+impl From<SettingsChange> for SettingsChanged {
+    fn from(it: SettingsChange) -> SettingsChanged {
+        let SettingsChange { provider, model, effort, mode, toolset, name, workspace } = it;
+        SettingsChanged { provider, model, effort, mode, toolset, name, workspace }
+    }
+}
+
+/// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Images that go with them; the harness keeps them first.
+    /// Images to send with it. The harness stores them first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
@@ -134,53 +168,53 @@ impl<T: Into<String>> From<T> for Message {
     }
 }
 
-/// Whether and how a branch that is left is summed up.
+/// Whether and how to sum up the branch that the Head leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summarize {
-    /// It is not.
+    /// No summary.
     #[default]
     No,
-    /// From what was recorded.
+    /// A summary computed from the Log.
     Deterministic,
-    /// By the model; from what was recorded, when it cannot.
+    /// A summary by the model; if that fails, one computed from the Log.
     Model,
 }
 
-/// A person's answer to an approval.
+/// The user's decision about an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Decision {
-    /// Run it this once.
+    /// Run the call once.
     Allow,
-    /// Run it, and what the offered rule covers for the rest of the Session.
+    /// Run the call, and make the offered rule for the rest of the Session.
     AllowAlways,
-    /// Do not run it.
+    /// Do not run the call.
     Deny {
-        /// What the model should do instead.
+        /// What the user tells the model.
         #[serde(default)]
         feedback: Option<String>,
     },
 }
 
-/// What a person wants done with a file that changed since.
+/// What a restore does with a file that changed since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Leave it as it is.
+    /// Leave the file as it is.
     #[default]
     Keep,
-    /// Keep what was changed since, and restore around it.
+    /// Merge the restored version with the changes made since.
     Merge,
-    /// Restore it; what was changed since is lost from the file, and kept in the blob store.
+    /// Restore the file. The changes made since are kept only in the blob store.
     Overwrite,
 }
 
 impl Choice {
-    /// The choice with this name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// `INVALID_ARGS`, with the names that exist.
+    /// `INVALID_ARGS`, with the valid names.
     pub fn parse(name: &str) -> Result<Choice> {
         match name {
             "keep" => Ok(Choice::Keep),
@@ -195,19 +229,19 @@ impl Choice {
     }
 }
 
-/// How a restore is wanted.
+/// How to restore files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Only say what it would do.
+    /// Only return the preview.
     #[serde(default)]
     pub dry_run: bool,
-    /// For files that changed since, unless they are named below.
+    /// For files that changed since and are not named in `choices`.
     #[serde(default)]
     pub changed_since: Choice,
     /// For single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, Choice>,
-    /// The plan that the person saw: when it is not what would be done now, nothing is.
+    /// The token of the preview that the user saw. If a restore would now do something else, it does nothing.
     #[serde(default)]
     pub seen: Option<String>,
 }

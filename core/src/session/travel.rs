@@ -8,14 +8,14 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{Job, Session, Work};
-use crate::context::compaction;
-use crate::context::prompt;
+use crate::context::{compaction, prompt};
 use crate::conversation::history::Settings;
 use crate::files::restore::{self, Aim};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,
-    RestorePlan, RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
+    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
+    RestorePlan, RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing,
+    Status,
 };
 use crate::protocol::input::{Choice, Summarize, Wish};
 use crate::provider::Failure;
@@ -246,9 +246,13 @@ impl Session {
         let id = SessionId::now();
         let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
         let Settings { provider, model, effort, mode, toolset, name, workspace } = self.history.settings.clone();
-        let started =
-            SessionStarted { workspace, provider, model, effort, mode, toolset, ..self.history.started.clone() };
-        log.append(None, started.into())?;
+        let of_parent = self.history.started.clone();
+        let started = SessionStarted { workspace, provider, model, effort, mode, toolset, parent: None, ..of_parent };
+        let own = ["workspace", "provider", "model", "effort", "mode", "toolset", "parent"];
+        match self.history.entries().first().filter(|first| matches!(first.fact, Fact::SessionStarted(_))) {
+            Some(first) => log.append_copy(None, first, started.into(), &own)?,
+            None => log.append(None, started.into())?,
+        };
         let named = name.map(|name| format!("{name} (fork)"));
         let first = log.next_seq() + 1 + u64::from(named.is_some());
         let fork = SessionFork {
@@ -295,20 +299,25 @@ impl Session {
         let new = |seq: u64| first + path.partition_point(|e| e.seq < seq) as u64;
         for entry in path {
             let mut fact = entry.fact.clone();
-            match &mut fact {
+            let changed: &[&str] = match &mut fact {
                 Fact::HistoryCompaction(it) => {
                     it.kept_from_seq = new(it.kept_from_seq);
                     it.pinned.iter_mut().for_each(|seq| *seq = new(*seq));
+                    &["kept_from_seq", "pinned"]
                 }
                 // The branch that it tells of is not in the fork.
                 Fact::BranchSummary(it) => {
                     it.common_seq = it.common_seq.map(new);
                     it.from_seq = it.common_seq.unwrap_or(first);
+                    &["common_seq", "from_seq"]
                 }
-                Fact::FilesRestored(it) => it.to_seq = it.to_seq.map(new),
-                _ => {}
-            }
-            log.append(entry.turn, fact)?;
+                Fact::FilesRestored(it) => {
+                    it.to_seq = it.to_seq.map(new);
+                    &["to_seq"]
+                }
+                _ => &[],
+            };
+            log.append_copy(entry.turn, entry, fact, changed)?;
         }
         for entry in path {
             let mark = self.history.mark(entry.seq);
@@ -316,8 +325,27 @@ impl Session {
                 log.append(None, crate::protocol::event::Label { seq: new(entry.seq), ..mark }.into())?;
             }
         }
-        if !self.history.plan.is_empty() {
-            log.append(None, PlanUpdated { items: self.history.plan.clone() }.into())?;
+        let entries = self.history.entries();
+        let plan = entries.iter().rfind(|entry| matches!(entry.fact, Fact::PlanUpdated(_)));
+        if let Some(plan) = plan.filter(|_| !self.history.plan.is_empty()) {
+            log.append_copy(None, plan, plan.fact.clone(), &[])?;
+        }
+        for entry in entries {
+            match &entry.fact {
+                // A newer build may have recorded a setting that restricts what the model does; what is known of the
+                // settings stands in the first entry.
+                Fact::SettingsChanged(_) if !entry.is_understood() => {
+                    log.append_copy(None, entry, SettingsChanged::default().into(), SettingsChanged::FIELDS)?;
+                }
+                // A deny binds in the fork as well; an "always" of the user was for the other Session.
+                Fact::PermissionDecision(PermissionDecision { rule: Some(Rule::Deny(_)), .. }) => {
+                    log.append_copy(None, entry, entry.fact.clone(), &[])?;
+                }
+                Fact::Unknown { kind, .. } if matches!(kind.as_str(), "settings_changed" | "permission_decision") => {
+                    log.append_copy(None, entry, entry.fact.clone(), &[])?;
+                }
+                _ => {}
+            }
         }
         Ok(())
     }

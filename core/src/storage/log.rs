@@ -1,4 +1,4 @@
-//! The append-only truth of one Session: NDJSON, chained line by line, locked, repaired at its torn end.
+//! The append-only file of a Session: NDJSON, chained line by line, locked, with a torn end repaired at open.
 
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Entry, Fact, SessionId, now};
+use crate::protocol::event::{Beyond, Entry, Fact, SessionId, now};
 
 mod chain; // the checksum that ties a line to the one before it
-mod disk; // what a Log asks of a disk
+mod disk; // the disk operations of a Log
 #[cfg(test)]
 mod faults; // disks that fail, tear and forget
-mod holder; // which process holds a lock
-mod read; // line by line, each judged
-mod repair; // a damaged Log made whole
+mod holder; // the process that holds a lock
+mod read; // reading and verifying lines
+mod repair; // rewriting a damaged Log
 
 use chain::Chain;
 pub(crate) use disk::rename_new;
@@ -25,29 +25,29 @@ use disk::{Disk, DiskFile, RealDisk, append_all};
 pub use read::{Contents, Damage, Position, read, read_on};
 pub use repair::{Repair, repair};
 
-/// The open Log of a Session, held by its one writer.
+/// The open Log of a Session. Its owner is the only writer.
 #[derive(Debug)]
 pub struct Log {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
     path: PathBuf,
-    /// A new Log has a name of its own until all that it begins with is safe.
+    /// A new Log has a temporary name until its first lines are on the disk.
     unnamed: bool,
     session_id: SessionId,
     next_seq: u64,
     chain: Chain,
     /// Bytes of whole, acknowledged lines.
     len: u64,
-    /// The lines that were written since the last sync.
+    /// Lines written since the last sync.
     unsynced: Vec<u8>,
-    /// How things stood before the last append.
+    /// The position before the last append.
     before: Position,
-    /// A write or sync failed and the file's end is not known to be good.
+    /// A write or a sync failed, so the end of the file may be damaged.
     doubtful: bool,
     ids: Ids,
 }
 
-/// Ids for entries: the time, and bits of a hash of a random seed; the kernel is asked once and not for each.
+/// Generates Entry ids: the time, and bits of a hash of a random seed, so that an append needs no system call for them.
 #[derive(Debug)]
 struct Ids {
     seed: [u8; 32],
@@ -72,8 +72,8 @@ impl Ids {
 }
 
 impl Log {
-    /// Begins the file of a new Session; the folder is made too, both for their owner alone.
-    /// Nobody sees it before it is [established](Log::establish).
+    /// Creates the file of a new Session, readable for its owner alone, and its folder.
+    /// Other processes cannot see it before it is [established](Log::establish).
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
@@ -106,7 +106,7 @@ impl Log {
         })
     }
 
-    /// Gives a new Log its name, once everything that it begins with is on the disk.
+    /// Syncs a new Log and gives it its final name.
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED`.
@@ -123,11 +123,11 @@ impl Log {
         Ok(())
     }
 
-    /// Opens a Log to continue it: takes the lock, moves a torn end aside, reads everything.
+    /// Opens a Log for writing: takes the lock, moves a torn end aside, reads all Entries.
     ///
     /// # Errors
-    /// `SESSION_LOCKED` when another process writes it, `CORRUPT_LOG_LINE` when a line before the end
-    /// is damaged (then it can only be read), `LOG_READ_FAILED` or `LOG_WRITE_FAILED`.
+    /// `SESSION_LOCKED` when another process writes it, `CORRUPT_LOG_LINE` when a line before the end is damaged
+    /// (then the Log can only be read), `LOG_READ_FAILED` or `LOG_WRITE_FAILED`.
     pub fn open(path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
         Log::open_on(Arc::new(RealDisk), path, session_id)
     }
@@ -164,11 +164,11 @@ impl Log {
             self.put_aside()?;
             self.file.truncate(self.len)?;
         }
-        // What a writer that was killed had acknowledged, and perhaps never synchronised, is built upon from here on.
+        // A killed writer may have acknowledged lines that it never synced; new lines build upon them.
         self.file.sync()
     }
 
-    /// Keeps the torn end in a file beside the Log; an earlier repair that was cut off may have begun it.
+    /// Moves the torn end into a file beside the Log. An interrupted earlier attempt may have left part of that file.
     fn put_aside(&self) -> io::Result<()> {
         let aside = self.path.with_extension(format!("torn-{}", self.len));
         if let Err(e) = self.disk.remove(&aside)
@@ -190,11 +190,31 @@ impl Log {
         self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
     }
 
-    /// Records a fact: one whole line, written before it is returned, and so before anyone hears of it.
+    /// Appends a fact. The whole line is in the file before this returns, and so before any watcher receives it.
     ///
     /// # Errors
-    /// `LOG_ENCODE_FAILED`, or `LOG_WRITE_FAILED`; then nothing was acknowledged, and a later append may succeed.
+    /// `LOG_ENCODE_FAILED` or `LOG_WRITE_FAILED`. Then nothing is acknowledged, and a later append may succeed.
     pub fn append(&mut self, turn: Option<u32>, fact: Fact) -> Result<Arc<Entry>> {
+        self.write(turn, fact, None)
+    }
+
+    /// Appends a copy of an Entry of another Log, with `fact` in place of its own. The parts that this build does not
+    /// understand are copied byte for byte. `changed` names the fields of `data` in which the copy differs.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(crate) fn append_copy(
+        &mut self,
+        turn: Option<u32>,
+        of: &Entry,
+        fact: Fact,
+        changed: &[&str],
+    ) -> Result<Arc<Entry>> {
+        let beyond = of.beyond.as_ref().map(|beyond| beyond.of_copy(&fact, changed)).transpose()?;
+        self.write(turn, fact, beyond.map(Box::new))
+    }
+
+    fn write(&mut self, turn: Option<u32>, fact: Fact, beyond: Option<Box<Beyond>>) -> Result<Arc<Entry>> {
         let ts = now();
         let entry = Entry {
             id: self.ids.next(ts.as_millisecond()),
@@ -203,6 +223,7 @@ impl Log {
             ts,
             turn,
             fact,
+            beyond,
         };
         let mut line = entry.encode()?;
         if line.len() > read::MAX_LINE - 64 {
@@ -217,7 +238,7 @@ impl Log {
             self.recover()?;
         }
         if let Err(e) = append_all(&*self.file, line.as_bytes()) {
-            // Take the part back that was written, as if nothing had been.
+            // Remove the part of the line that was written.
             self.doubtful = self.file.truncate(self.len).is_err();
             return Err(write_failed(&self.path, &e));
         }
@@ -229,12 +250,12 @@ impl Log {
         Ok(Arc::new(entry))
     }
 
-    /// Makes everything recorded so far survive a power cut. Free when nothing is new.
+    /// Makes all lines survive a power cut. Free when no line is new.
     ///
     /// # Errors
-    /// `LOG_WRITE_FAILED`; before the next append what was not synchronised is written again, and all of it checked.
+    /// `LOG_WRITE_FAILED`. The next append first writes the unsynced lines again and verifies the file.
     pub fn sync(&mut self) -> Result<()> {
-        // Also when nothing is new: what was taken back must be gone, and what is there must be safe.
+        // Even without new lines: a line that was taken back must be gone, and acknowledged lines must be safe.
         if self.doubtful {
             return self.recover();
         }
@@ -257,7 +278,7 @@ impl Log {
         }
     }
 
-    /// Forgets the last append, of which nobody has heard: its sync failed. The file follows before the next.
+    /// Takes back the last append; no watcher received it, because its sync failed. The next append truncates the file.
     pub fn take_back(&mut self) {
         let before = self.before;
         let taken = usize::try_from(self.len - before.bytes).unwrap_or(usize::MAX);
@@ -266,12 +287,12 @@ impl Log {
         self.doubtful = true;
     }
 
-    /// After a failed sync the kernel may take pages for written that never were, and show them all the same.
-    /// So what was not synchronised is written again, in its place, and all of it is checked.
+    /// After a failed fsync the kernel may mark pages as written that never were, and still show them to readers.
+    /// So the unsynced lines are written again in their place, and the whole file is verified.
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
         let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
-        // The same handle, for it has the lock.
+        // The same handle, because it holds the lock.
         let file = &self.file;
         if !file.is_at(&name).map_err(failed)? {
             return Err(moved_away(&name));
@@ -294,29 +315,29 @@ impl Log {
         Ok(())
     }
 
-    /// The open file has another name now.
+    /// Tells the Log that its file was renamed.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
     }
 
-    /// Where the file is, or will be.
+    /// The path of the file, or its future path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The sequence number that the next entry gets.
+    /// The number of the next Entry.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Where the acknowledged lines end.
+    /// The end of the acknowledged lines.
     pub fn position(&self) -> Position {
         Position::new(self.len, self.chain, self.next_seq)
     }
 }
 
 impl Drop for Log {
-    /// A Log that was begun and never established leaves nothing behind; one that was can be opened again at once.
+    /// Removes a Log that was never established, and releases the lock.
     fn drop(&mut self) {
         if self.unnamed {
             let _ = self.disk.remove(&unnamed(&self.path));
@@ -325,7 +346,7 @@ impl Drop for Log {
     }
 }
 
-/// The name of a Log that is not established yet.
+/// The temporary name of a Log that is not established yet.
 fn unnamed(path: &Path) -> PathBuf {
     path.with_extension("begun")
 }
@@ -350,7 +371,7 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
     .with("pid", holder))
 }
 
-/// The file that has this name once the lock is ours; while we waited, it may have become another.
+/// Opens and locks the file with this name. Another file may take the name while this waits for the lock.
 fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
     for _ in 0..3 {
         let file = disk.open(path).map_err(|e| read_failed(path, &e))?;

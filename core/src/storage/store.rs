@@ -1,4 +1,4 @@
-//! Sessions at rest: where they lie, what is known of each without opening it, and the trash.
+//! Sessions at rest: their files, a summary of each without opening it, and the trash.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,25 +10,26 @@ use crate::protocol::event::{SessionId, SettingsChanged};
 use crate::storage::blobs;
 use crate::storage::log::Log;
 
-mod gc; // what nothing refers to any more
-mod index; // one line for each Session, rebuilt from the Logs
+mod gc; // files that no Log refers to any more
+mod index; // one summary for each Session, rebuilt from the Logs
 mod moves; // to the trash, back, to another workspace
-mod prompts; // what people sent
+mod prompts; // the prompt history
 
 pub use gc::Garbage;
+pub(crate) use gc::blobs_named;
 pub use index::Summary;
 pub use moves::Trashed;
 
-/// Everything that pixir keeps under its home.
+/// Everything that pixir stores under its home folder.
 #[derive(Debug, Clone)]
 pub struct Store {
     home: PathBuf,
 }
 
-/// Where one Session lies.
+/// Where the files of one Session are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Its id.
+    /// The Session's id.
     pub id: SessionId,
     folder: PathBuf,
 }
@@ -39,17 +40,17 @@ impl Place {
         Place { id, folder: folder.to_owned() }
     }
 
-    /// Its Log.
+    /// The path of its Log.
     pub fn log(&self) -> PathBuf {
         self.folder.join(format!("{}.ndjson", self.id))
     }
 
-    /// The folder of what belongs to it besides its Log.
+    /// The folder of its other files.
     pub fn own_folder(&self) -> PathBuf {
         self.folder.join(self.id.as_str())
     }
 
-    /// The folder for outputs that were too long to show.
+    /// The folder of its saved outputs.
     pub fn outputs(&self) -> PathBuf {
         self.own_folder().join("out")
     }
@@ -58,15 +59,15 @@ impl Place {
         self.own_folder().join("presenter.json")
     }
 
-    /// What its Presenter kept beside the Log, if anything.
+    /// The state that its Presenter saved, if any.
     pub fn presenter_state(&self) -> Option<String> {
         fs::read_to_string(self.presenter_file()).ok()
     }
 
-    /// Keeps what a Presenter wants to find again after a crash; it is there whole or not at all.
+    /// Saves a Presenter's state for the next time, also after a crash. The file is written whole or not at all.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn keep_presenter_state(&self, state: &str) -> io::Result<()> {
         if state.is_empty() {
             return match fs::remove_file(self.presenter_file()) {
@@ -78,7 +79,7 @@ impl Place {
         write_whole(&self.presenter_file(), state.as_bytes())
     }
 
-    /// Files beside the Log that a repair has left: torn ends and damaged Logs.
+    /// Files that repairs left beside the Log: torn ends and damaged Logs.
     pub fn left_by_repairs(&self) -> Vec<PathBuf> {
         let mine = format!("{}.", self.id);
         let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -95,37 +96,37 @@ impl Place {
         found
     }
 
-    /// What is known of it; read from its Log where the index is behind.
+    /// Its summary; read from its Log where the index is behind.
     pub fn summary(&self) -> Option<Summary> {
         index::one(&self.folder, &self.id)
     }
 }
 
-/// Sessions of one folder with anything said in them, the latest first.
+/// The Sessions of a folder that have a prompt, the latest first.
 pub(crate) fn summaries(folder: &Path) -> Vec<Summary> {
     index::list(folder).into_iter().filter(|it| it.first_prompt.is_some() || it.damaged).collect()
 }
 
 impl Store {
-    /// The store under this home; nothing is made before it is needed.
+    /// The store under this home folder. Nothing is created before it is needed.
     pub fn new(home: &Path) -> Store {
         Store { home: home.to_owned() }
     }
 
-    /// What people sent, over all Sessions, oldest first.
+    /// The prompt history over all Sessions, oldest first.
     pub fn prompts(&self) -> Vec<String> {
         prompts::read(&self.home)
     }
 
-    /// Keeps what was sent where it is found again.
+    /// Adds to the prompt history.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn keep_prompts(&self, texts: &[String]) -> io::Result<()> {
         prompts::add(&self.home, texts)
     }
 
-    /// Where file versions are.
+    /// The blob store.
     pub fn blobs(&self) -> blobs::Blobs {
         blobs::Blobs::new(self.home.join("blobs"))
     }
@@ -135,12 +136,12 @@ impl Store {
         self.home.join("sessions").join(slug(workspace))
     }
 
-    /// Sessions of one folder with anything said in them, the latest first.
+    /// The Sessions of a folder that have a prompt, the latest first.
     pub fn list(&self, folder: &Path) -> Vec<Summary> {
         summaries(folder)
     }
 
-    /// Sessions of every workspace, the latest first.
+    /// Sessions of all workspaces, the latest first.
     pub fn list_all(&self) -> Vec<Summary> {
         let mut all: Vec<Summary> = self.folders().iter().flat_map(|folder| self.list(folder)).collect();
         all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
@@ -152,10 +153,10 @@ impl Store {
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 
-    /// The Session with this id, its unique beginning, its name, or `last`: of this folder first, then of any.
+    /// Finds a Session by its id, a unique prefix of it, its name, or `last`; in this folder first, then in all.
     ///
     /// # Errors
-    /// `SESSION_NOT_FOUND`, with the nearest; `NOT_UNIQUE` when a beginning fits several.
+    /// `SESSION_NOT_FOUND`, with the nearest name; `NOT_UNIQUE` when a prefix fits several.
     pub fn find(&self, text: &str, near: &Path) -> Result<Place> {
         if let Ok(id) = SessionId::parse(text) {
             let folders = std::iter::once(near.to_owned()).chain(self.folders());
@@ -205,29 +206,29 @@ impl Store {
         let code = Code::SessionNotFound;
         match SessionId::parse(text) {
             Ok(_) => Error::new(code, format!("there is no session {shown}"), fix).with("input", shown),
-            // What has not the form of an id is not repeated.
+            // A text that has not the form of an id may be hostile, so the error does not repeat it.
             Err(e) if known.iter().all(|it| it.name.is_none()) => Error::new(code, e.message, fix),
             Err(_) => Error::new(code, "there is no session with that id or name", fix),
         }
     }
 
-    /// Names a Session; an empty name takes it away.
+    /// Names a Session; an empty name removes it.
     ///
     /// # Errors
-    /// `SESSION_LOCKED` when it is open elsewhere, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`.
+    /// `SESSION_LOCKED` when another process writes it, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`.
     pub fn rename(&self, place: &Place, name: &str) -> Result<()> {
         let (mut log, _) = Log::open(&place.log(), place.id.clone())?;
         log.append(None, SettingsChanged { name: Some(name.to_owned()), ..SettingsChanged::default() }.into())?;
         log.sync()
     }
 
-    /// What a Presenter kept of a Session in which nothing was said and that nobody has open; that Session goes.
+    /// Deletes a Session without a prompt that no process has open, and returns the state that its Presenter saved.
     pub(crate) fn abandoned(&self, folder: &Path) -> Option<String> {
         let silent = index::list(folder).into_iter().filter(|it| it.first_prompt.is_none() && it.head.is_none());
         silent.filter_map(|it| Some(Place::new(folder, SessionId::parse(&it.id).ok()?))).find_map(|place| {
             let state = place.presenter_state()?;
             let (log, contents) = Log::open(&place.log(), place.id.clone()).ok()?;
-            // The index is only a hint; the Log says whether anything was said.
+            // The index may be behind; the Log says whether there is a prompt.
             if contents.entries.iter().any(|entry| entry.fact.is_conversation()) {
                 return None;
             }
@@ -237,7 +238,7 @@ impl Store {
         })
     }
 
-    /// Every Session that is there, also those in which nothing was said.
+    /// All Sessions, including those without a prompt.
     pub fn places(&self) -> Vec<Place> {
         self.folders()
             .iter()
@@ -248,7 +249,7 @@ impl Store {
 
 pub(crate) use index::Indexed;
 
-/// A readable, unique folder name for a workspace: its last part and a hash of the whole path.
+/// A readable, unique folder name for a workspace: its last component and a hash of the whole path.
 fn slug(root: &Path) -> PathBuf {
     let name: String = root.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|| "root".into());
     let safe: String = name
@@ -260,12 +261,12 @@ fn slug(root: &Path) -> PathBuf {
     PathBuf::from(format!("{safe}-{}", &hash[..8]))
 }
 
-/// Makes a folder and those above it, for their owner alone.
+/// Creates a folder and its parents, for the owner alone.
 fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Replaces a file in one step.
+/// Replaces a file atomically.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
     let write = || {

@@ -1,4 +1,4 @@
-//! The model's own list of steps.
+//! The model's plan.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,14 @@ pub(super) struct UpdatePlan;
 
 #[derive(Deserialize)]
 struct Args {
-    items: Vec<PlanItem>,
+    items: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    step: String,
+    status: StepStatus,
 }
 
 impl Tool for UpdatePlan {
@@ -49,7 +56,8 @@ impl Tool for UpdatePlan {
 
     fn prepare(&self, args: Value, _ctx: &Context) -> Result<Prepared> {
         let Args { items } = arguments::parse(args)?;
-        let (told, fact) = checked(items)?;
+        let items = items.into_iter().map(|Step { step, status }| PlanItem { step, status });
+        let (told, fact) = checked(items.collect())?;
         let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
         Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
             Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
@@ -65,10 +73,10 @@ impl Tool for UpdatePlan {
     }
 }
 
-/// A plan that can be one, and how far it is.
+/// Checks a plan; returns a sentence about its progress and the fact to record.
 ///
 /// # Errors
-/// `INVALID_ARGS` when several steps are done at once.
+/// `INVALID_ARGS` when more than one step is in progress.
 pub(crate) fn checked(items: Vec<PlanItem>) -> Result<(String, Fact)> {
     let count = |status| items.iter().filter(|item| item.status == status).count();
     if count(StepStatus::InProgress) > 1 {

@@ -1,7 +1,8 @@
 //! How the Session goes on: who answers, what may run, what it is called; and how it looks.
 
 use pixir_core::Input;
-use pixir_core::event::{Mode, SessionId, SettingsChanged, Severity, Toolset};
+use pixir_core::event::{Mode, SessionId, Severity, Toolset};
+use pixir_core::input::SettingsChange;
 use pixir_core::provider::models::Effort;
 use pixir_core::usage::{Sums, Total, sums};
 
@@ -14,12 +15,12 @@ use crate::transcript::Cell;
 /// Turns that `/usage` names one by one.
 const SHOWN_TURNS: usize = 8;
 
-fn set(change: SettingsChanged) -> Vec<Effect> {
+fn set(change: SettingsChange) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
 }
 
 /// What is set, or why it cannot be.
-fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChanged>) -> Vec<Effect> {
+fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> Vec<Effect> {
     match change {
         Ok(change) => set(change),
         Err(e) => {
@@ -35,14 +36,14 @@ pub(crate) fn cycle_mode(state: &mut State, _: &str) -> Vec<Effect> {
         Mode::Ask => Mode::Auto,
         Mode::Auto => Mode::ReadOnly,
     };
-    set(SettingsChanged { mode: Some(next), ..SettingsChanged::default() })
+    set(SettingsChange { mode: Some(next), ..SettingsChange::default() })
 }
 
 pub(crate) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return state.open(Picker::modes(state.history.settings.mode));
     }
-    let change = Mode::parse(name).map(|mode| SettingsChanged { mode: Some(mode), ..SettingsChanged::default() });
+    let change = Mode::parse(name).map(|mode| SettingsChange { mode: Some(mode), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
         return state.open(Picker::toolsets(state.history.settings.toolset));
     }
-    let change = Toolset::parse(name).map(|it| SettingsChanged { toolset: Some(it), ..SettingsChanged::default() });
+    let change = Toolset::parse(name).map(|it| SettingsChange { toolset: Some(it), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
         return state.open(Picker::efforts(state.history.settings.effort.as_deref()));
     }
     let change = Effort::parse(name)
-        .map(|effort| SettingsChanged { effort: Some(effort.name().to_owned()), ..SettingsChanged::default() });
+        .map(|effort| SettingsChange { effort: Some(effort.name().to_owned()), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
@@ -70,10 +71,10 @@ pub(crate) fn model(state: &mut State, name: &str) -> Vec<Effect> {
     // A name without a provider is one of the provider that answers now.
     let (provider, model) =
         name.split_once('/').map_or((state.history.settings.provider.as_str(), name), |(p, m)| (p, m));
-    set(SettingsChanged {
+    set(SettingsChange {
         provider: Some(provider.to_owned()),
         model: Some(model.to_owned()),
-        ..SettingsChanged::default()
+        ..SettingsChange::default()
     })
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
         state.say("give it a name: /rename <name>");
         return Vec::new();
     }
-    set(SettingsChanged { name: Some(name.to_owned()), ..SettingsChanged::default() })
+    set(SettingsChange { name: Some(name.to_owned()), ..SettingsChange::default() })
 }
 
 pub(crate) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {

@@ -60,7 +60,7 @@ pub(super) fn arrived(state: &mut State) {
 /// The person has seen the plan and wants it.
 pub(crate) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
     match plan.reason {
-        RestoreReason::Rewind | RestoreReason::Stayed => arrive(state, Some(wish)),
+        RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown => arrive(state, Some(wish)),
         RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: plan.of_turn, wish })],
         RestoreReason::Redo => vec![Effect::Send(Input::Redo { wish })],
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pixir_core::event::{Plan, Rule};
+use pixir_core::event::{Plan, Rule, Scope};
+use pixir_core::text::human::{human_duration, human_size};
 use pixir_core::text::human::{human_duration, human_size};
 use ratatui::text::{Line, Span};
 
@@ -154,8 +155,10 @@ fn answer_lines(
     } else {
         let always = it.rule.as_ref().map(|rule| match rule {
             _ if columns < 62 => "always",
-            Rule::FileChanges => "always: file changes",
-            Rule::Command(_) => "always: this command",
+            Rule::Allow(Scope::FileChanges) => "always: file changes",
+            Rule::Allow(Scope::Command(_)) => "always: this command",
+            // Only those two are offered.
+            Rule::Allow(Scope::Unknown) | Rule::Deny(_) => "always",
         });
         for (anywhere, here, label) in [
             ("allow-once", "question-allow-once", Some("once")),

@@ -1,82 +1,84 @@
-//! What a model is sent, piece by piece: the entries themselves, and what stands for several of them.
+//! The items of a request: Entries, and texts that stand for several Entries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::protocol::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
 
-/// What an image counts for in estimates, bytes of text: about a thousand tokens, however large its file is.
+/// What an image counts as in estimates, bytes of text: about a thousand tokens, whatever its size.
 const IMAGE: usize = 4_000;
 
-/// One piece of what a model is sent: an entry that says it, or what was made of several.
+/// One item of a request.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// An entry that is in the Log.
+    /// An Entry of the Log.
     Recorded(Arc<Entry>),
-    /// What stands for others, or closes a call that was cut off.
+    /// A text that stands for other Entries, or the result of an interrupted call.
     Made(Box<Piece<'static>>),
 }
 
-/// What an [`Item`] says.
+/// The content of an [`Item`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece<'a> {
-    /// The person, or something put into the conversation on the person's behalf.
+    /// A message of the user, or a text that stands as one.
     User {
-        /// What is said.
+        /// The text.
         text: Cow<'a, str>,
-        /// What is shown with it.
+        /// Images sent with it.
         images: Cow<'a, [Attachment]>,
     },
-    /// What the model told the person.
+    /// A message of the model.
     Assistant {
-        /// Markdown.
+        /// The text, Markdown.
         text: Cow<'a, str>,
-        /// What it was said for, where the server told.
+        /// What the message is for, where the Provider says so.
         phase: Option<Cow<'a, str>>,
     },
-    /// The model's thinking, for the same model only.
+    /// Reasoning of the model; only the same model may read it again.
     Reasoning {
-        /// Where it was thought.
+        /// The Provider that returned it.
         provider: Cow<'a, str>,
-        /// The model that thought it.
+        /// The model that produced it.
         model: Cow<'a, str>,
         /// The Provider's own item.
         item: Cow<'a, Value>,
     },
-    /// A tool that the model called.
+    /// A call that the model made.
     Call {
-        /// Its id.
+        /// The call's id.
         id: Cow<'a, str>,
-        /// The tool.
+        /// The tool's name.
         name: Cow<'a, str>,
-        /// A JSON object, as text.
+        /// The arguments, a JSON object as text.
         args: Cow<'a, str>,
     },
-    /// What came of it.
+    /// The result of a call.
     Result {
-        /// The call that it answers.
+        /// The call's id.
         id: Cow<'a, str>,
-        /// What the model reads.
+        /// The text that the model reads.
         output: Cow<'a, str>,
-        /// What it looks at.
+        /// Images that the model sees.
         images: Cow<'a, [Attachment]>,
     },
 }
 
 impl Item {
-    /// What stands in no entry.
+    /// An item that is no Entry.
     pub fn made(piece: Piece<'static>) -> Item {
         Item::Made(Box::new(piece))
     }
 
-    /// What the person says, or what is said for them.
+    /// A message of the user that is no Entry.
     pub fn user(text: String) -> Item {
         Item::made(Piece::said(text))
     }
 
-    /// The id, when it is a call.
+    /// The call's id, if the item is a call.
     pub fn call_id(&self) -> Option<&str> {
         match self {
             Item::Recorded(entry) => match &entry.fact {
@@ -90,7 +92,7 @@ impl Item {
         }
     }
 
-    /// What it says.
+    /// The content.
     pub fn piece(&self) -> Piece<'_> {
         match self {
             Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::said("")),
@@ -100,7 +102,7 @@ impl Item {
 }
 
 impl<'a> Piece<'a> {
-    /// What the person says, or what is said for them, without images.
+    /// A message of the user without images.
     pub(crate) fn said(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
         Piece::User { text: text.into(), images: (&[]).into() }
     }
@@ -137,7 +139,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// What a model reads of an entry, if anything.
+/// What the model reads of an Entry, if anything.
 pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User { text: Cow::Borrowed(&it.text), images: Cow::Borrowed(&it.attachments) },
@@ -164,9 +166,49 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             output: Cow::Borrowed(&it.output),
             images: Cow::Borrowed(&it.attachments),
         },
-        _ => return None,
+        // A call whose result is unreadable here still has a result; a second one would contradict it.
+        Fact::Unknown { .. } => {
+            let (id, output) = result_of(fact)?;
+            Piece::Result { id, output, images: (&[]).into() }
+        }
+        Fact::AssistantMessage(_)
+        | Fact::SessionStarted(_)
+        | Fact::SettingsChanged(_)
+        | Fact::UserCommand(_)
+        | Fact::PermissionDecision(_)
+        | Fact::PlanUpdated(_)
+        | Fact::ProviderUsage(_)
+        | Fact::HistoryCompaction(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::Label(_)
+        | Fact::MemoryFact(_)
+        | Fact::TurnEnded(_)
+        | Fact::LogRepaired(_) => return None,
     })
 }
+
+/// The call that a result answers, and its text; also for a result whose other fields do not fit this build.
+pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        call_id: Cow<'a, str>,
+        #[serde(borrow, default)]
+        output: Option<&'a RawValue>,
+    }
+    match fact {
+        Fact::ToolResult(it) => Some((Cow::Borrowed(&it.call_id), Cow::Borrowed(&it.output))),
+        Fact::Unknown { kind, data } if kind == "tool_result" => {
+            let Answer { call_id, output } = serde_json::from_str(data.get()).ok()?;
+            let output = output.and_then(|it| serde_json::from_str::<String>(it.get()).ok());
+            Some((call_id, output.map_or(Cow::Borrowed(UNREADABLE), Cow::Owned)))
+        }
+        _ => None,
+    }
+}
+
+const UNREADABLE: &str = "[error] a newer pixir recorded this result in a form that this one cannot read";
 
 fn branch_text(it: &BranchSummary) -> String {
     format!("<summary of=\"a branch of this conversation that was left\">\n{}\n</summary>", it.summary)
@@ -176,6 +218,7 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
     let what = match it.reason {
         RestoreReason::Undo => "took back changes to these files",
         RestoreReason::Redo => "brought back the changes to these files that had been taken back",
+        RestoreReason::Unknown => "set these files back",
         RestoreReason::Rewind => return None,
         RestoreReason::Stayed => {
             let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
@@ -189,7 +232,7 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
     Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
 }
 
-/// What a model reads of a command that the person ran.
+/// What the model reads of a command of the user.
 pub(super) fn command_text(command: &str, output: &str) -> String {
     format!("<command by=\"the person\">\n{command}\n</command>\n<output>\n{}\n</output>", output.trim_end())
 }

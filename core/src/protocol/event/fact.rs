@@ -1,32 +1,35 @@
-//! What happened: one struct per kind of entry. These are the lines of the Log, and a contract: fields are only added.
+//! The payloads of Entries, one struct per `type`. They are a contract with every other build: fields are only added.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
-        /// What happened, one struct per kind; these are the lines of the Log.
+        /// The payload of an Entry, one struct per `type`.
         #[derive(Debug, Clone)]
         pub enum Fact {
             $($(#[doc = $doc])* $variant($variant),)*
-            /// A kind that this build does not know: kept byte for byte, shown as such, never an error.
+            /// An Entry of a newer build: its `type` is unknown here, or its `data` does not fit. It is kept byte for
+            /// byte and skipped; it is never damage.
             Unknown {
                 /// The `type` on the wire.
                 kind: String,
-                /// Its `data`, untouched.
+                /// Its `data`, as it was written.
                 data: Box<RawValue>,
             },
         }
 
         impl Fact {
-            /// Names of every kind that this build writes.
+            /// The names of all types that this build writes.
             pub const KINDS: &'static [&'static str] = &[$($name),*];
 
             /// The `type` on the wire.
@@ -38,9 +41,10 @@ macro_rules! facts {
             }
 
             fn kind_is_conversation(&self) -> bool {
-                match self {
-                    $(Fact::$variant(_) => $conversation,)*
-                    Fact::Unknown { .. } => false,
+                match self.kind() {
+                    $($name => $conversation,)*
+                    // An unreadable Entry of a known type keeps its place in the conversation.
+                    _ => false,
                 }
             }
 
@@ -54,14 +58,18 @@ macro_rules! facts {
                 }
             }
 
-            pub(crate) fn from_data(kind: &str, data: &RawValue) -> serde_json::Result<Fact> {
-                match kind {
-                    $($name => serde_json::from_str(data.get()).map(Fact::$variant),)*
-                    _ => Ok(Fact::Unknown { kind: kind.to_owned(), data: data.to_owned() }),
-                }
+            /// Reads the `data` of a line. [`Understood`] says whether something a newer build added was skipped.
+            pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
+                let read = match kind {
+                    $($name => open::from_str(data.get()).ok().map(|(it, part)| (Fact::$variant(it), part)),)*
+                    _ => None,
+                };
+                read.unwrap_or_else(|| {
+                    (Fact::Unknown { kind: kind.to_owned(), data: data.to_owned() }, Understood::Whole)
+                })
             }
 
-            /// The JSON Schema of each kind's `data`, by kind.
+            /// The JSON Schema of each type's `data`, by type.
             pub fn schemas() -> Map<String, Value> {
                 let mut all = Map::new();
                 $(all.insert($name.to_owned(), schemars::schema_for!($variant).to_value());)*
@@ -82,61 +90,66 @@ facts! {
     SessionStarted = "session_started", false;
     /// Anything that changes future requests, permissions or tools.
     SettingsChanged = "settings_changed", false;
-    /// What the person said.
+    /// A message of the user.
     UserMessage = "user_message", true;
-    /// A command that the person ran; its result follows, as a tool's does.
+    /// A command that the user ran (`!cmd`). Its result follows as a `tool_result`.
     UserCommand = "user_command", true;
-    /// What the model said.
+    /// A message of the model.
     AssistantMessage = "assistant_message", true;
-    /// What the model thought, as far as the Provider lets it be seen and replayed.
+    /// The model's reasoning, as far as the Provider returns it.
     Reasoning = "reasoning", true;
-    /// A tool that the model asked for.
+    /// A call that the model made.
     ToolCall = "tool_call", true;
-    /// What came of it; every call gets exactly one.
+    /// The result of a call. Every call has exactly one.
     ToolResult = "tool_result", true;
-    /// Who or what allowed or refused a call, and by which rule.
+    /// A verdict about a call: who decided, and by which rule.
     PermissionDecision = "permission_decision", false;
-    /// A skill's text that joined the conversation.
+    /// A skill was activated: its text joined the conversation.
     SkillActivation = "skill_activation", true;
-    /// The whole plan, each time that it changed.
+    /// The whole plan after a change.
     PlanUpdated = "plan_updated", false;
-    /// What one request cost.
+    /// Tokens and cost of one request.
     ProviderUsage = "provider_usage", false;
-    /// Older history, replaced by a summary from here on; nothing is deleted.
+    /// A summary replaces older History from here on; nothing is deleted.
     HistoryCompaction = "history_compaction", true;
-    /// Where this Session came from, when it is a fork.
+    /// The Session that this fork was made from.
     SessionFork = "session_fork", false;
-    /// The conversation continues from an earlier entry.
+    /// The Head moved to an earlier Entry.
     HeadMoved = "head_moved", false;
-    /// What was done on a branch that the conversation has left, told to the model where it goes on.
+    /// A summary of a branch that the Head left; the model reads it where the conversation continues.
     BranchSummary = "branch_summary", true;
-    /// Files that were set to how they had been.
+    /// A restore set files back.
     FilesRestored = "files_restored", true;
-    /// A name or a pin that a person put on an entry.
+    /// The user named or pinned an Entry.
     Label = "label", false;
-    /// Something worth knowing in later Sessions, or that it is not true any more.
+    /// A memory for later Sessions was added or removed.
     MemoryFact = "memory_fact", false;
-    /// The one end of a Turn.
+    /// The end of a Turn. Every Turn has exactly one.
     TurnEnded = "turn_ended", false;
-    /// It stands where a damaged line was, which a repair has put aside.
+    /// A placeholder for a damaged line that a repair moved to the quarantine file.
     LogRepaired = "log_repaired", false;
 }
 
 impl Fact {
-    /// Whether it is part of the conversation and so moves the head.
+    /// Whether the Entry belongs to the conversation and so moves the Head.
     pub fn is_conversation(&self) -> bool {
         match self {
-            // A rewind goes to where the conversation knows the files as they are then; there is nothing to tell.
+            // After a rewind the conversation already shows the files as they are, so the model need not read about it.
             Fact::FilesRestored(it) => it.reason != RestoreReason::Rewind,
             _ => self.kind_is_conversation(),
         }
     }
+
+    /// Whether the type is known and the `data` does not fit this build.
+    pub(crate) fn is_misfit(&self) -> bool {
+        matches!(self, Fact::Unknown { kind, .. } if Fact::KINDS.contains(&kind.as_str()))
+    }
 }
 
-/// The first line of every Log: what the Session began with.
+/// The first line of every Log: the settings at the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionStarted {
-    /// The canonical root that no path may leave.
+    /// The canonical root of the workspace.
     pub workspace: String,
     /// The model's name at its Provider.
     pub model: String,
@@ -146,17 +159,30 @@ pub struct SessionStarted {
     pub toolset: Toolset,
     /// What may run without asking.
     pub mode: Mode,
-    /// How hard the model should think, if that was said.
+    /// How much the model is asked to reason, if it was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Instructions of the workspace and the user (`AGENTS.md`), as they were at the start.
+    /// Context documents (`AGENTS.md` of the workspace and the user) as they were at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextDocument>,
-    /// The build that wrote it.
+    /// The parent, if another Session started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentSession>,
+    /// The version of the build that wrote the Log.
     pub pixir_version: String,
 }
 
-/// Which tools a model is offered.
+/// The Session that started a child Session. No build writes it yet; it is read so that later Logs are understood.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ParentSession {
+    /// The parent's Session id.
+    pub session_id: String,
+    /// The call of the parent that started the child, if a call did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+}
+
+/// Which tools the model is offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toolset {
@@ -170,7 +196,7 @@ pub enum Toolset {
 }
 
 impl Toolset {
-    /// All of them.
+    /// All toolsets.
     pub const ALL: [Toolset; 3] = [Toolset::Typed, Toolset::Run, Toolset::Both];
 
     /// The name on the command line and on the wire.
@@ -194,12 +220,12 @@ impl Toolset {
     }
 }
 
-/// A document that is put before the conversation.
+/// A text placed before the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextDocument {
-    /// Where it came from: a path, or `environment`.
+    /// A path, or `environment`.
     pub source: String,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
@@ -207,17 +233,17 @@ pub struct ContextDocument {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Nothing that changes anything runs.
+    /// Calls that change something are refused.
     ReadOnly,
-    /// What is proven to only read runs; the rest asks.
+    /// Calls proven to only read run; all others ask.
     #[default]
     Ask,
-    /// Everything runs, except what is protected.
+    /// Every call runs; only changes of protected paths ask.
     Auto,
 }
 
 impl Mode {
-    /// All of them, from the safest to the freest.
+    /// All modes, from the safest to the most permissive.
     pub const ALL: [Mode; 3] = [Mode::ReadOnly, Mode::Ask, Mode::Auto];
 
     /// The name on the command line and on the wire.
@@ -245,9 +271,8 @@ impl Mode {
     }
 }
 
-/// Only what changed is present.
+/// A change of settings; only the changed ones are present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct SettingsChanged {
     /// The Provider's name in the configuration; always together with `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,7 +280,7 @@ pub struct SettingsChanged {
     /// The model's name at its Provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How hard the model should think.
+    /// How much the model is asked to reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
     /// What may run without asking.
@@ -264,15 +289,21 @@ pub struct SettingsChanged {
     /// Which tools the model is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolset: Option<Toolset>,
-    /// The Session's name.
+    /// The Session's name; empty removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The canonical root that it works in from now on.
+    /// The canonical root of the workspace from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
 }
 
-/// How a user message came to be delivered.
+impl SettingsChanged {
+    /// The fields that this build knows.
+    pub(crate) const FIELDS: &'static [&'static str] =
+        &["provider", "model", "effort", "mode", "toolset", "name", "workspace"];
+}
+
+/// How a user message was delivered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
@@ -285,32 +316,32 @@ pub enum Delivery {
     FollowUp,
 }
 
-/// What the person said.
+/// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
-    /// The text, as typed.
+    /// The text as typed.
     pub text: String,
     /// How it was delivered.
     #[serde(default)]
     pub delivery: Delivery,
-    /// Images that the model sees with it.
+    /// Images sent with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
 
-/// A command that the person ran.
+/// A command that the user ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserCommand {
-    /// What its result names; unique in the Session.
+    /// The id that its result names; unique in the Session.
     pub call_id: String,
     /// The command line.
     pub command: String,
-    /// The model reads it, and what came of it.
+    /// Whether the model reads the command and its output.
     pub send_to_model: bool,
 }
 
 impl UserCommand {
-    /// What stands before it: `!`, or `!!` when no model reads it.
+    /// The prefix that the user typed: `!`, or `!!` when the model does not read it.
     pub const fn mark(&self) -> &'static str {
         if self.send_to_model { "!" } else { "!!" }
     }
@@ -325,48 +356,48 @@ impl UserCommand {
         }
     }
 
-    /// As the person types it.
+    /// The command with its prefix, as typed.
     pub fn typed(&self) -> String {
         format!("{}{}", self.mark(), self.command)
     }
 }
 
-/// What the model said.
+/// A message of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AssistantMessage {
-    /// Markdown.
+    /// The text, Markdown.
     pub text: String,
-    /// The stream broke off: shown and kept, never replayed to a model.
+    /// The stream broke off. The text is shown and kept, and never sent to a model again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// What it was said for, where the Provider told comment from answer; given back with it.
+    /// What the message is for, like `commentary`, where the Provider says so; sent back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
 
-/// What the model thought.
+/// The model's reasoning.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reasoning {
-    /// What may be shown.
+    /// The part that may be shown.
     pub text: String,
-    /// The Provider that it may be replayed to, and to no other.
+    /// The only Provider that it may be sent back to.
     #[serde(default)]
     pub provider: String,
-    /// The model that it may be replayed to, and to no other.
+    /// The only model that it may be sent back to.
     pub model: String,
-    /// The Provider's own item, replayed verbatim.
+    /// The Provider's own item, sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<Value>,
 }
 
-/// A tool that the model asked for.
+/// A call that the model made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Unique in the Session.
+    /// The call's id; unique in the Session.
     pub call_id: String,
-    /// The tool's name, as the model gave it.
+    /// The tool's name as the model wrote it.
     pub name: String,
-    /// Its arguments, a JSON object; what was no object is under `_raw`.
+    /// The arguments, a JSON object. Arguments that are no object stand under `_raw`.
     pub args: Value,
     /// What the call is about; absent in entries of builds before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -383,45 +414,45 @@ impl ToolCall {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// The call that it answers.
     pub call_id: String,
-    /// False for an error and for a command that exited non-zero.
+    /// False for an error and for a command that exited with a non-zero code.
     pub ok: bool,
-    /// What the model reads, recorded once.
+    /// The text that the model reads.
     pub output: String,
-    /// The child's exit code; 128 + n for a signal.
+    /// The exit code of the process; 128 + n for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Wall-clock milliseconds.
     pub duration_ms: u64,
-    /// Colours that the program gave its output, for people; the model reads none.
+    /// Colours of the output, for the user; the model reads plain text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub colours: Vec<Colouring>,
-    /// What was left out of `output`, if anything was.
+    /// How much of the output was cut, if any was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// The file that holds everything that was left out.
+    /// The file with the whole output, if it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow_path: Option<String>,
-    /// Bytes that the child wrote to its stderr.
+    /// Bytes that the process wrote to stderr.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stderr_bytes: u64,
-    /// The exit code of each command of the last pipeline, when it had several.
+    /// The exit code of each command of the last pipeline, if it had several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipestatus: Vec<i32>,
-    /// Images that the model sees with `output`.
+    /// Images that the model sees with the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Files that it changed.
+    /// Files that the call changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// It was a dry run: this is what would have been done.
+    /// The preview, if the call was a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<Plan>>,
-    /// Why it could not run.
+    /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
 }
@@ -439,111 +470,111 @@ fn is_none_new(n: &u32) -> bool {
 /// An image, kept in the blob store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// The file that it was read from, relative to the workspace where it lies in it; or what it is called.
+    /// The path of its file, relative to the workspace where the file is in it; otherwise a name.
     pub path: String,
-    /// Its type, like `image/png`.
+    /// The media type, like `image/png`.
     pub media_type: String,
-    /// The blob of its bytes.
+    /// The name of the blob with its bytes.
     pub blob: String,
-    /// Its size, bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// From here on an output looks otherwise.
+/// A change of colour in an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Colouring {
-    /// Where in `output`, bytes.
+    /// The offset in `output`, bytes; the colour holds from here on.
     pub at: u64,
-    /// Parameters of the SGR sequence that stood there: `1;31`.
+    /// The parameters of the SGR escape sequence that stood there: `1;31`.
     pub sgr: String,
 }
 
-/// How much of an output was left out.
+/// How much of an output was cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
-    /// Lines of the whole.
+    /// Lines of the whole output.
     pub lines_total: u64,
-    /// Lines left out.
+    /// Lines that were cut.
     pub lines_omitted: u64,
-    /// Bytes of the whole.
+    /// Bytes of the whole output.
     pub bytes_total: u64,
 }
 
-/// One file that a tool changed, with its bytes before and after in the blob store.
+/// A file that a call changed, with blobs of its bytes before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
-    /// Relative to the workspace.
+    /// The path, relative to the workspace.
     pub path: String,
     /// Created, modified or deleted.
     pub kind: ChangeKind,
-    /// The blob of the bytes before; absent for a new file, and where they could not be captured.
+    /// The blob of the bytes before. Absent for a new file, and where they were not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_blob: Option<String>,
-    /// The blob of the bytes after; absent for a deleted file, and where they could not be captured.
+    /// The blob of the bytes after. Absent for a deleted file, and where they were not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_blob: Option<String>,
-    /// Permission bits before, where they are known.
+    /// The permission bits before, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<u32>,
-    /// Permission bits after, where they are known.
+    /// The permission bits after, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
-    /// For a new file: folders above it that were new as well.
+    /// For a new file: how many folders above it were new as well.
     #[serde(default, skip_serializing_if = "is_none_new")]
     pub new_folders: u32,
-    /// Lines added, where both sides are known text.
+    /// Lines added, where both versions are text.
     #[serde(default)]
     pub added: u64,
-    /// Lines removed, where both sides are known text.
+    /// Lines removed, where both versions are text.
     #[serde(default)]
     pub removed: u64,
 }
 
-/// What happened to a file.
+/// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The file is new.
     Created,
-    /// Its bytes changed.
+    /// The bytes of the file changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
-/// What a call would do: the answer of a dry run, and what an approval shows.
+/// The preview of a call: what a dry run returns and an approval shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// The verb: `read`, `write`, `edit`, `run`, …
     pub would: String,
-    /// One line for a person: the path, the command.
+    /// One line for the user: the path or the command.
     pub target: String,
-    /// Files that it would touch, relative to the workspace.
+    /// Paths that the call would touch, relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// A unified diff of the change.
+    /// The change as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Bytes that it would write.
+    /// Bytes that the call would write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Bytes that the file holds now; absent for a new one.
+    /// Bytes that the file has now; absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_before: Option<u64>,
-    /// Of a chain: what each of its commands would do that does more than read.
+    /// For a line of the run language: the preview of each command that does more than read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Plan>,
-    /// What is not certain about it.
+    /// What may turn out differently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Something worth knowing in later Sessions, or that it is not true any more.
+/// A memory for later Sessions, or its removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryFact {
-    /// What it is known by: six hex digits.
+    /// The id: six hex digits.
     pub id: String,
-    /// What is worth knowing; absent when it is to be forgotten.
+    /// The text; absent when the memory is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -552,112 +583,214 @@ pub struct MemoryFact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It does not.
+    /// The call does not run.
     Deny,
 }
 
-/// Who or what decided.
+/// Who or what decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
-    /// The person, when asked.
+    /// The user.
     User,
     /// The mode.
     Mode,
-    /// A rule that the person made.
+    /// A rule that the user made.
     Rule,
-    /// Nobody could be asked.
+    /// The call needed the user's approval and no user was there.
     NoAsker,
+    /// A decider that only a newer build knows.
+    #[schemars(skip)]
+    Unknown,
 }
 
-/// Who or what allowed or refused a call.
+/// A verdict about a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionDecision {
-    /// The call that was judged.
+    /// The call.
     pub call_id: String,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
-    /// By whom.
+    /// Who or what decided.
     pub by: DecidedBy,
-    /// Why it was judged at all, in words.
+    /// Why the call needed a decision, as a sentence.
     pub reason: String,
-    /// The rule that decided, or that the person made by answering "always".
+    /// The rule that decided, or that the user made by answering "always".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// What the person said to the model with a "no".
+    /// What the user told the model with a deny.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
 }
 
-/// What "always" means; it holds for this Session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "allow", content = "what")]
+/// A standing allow or deny; it holds for this Session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "RuleWire")]
+#[schemars(with = "RuleWire")]
 pub enum Rule {
+    /// These calls run without asking.
+    Allow(Scope),
+    /// These calls do not run, in any mode.
+    Deny(Scope),
+}
+
+/// What a [`Rule`] covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
     /// Writing and editing files inside the workspace, protected ones excepted.
     FileChanges,
     /// Exactly this command.
     Command(String),
+    /// A scope that only a newer build knows. An allow with it allows nothing; a deny with it may cover any call.
+    Unknown,
 }
 
-/// A skill's text that joined the conversation.
+/// A rule as it is written: `{"allow":"file_changes"}`, `{"deny":"command","what":"make"}`.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Rule", description = "A standing allow or deny; exactly one of both is present.")]
+struct RuleWire {
+    /// What runs without asking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow: Option<ScopeName>,
+    /// What does not run, in any mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny: Option<ScopeName>,
+    /// The command, for the scope `command`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ScopeName {
+    /// Writing and editing files inside the workspace, protected ones excepted.
+    FileChanges,
+    /// Exactly the command in `what`.
+    Command,
+    /// Only a newer build knows it.
+    #[schemars(skip)]
+    Unknown,
+}
+
+impl From<Rule> for RuleWire {
+    fn from(rule: Rule) -> RuleWire {
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = rule.clone();
+        let (name, what) = match scope {
+            Scope::FileChanges => (ScopeName::FileChanges, None),
+            Scope::Command(command) => (ScopeName::Command, Some(command)),
+            Scope::Unknown => (ScopeName::Unknown, None),
+        };
+        match rule {
+            Rule::Allow(_) => RuleWire { allow: Some(name), what, ..RuleWire::default() },
+            Rule::Deny(_) => RuleWire { deny: Some(name), what, ..RuleWire::default() },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
+        deserializer.deserialize_struct("Rule", &["allow", "deny", "what"], RuleVisitor)
+    }
+}
+
+/// Reads a rule by hand, because an unknown field matters: it may narrow what the rule allows.
+struct RuleVisitor;
+
+impl<'de> Visitor<'de> for RuleVisitor {
+    type Value = Rule;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a rule")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Rule, A::Error> {
+        let mut wire = RuleWire::default();
+        let mut is_narrowed = false;
+        while let Some(field) = fields.next_key::<String>()? {
+            match field.as_str() {
+                "allow" => wire.allow = fields.next_value()?,
+                "deny" => wire.deny = fields.next_value()?,
+                "what" => wire.what = fields.next_value()?,
+                _ => {
+                    fields.next_value::<IgnoredAny>()?;
+                    is_narrowed = true;
+                }
+            }
+        }
+        let scope = |name| match (name, wire.what) {
+            (ScopeName::FileChanges, _) => Scope::FileChanges,
+            (ScopeName::Command, Some(command)) => Scope::Command(command),
+            (ScopeName::Command, None) | (ScopeName::Unknown, _) => Scope::Unknown,
+        };
+        Ok(match (wire.allow, wire.deny) {
+            // An unknown condition of a deny is dropped: then it denies more, not less.
+            (_, Some(name)) => Rule::Deny(scope(name)),
+            (Some(name), None) if !is_narrowed => Rule::Allow(scope(name)),
+            (Some(_), None) => Rule::Allow(Scope::Unknown),
+            // An effect that only a newer build knows may be a stricter one.
+            (None, None) => Rule::Deny(Scope::Unknown),
+        })
+    }
+}
+
+/// An activated skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillActivation {
     /// The skill's name.
     pub name: String,
-    /// Where its `SKILL.md` was.
+    /// The path of its `SKILL.md`.
     pub path: String,
-    /// What the person gave it to work on.
+    /// What the user wants it to work on.
     #[serde(default)]
     pub args: String,
-    /// The text that the model reads.
+    /// The text that joined the conversation.
     pub body: String,
 }
 
-/// One step of a plan.
+/// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PlanItem {
-    /// What is to be done.
+    /// The work.
     pub step: String,
-    /// How far it is.
+    /// How far the work is.
     pub status: StepStatus,
 }
 
-/// How far a step of a plan is.
+/// How far a step of the plan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Not begun.
+    /// Work on it has not begun.
     Pending,
-    /// Being worked on.
+    /// The model works on it.
     InProgress,
-    /// Done.
+    /// It is done.
     Completed,
 }
 
-/// The whole plan, each time that it changed.
+/// The whole plan after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanUpdated {
-    /// Its steps, in order.
+    /// The steps in order.
     pub items: Vec<PlanItem>,
 }
 
-/// Tokens of one request or of several.
+/// Tokens of one or more requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Tokens sent, cached ones included.
+    /// Tokens sent, including cached ones.
     pub input: u64,
-    /// Of those, read from the Provider's cache.
+    /// Tokens of `input` that the Provider read from its cache.
     #[serde(default)]
     pub cached: u64,
-    /// Of those, written to the Provider's cache, where that is counted.
+    /// Tokens of `input` that the Provider wrote to its cache, where it reports them.
     #[serde(default)]
     pub cache_written: u64,
-    /// Tokens answered, reasoning included.
+    /// Tokens returned, including reasoning.
     pub output: u64,
-    /// Of those, reasoning.
+    /// Tokens of `output` that are reasoning.
     #[serde(default)]
     pub reasoning: u64,
 }
@@ -672,21 +805,21 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// What one request or several cost.
+/// The price of one or more requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// US dollars, as far as they are known.
+    /// US dollars, without requests whose price is unknown.
     pub usd: f64,
-    /// Some of it was worked out from the model's price, and not said by the Provider.
+    /// Some of it was computed from the model's price list and not reported by the Provider.
     #[serde(default)]
     pub estimated: bool,
-    /// Requests whose price is not known.
+    /// Requests whose price is unknown.
     #[serde(default)]
     pub unpriced: u64,
 }
 
 impl Cost {
-    /// Of one request whose price is not known.
+    /// The cost of one request whose price is unknown.
     pub const UNKNOWN: Cost = Cost { usd: 0.0, estimated: false, unpriced: 1 };
 
     fn unknown() -> Cost {
@@ -695,7 +828,7 @@ impl Cost {
 }
 
 impl std::fmt::Display for Cost {
-    /// `$1.23`; `~` before what was worked out, `≥` where some of it is not known. Nothing when nothing is known.
+    /// `$1.23`, with `~` before a computed cost and `≥` where some prices are unknown. Empty when the cost is zero.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.usd <= 0.0 {
             return Ok(());
@@ -705,7 +838,7 @@ impl std::fmt::Display for Cost {
             (false, true) => "~",
             (false, false) => "",
         };
-        // Cents, and as much below them as it takes to be more than nothing.
+        // Below ten cents two digits would round most costs to zero.
         let digits = if self.usd >= 0.1 { 2 } else { 4 };
         write!(f, "{mark}${:.digits$}", self.usd)
     }
@@ -719,7 +852,7 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-/// What one request took.
+/// Tokens and cost of one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderUsage {
     /// The Provider that answered.
@@ -727,9 +860,9 @@ pub struct ProviderUsage {
     pub provider: String,
     /// The model that answered.
     pub model: String,
-    /// What it counted.
+    /// The tokens.
     pub usage: Usage,
-    /// What that cost.
+    /// Their cost.
     #[serde(default = "Cost::unknown")]
     pub cost: Cost,
 }
@@ -738,145 +871,148 @@ pub struct ProviderUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// A person asked.
+    /// The user asked for it.
     Manual,
-    /// The window was nearly full.
+    /// The request neared the model's window.
     Threshold,
     /// The Provider refused the request as too long.
     Overflow,
 }
 
-/// Older history, replaced by a summary from here on.
+/// A summary that replaces older History.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryCompaction {
     /// How the summary was made; `deterministic` needs no model.
     pub strategy: String,
-    /// What started it.
+    /// What started the compaction.
     pub trigger: Trigger,
-    /// Everything on the path before this entry is replaced by the summary.
+    /// The first Entry of the path that is kept; the summary replaces those before it.
     pub kept_from_seq: u64,
-    /// What the model reads instead.
+    /// The summary, as the model reads it.
     pub summary: String,
-    /// Files that were read in the dropped part, over all compactions.
+    /// Files read in the replaced part, over all compactions.
     #[serde(default)]
     pub files_read: Vec<String>,
-    /// Files that were changed in the dropped part, over all compactions.
+    /// Files changed in the replaced part, over all compactions.
     #[serde(default)]
     pub files_modified: Vec<String>,
-    /// Estimated tokens of the history before.
+    /// Estimated tokens of the History before.
     pub tokens_before: u64,
-    /// Estimated tokens of the history after.
+    /// Estimated tokens of the History after.
     pub tokens_after: u64,
-    /// Entries of the path that the model no longer reads.
+    /// Entries of the path that the summary replaces.
     pub entries_dropped: u64,
-    /// Pinned entries of the dropped part, which stand in the summary word for word.
+    /// Pinned Entries of the replaced part; the summary contains them word for word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<u64>,
 }
 
-/// Where this Session came from.
+/// The Session that a fork was made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionFork {
-    /// The Session that it was forked from.
+    /// The id of that Session.
     pub parent_session_id: String,
-    /// The first Session of the family.
+    /// The id of the first Session of the family.
     pub fork_root_session_id: String,
-    /// The last entry of the parent that was copied.
+    /// The last Entry that was copied, by its number in the parent.
     pub forked_to_seq: u64,
-    /// The last entry of this Log that was copied from there.
+    /// The last Entry that was copied, by its number in this Log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied_to_seq: Option<u64>,
-    /// How the past was carried over: `replay_v1` copies the parent's path.
+    /// How the Entries were copied: `replay_v1` copies the parent's branch.
     pub strategy: String,
 }
 
-/// The conversation continues from an earlier entry.
+/// A move of the Head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeadMoved {
-    /// The new head; null is the empty conversation.
+    /// The new Head; null is the empty conversation.
     pub to_seq: Option<u64>,
-    /// Who wanted that: `rewind`.
+    /// Why it moved: `rewind`.
     pub reason: String,
 }
 
-/// What was done on a branch that the conversation has left.
+/// A summary of a branch that the Head left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchSummary {
-    /// How it was made: `deterministic`, or `model`.
+    /// `deterministic` or `model`.
     pub strategy: String,
-    /// The head that was left.
+    /// The Head before the move.
     pub from_seq: u64,
-    /// The last entry that both branches share; null when they share none.
+    /// The last Entry that both branches share; null when they share none.
     pub common_seq: Option<u64>,
-    /// What the model reads.
+    /// The summary, as the model reads it.
     pub summary: String,
-    /// Files that were changed on the branch.
+    /// Files changed on the branch.
     #[serde(default)]
     pub files_modified: Vec<String>,
-    /// The model that wrote it.
+    /// The model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Why files were set to how they had been.
+/// Why files were restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreReason {
-    /// A Turn's changes were taken back.
+    /// Undo: a Turn's changes were taken back.
     Undo,
-    /// What an undo took back was done again.
+    /// Redo: an undo was taken back.
     Redo,
-    /// The conversation goes on from an earlier entry, and the files with it.
+    /// Rewind: the Head moved to an earlier Entry, and the files with it.
     Rewind,
-    /// The conversation goes on from an earlier entry, and these files are not as they were there.
+    /// The Head moved to an earlier Entry, and these files stayed as they were.
     Stayed,
+    /// A reason that only a newer build knows.
+    #[schemars(skip)]
+    Unknown,
 }
 
-/// Files that were set to how they had been.
+/// Files that a restore set back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesRestored {
-    /// Why.
+    /// Why the files were restored.
     pub reason: RestoreReason,
-    /// The Turn whose changes were taken back or done again.
+    /// The Turn that was undone or redone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_turn: Option<u32>,
-    /// The entry whose files they are now.
+    /// The Entry that the files were set back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// What was done to each.
+    /// The changes that the restore made.
     pub changes: Vec<FileChange>,
-    /// Files that were left as they are, and why.
+    /// Files that the restore left as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<LeftFile>,
 }
 
-/// A file that a restore did not touch.
+/// A file that a restore left as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftFile {
-    /// Relative to the workspace.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// Why.
+    /// Why the restore left it.
     pub why: String,
 }
 
-/// It stands where a damaged line was, which a repair has put aside.
+/// A placeholder for a damaged line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogRepaired {
     /// What was wrong with the line.
     pub reason: String,
-    /// The file beside the Log that holds it as it was before the repair.
+    /// The file beside the Log that holds the Log as it was before the repair.
     pub quarantine: String,
 }
 
-/// A name or a pin that a person put on an entry; only what changed is present.
+/// A name or a pin on an Entry; only what changed is present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
-    /// The entry.
+    /// The Entry.
     pub seq: u64,
-    /// Its name; empty takes the name away.
+    /// The name; empty removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Whether it is pinned: a pinned entry survives every compaction word for word.
+    /// Whether the Entry is pinned. A compaction keeps pinned Entries word for word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
 }
@@ -885,17 +1021,17 @@ pub struct Label {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// The model gave its answer.
+    /// The model finished its answer.
     Completed,
-    /// A budget ended it before the answer.
+    /// A limit ended the Turn before the answer.
     Incomplete,
-    /// The answer broke off; what came is kept.
+    /// The answer broke off; its beginning is kept.
     PartialFailed,
-    /// It could not go on.
+    /// An error ended the Turn.
     Failed,
-    /// The person stopped it.
+    /// The user stopped the Turn.
     Interrupted,
-    /// It took too long.
+    /// The Provider took too long.
     TimedOut,
 }
 
@@ -913,25 +1049,25 @@ impl TurnStatus {
     }
 }
 
-/// The one end of a Turn.
+/// The end of a Turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnEnded {
-    /// How.
+    /// How the Turn ended.
     pub status: TurnStatus,
-    /// Why, unless it completed.
+    /// Why the Turn did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// What all its requests took.
+    /// Tokens of all requests of the Turn.
     #[serde(default)]
     pub usage: Usage,
-    /// What they cost.
+    /// Cost of all requests of the Turn.
     #[serde(default)]
     pub cost: Cost,
-    /// Wall-clock milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// Tools that it called.
+    /// Number of calls.
     pub tool_calls: u64,
-    /// Facts for a program: `output_truncation`, `reason`.
+    /// More for programs: `output_truncation`, `reason`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! The few things that a Log asks of a disk, so that a test can stand in for one that fails, tears or forgets.
+//! The disk operations of a Log, as a trait, so that tests can simulate disks that fail, tear writes or lose them.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -10,49 +10,49 @@ use std::time::Duration;
 
 use super::holder;
 
-/// Where Logs are.
+/// The file system that holds Logs.
 pub(super) trait Disk: fmt::Debug + Send + Sync {
-    /// Makes a folder and those above it, for their owner alone.
+    /// Creates a folder and its parents, for the owner alone.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
-    /// How long a lock is waited for.
+    /// How long to wait for a lock.
     fn patience(&self) -> Duration;
-    /// Makes a file that must not be there yet.
+    /// Creates a file; fails if it exists.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens a file to read and to append.
+    /// Opens a file for reading and appending.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Writes over what a file holds from there on.
+    /// Overwrites a file from this offset.
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Gives a file a name that must not be taken.
+    /// Renames a file; fails if the new name is taken.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file a second name that must not be taken.
+    /// Adds a hard link; fails if its name is taken.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file the name of another, which loses it.
+    /// Renames a file over another.
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder survive a power cut.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// One open file.
+/// An open file.
 pub(super) trait DiskFile: fmt::Debug + Send + Sync {
-    /// Writes at the end; it may be less than was given.
+    /// Appends; it may write less than it was given.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
     fn len(&self) -> io::Result<u64>;
     fn truncate(&self, len: u64) -> io::Result<()>;
-    /// The file with this name is this one.
+    /// Whether this file has this name.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
     /// Makes the bytes survive a power cut.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the lock; false when another has it.
+    /// Takes the lock; false when another process holds it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Gives the lock back, also where a process that is being started still has the file.
+    /// Releases the lock, even while a child process that is starting still has the file open.
     fn unlock(&self);
-    /// The process that has the lock, where that can be known.
+    /// The process that holds the lock, where the system tells.
     fn holder(&self) -> Option<u32>;
 }
 
-/// All of it, in as many writes as it takes.
+/// Appends all bytes, in as many writes as it takes.
 pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
@@ -65,7 +65,7 @@ pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Gives a file or a folder a name that must not be taken; also where the file system has no call for that.
+/// Renames a file or a folder; fails if the new name is taken, also on file systems without such a call.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
@@ -85,12 +85,12 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The real one.
+/// The file system of this machine.
 #[derive(Debug)]
 pub(super) struct RealDisk;
 
 impl Disk for RealDisk {
-    /// A writer that was killed while it started a command has left a child that holds the lock until it runs its program.
+    /// A killed writer may leave a child that holds the lock until it executes its program.
     fn patience(&self) -> Duration {
         Duration::from_millis(250)
     }
@@ -172,7 +172,7 @@ impl DiskFile for File {
     }
 
     fn unlock(&self) {
-        // What cannot be unlocked is free when it is closed.
+        // If unlocking fails, closing the file releases the lock.
         let _ = File::unlock(self);
     }
 

@@ -1,4 +1,4 @@
-//! Which process holds a lock. Linux tells in `/proc/locks`; elsewhere nobody knows.
+//! Finds the process that holds a lock. Linux lists locks in `/proc/locks`; other systems do not.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 /// The process that holds an advisory lock on this file.
 pub(super) fn of(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
-    // The list is not read in one piece; while others come and go, a line can be missed.
+    // The kernel does not return the list atomically; a line can be missed while others come and go.
     (0..5).find_map(|_| {
         // 1: FLOCK  ADVISORY  WRITE 4242 fe:00:1234 0 EOF
         std::fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| {

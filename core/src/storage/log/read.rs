@@ -1,4 +1,4 @@
-//! Reading a Log line by line, and judging each: proven by its chain, readable without proof, damaged, or torn off.
+//! Reads a Log line by line and judges each line: proven by its chain, readable, damaged, or torn.
 
 use std::io;
 use std::path::Path;
@@ -12,43 +12,43 @@ use crate::protocol::event::{Entry, SessionId};
 
 /// The longest line that is read or written, bytes.
 pub(super) const MAX_LINE: usize = 64 << 20;
-/// Bytes that are read at a time.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
-/// No line is shorter, bytes; it bounds how many can have been lost in a stretch of damage.
+/// No line is shorter, bytes. It bounds how many lines a stretch of damage can hide.
 const SHORTEST: u64 = 150;
-/// More lines than this are not believed to have been taken out.
+/// The most missing lines that a gap in the numbers is believed to mean.
 const MAX_GAP: u64 = 100_000;
 
-/// What a Log file holds, read without changing it.
+/// The contents of a Log, read without changing it.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// The entries that could be read, in order.
+    /// The readable Entries in order.
     pub entries: Vec<Arc<Entry>>,
-    /// What could not, or could not be trusted.
+    /// The lines that are damaged or unproven.
     pub damage: Vec<Damage>,
-    /// Bytes after the last whole line: a write that was cut off.
+    /// Bytes after the last whole line, left by an interrupted write.
     pub torn: u64,
-    /// Lines that stood there twice and were read once.
+    /// Lines that repeat the line before; they are read once.
     pub duplicates: u64,
     /// Bytes of whole lines.
     pub(super) valid_len: u64,
     pub(super) chain: Chain,
     pub(super) next_seq: u64,
-    /// The last bytes are a whole entry that only lacks its newline.
+    /// The last line is a whole Entry without its newline.
     pub(super) missing_newline: bool,
 }
 
-/// A line that could not be trusted.
+/// A damaged line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Damage {
-    /// From 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub reason: String,
 }
 
 impl Damage {
-    /// The failure that a person is told.
+    /// The error that the user reads.
     pub fn error(&self, path: &Path) -> Error {
         let id = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Error::new(
@@ -64,36 +64,36 @@ impl Damage {
     }
 }
 
-/// What is known of a line once the next one was seen.
+/// The verdict on a line, once the next line is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Its chain follows from the line before.
     Proven,
-    /// It can be read, and nothing speaks against it but that the line before it is damaged.
+    /// Readable, but the line before is damaged, so its chain cannot be checked.
     Unproven,
-    /// The same; and lines are missing before it, or it stands in the wrong place.
+    /// Readable, but lines before it are missing, or it stands in the wrong place.
     AfterGap(String),
-    /// It was changed, or is no entry.
+    /// It was changed, or is no Entry.
     Damaged(String),
-    /// Its content is proven by the line after it; only its own chain was changed.
+    /// The next line proves its content; only its own chain was changed.
     ChainDamaged,
-    /// The line before, once more.
+    /// A repetition of the line before.
     Duplicate,
-    /// It has no end.
+    /// An unfinished line at the end.
     Torn,
 }
 
-/// A line and what is known of it.
+/// A line and its verdict.
 pub(super) struct Line<'a> {
     pub(super) number: u64,
     pub(super) bytes: &'a [u8],
     pub(super) entry: Option<Entry>,
     pub(super) verdict: Verdict,
-    /// It ends in a newline.
+    /// Whether it ends in a newline.
     pub(super) whole: bool,
 }
 
-/// Reads a Log without a lock and without changing it; what cannot be read is said, never hidden.
+/// Reads a Log without locking or changing it. Unreadable lines are reported as damage.
 ///
 /// # Errors
 /// `LOG_READ_FAILED` when the file cannot be read at all.
@@ -103,11 +103,11 @@ pub fn read(path: &Path) -> Result<Contents> {
     contents(&file, named.as_ref()).map(Contents::judged).map_err(|e| unreadable(path, &e))
 }
 
-/// What was appended to a Log since it was `from` bytes long and ended in this chain.
-/// `None` when it is not the same Log any more, or its new part is not all whole and proven.
+/// Reads what was appended to a Log since `from`.
+/// `None` when the Log was replaced, or when a new line is not whole and proven.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn read_on(path: &Path, from: Position) -> io::Result<Option<(Vec<Entry>, Position)>> {
     let file = std::fs::File::open(path)?;
     if from.bytes > DiskFile::len(&file)? {
@@ -124,7 +124,7 @@ pub fn read_on(path: &Path, from: Position) -> io::Result<Option<(Vec<Entry>, Po
     Ok(proven.then_some((entries, Position { bytes: reader.bytes, chain: reader.chain, next_seq: reader.seq })))
 }
 
-/// A place in a Log, to read on from.
+/// A position in a Log, to continue reading from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Position {
     /// Bytes of whole lines before it.
@@ -148,7 +148,7 @@ impl Position {
 }
 
 impl Contents {
-    /// A Log gets its name with its first line in it, so one without any entry was damaged.
+    /// A Log has its first line when it gets its name, so a Log without any Entry is damaged.
     pub(super) fn judged(mut self) -> Contents {
         if self.entries.is_empty() && self.damage.is_empty() {
             self.damage.push(Damage { line: 1, reason: "nothing in it can be read".into() });
@@ -156,13 +156,13 @@ impl Contents {
         self
     }
 
-    /// Where the whole lines end.
+    /// The end of the whole lines.
     pub fn position(&self) -> Position {
         Position { bytes: self.valid_len, chain: self.chain, next_seq: self.next_seq }
     }
 }
 
-/// From this size on both halves are read at the same time, bytes.
+/// A Log of this size or more is read in two halves at the same time, bytes.
 const HALVED: u64 = 1 << 20;
 
 pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Result<Contents> {
@@ -172,8 +172,8 @@ pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Re
     }
 }
 
-/// Each line is judged by what the line before claims, so the second half can be judged before the first is. That is
-/// only good when the first ends, proven line by line, exactly as the second supposed.
+/// A line is judged by the chain of the line before, so the second half can be judged first on the assumption that its
+/// predecessor is right. The result counts only if the first half is proven and ends exactly there.
 fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io::Result<Contents> {
     let supposed = (second.chain, second.seq, second.bytes, second.session.clone());
     let first = Reader { limit: Some(second.bytes), ..Reader::of(named) };
@@ -194,7 +194,7 @@ fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io:
     Ok(it)
 }
 
-/// A reader that begins in the middle, if there is a line there to begin after.
+/// A reader that begins in the middle of the file, if there is a whole line to begin after.
 fn second_half(file: &dyn DiskFile) -> io::Result<Option<Reader>> {
     let len = file.len()?;
     if len < HALVED {
@@ -235,7 +235,7 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
         if line.verdict == Verdict::Proven {
             it.missing_newline = !line.whole;
         }
-        // Numbers only grow, whatever was written there.
+        // Numbers only grow, even if a damaged line claims otherwise.
         if let Some(entry) = line.entry
             && it.entries.last().is_none_or(|last: &Arc<Entry>| last.seq < entry.seq)
         {
@@ -253,28 +253,28 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
 /// The state between two lines.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The chain of the last line that was accepted, and the number after it.
+    /// The chain of the last accepted line, and the number after it.
     chain: Chain,
     seq: u64,
     /// Lines and bytes of damage since then.
     damaged: (u64, u64),
-    /// What the damaged line right before claims as its chain.
+    /// The chain that the damaged line right before claims.
     claimed: Option<Chain>,
-    /// What that should have been.
+    /// The chain that it should have.
     computed: Option<Chain>,
-    /// A line since the last accepted one has no chain that can be read.
+    /// A line since the last accepted one has no readable chain.
     lost: bool,
     /// Bytes of whole lines.
     bytes: u64,
-    /// Nothing is read from here on.
+    /// Where to stop reading.
     limit: Option<u64>,
     session: Option<SessionId>,
-    /// The Session that the file is named after; it counts until a line is proven.
+    /// The Session that the file is named after, until a line is proven.
     named: Option<SessionId>,
     number: u64,
-    /// The last line that was accepted.
+    /// The last accepted line.
     last: Vec<u8>,
-    /// A line that the next one may still prove.
+    /// A line that the next line may still prove.
     suspect: Option<Suspect>,
 }
 
@@ -286,7 +286,7 @@ struct Suspect {
     reason: String,
 }
 
-/// What the next line says of the one before it.
+/// What the next line says about the one before it.
 struct Next {
     follows_claimed: bool,
     follows_computed: bool,
@@ -294,7 +294,7 @@ struct Next {
 }
 
 impl Reader {
-    /// At the start of a Log that is named after this Session.
+    /// A reader at the start of a Log that is named after this Session.
     pub(super) fn of(named: Option<&SessionId>) -> Reader {
         Reader { named: named.cloned(), ..Reader::default() }
     }
@@ -304,7 +304,7 @@ impl Reader {
         self.bytes
     }
 
-    /// Visits every line, in order; a line whose verdict hangs on the next one is visited before that one.
+    /// Visits every line in order. A line whose verdict depends on the next one is visited before that one.
     pub(super) fn run(&mut self, file: &dyn DiskFile, visit: &mut dyn FnMut(Line<'_>)) -> io::Result<()> {
         let mut buffer: Vec<u8> = Vec::with_capacity(2 * CHUNK);
         let (mut offset, mut searched, mut skipping) = (self.bytes, 0, 0_u64);
@@ -392,7 +392,19 @@ impl Reader {
         let follows_chain = follows(Some(self.chain));
         let (follows_claimed, follows_computed) =
             if follows_chain { (false, false) } else { (follows(self.claimed), follows(self.computed)) };
-        // Two lines changed places: the one before was made after this one.
+        // The `data` fits no known Entry. If the chain follows, a newer build wrote it so; otherwise it is as likely
+        // damage.
+        if entry.fact.is_misfit() && !(follows_chain || follows_claimed || follows_computed) {
+            let reason = format!("not an entry: no {} of this build", entry.fact.kind());
+            if !whole {
+                return self.torn(bytes, visit);
+            }
+            self.settle(None, visit);
+            self.number += 1;
+            self.bytes += len;
+            return self.refuse(bytes, len, Some(claimed), reason, visit);
+        }
+        // Two lines changed places: the line before was written after this one.
         let after_this = |it: &mut Suspect| {
             let open = std::str::from_utf8(&it.bytes).ok().and_then(chain::split).map(|(open, _)| open);
             it.entry.seq == entry.seq + 1 && open.is_some_and(|o| chain::link(claimed, o.as_bytes()) == it.claimed)
@@ -457,7 +469,7 @@ impl Reader {
         }
     }
 
-    /// The line is no entry; what follows it cannot be proven by it, unless at least its chain can be read.
+    /// The line is no Entry. It proves the next line only if at least its chain is readable.
     fn refuse(
         &mut self,
         bytes: &[u8],
@@ -478,14 +490,14 @@ impl Reader {
         visit(Line { number: self.number, bytes, entry: None, verdict: Verdict::Torn, whole: false });
     }
 
-    /// Judges the line that waited for the next one.
+    /// Judges the line that waits for the next one.
     fn settle(&mut self, next: Option<Next>, visit: &mut dyn FnMut(Line<'_>)) {
         let Some(Suspect { number, bytes, entry, claimed, reason }) = self.suspect.take() else { return };
         let gap = entry.seq.checked_sub(self.seq + self.damaged.0).filter(|gap| (1..=MAX_GAP).contains(gap));
         let verdict = match (next, gap) {
-            // The next line was made after this one as it is, but for its chain.
+            // The next line was written after this one as it is, except for its chain.
             (Some(Next { follows_computed: true, .. }), None) if entry.seq == self.seq => Verdict::ChainDamaged,
-            // Lines were taken out before it; it and the next belong together.
+            // Lines before it are missing; it and the next line belong together.
             (Some(Next { follows_claimed: true, seq, .. }), Some(gap)) if seq == entry.seq + 1 => {
                 Verdict::AfterGap(missing_before(gap))
             }

@@ -1,4 +1,4 @@
-//! A damaged Log made whole: what can be read is kept in its place, what cannot is put aside, and that is recorded.
+//! Rewrites a damaged Log: readable lines keep their place, damaged ones move to a file beside it, which is recorded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use super::{open_locked, unreadable, write_failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, LogRepaired, SessionId, now};
 
-/// What a repair does, or would do.
+/// What a repair does, or its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// Entries that stay, with their numbers.
     pub kept: u64,
-    /// Lines that leave the Log, and those whose chain is made anew.
+    /// Lines that are removed or get a new chain.
     pub damage: Vec<Damage>,
-    /// Lines that stood there twice.
+    /// Lines that repeat the line before.
     pub duplicates: u64,
     /// Bytes after the last whole line.
     pub torn: u64,
-    /// Places that are filled, so that every other entry keeps its number.
+    /// Placeholders, so that every other Entry keeps its number.
     pub placeholders: u64,
     /// The file that keeps the Log as it was.
     pub quarantine: PathBuf,
 }
 
 impl Repair {
-    /// There is something to repair.
+    /// Whether the Log needs a repair.
     pub fn is_needed(&self) -> bool {
         !self.damage.is_empty() || self.torn > 0 || self.duplicates > 0
     }
 }
 
-/// Repairs a Log under its lock. The damaged one is kept beside it; at every moment one of the two has the Log's name.
+/// Repairs a Log under its lock and keeps the damaged one beside it. At every moment one of the two has the Log's name.
 ///
 /// # Errors
-/// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `CORRUPT_LOG_LINE` when nothing of it can be read.
+/// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `CORRUPT_LOG_LINE` when no line can be read.
 pub fn repair(path: &Path, session_id: &SessionId, dry_run: bool) -> Result<Repair> {
     repair_on(Arc::new(RealDisk), path, session_id, dry_run)
 }
@@ -81,7 +81,7 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
             format!("pixir sessions delete {id} --yes  # it stays in the trash"),
         ));
     }
-    // It is recorded in any case that the chain was made anew.
+    // A new chain is always recorded.
     if whole.plan.placeholders == 0 && !whole.plan.damage.is_empty() {
         whole.stand_in();
     }
@@ -93,7 +93,7 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
     let folder = path.parent().expect("a log lies in a folder");
     let write = || -> std::io::Result<()> {
         let temporary = path.with_extension("repaired");
-        // A repair that was cut off has left it; this one holds the lock.
+        // An interrupted repair left it; this process holds the lock.
         let _ = disk.remove(&temporary);
         let new = disk.create(&temporary)?;
         new.try_lock()?;
@@ -141,7 +141,7 @@ impl Rewritten {
         self.plan.damage.push(Damage { line, reason: reason.to_owned() });
     }
 
-    /// The entry as it stands, in a new chain; what is missing before it gets a place.
+    /// Keeps a line as it is, with a new chain, after placeholders for the lines missing before it.
     fn keep(&mut self, entry: &Entry, bytes: &[u8]) {
         if entry.seq < self.next_seq {
             return;
@@ -159,7 +159,8 @@ impl Rewritten {
     fn stand_in(&mut self) {
         let fact: Fact = LogRepaired { reason: self.pending.clone(), quarantine: self.quarantine.clone() }.into();
         let seq = self.next_seq;
-        let it = Entry { id: Uuid::now_v7(), session_id: self.id.clone(), seq, ts: now(), turn: None, fact };
+        let it =
+            Entry { id: Uuid::now_v7(), session_id: self.id.clone(), seq, ts: now(), turn: None, fact, beyond: None };
         self.plan.placeholders += 1;
         self.push(it.encode().expect("two texts are JSON"));
     }

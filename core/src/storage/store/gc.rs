@@ -1,4 +1,4 @@
-//! What nothing refers to any more. Whatever looks like a name of a blob in any Log, whole or damaged, keeps that blob.
+//! Finds and removes unused files. Any text in a Log that looks like a blob's name keeps that blob.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,41 +12,41 @@ use super::{Store, failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::outputs::outputs_named;
 
-/// What is younger may belong to something that is just being recorded.
+/// A younger file may belong to an Entry that is about to be written.
 const YOUNG: Duration = Duration::from_secs(3_600);
 
-/// What can go.
+/// The files that can be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Garbage {
-    /// Sessions that have been in the trash for long enough.
+    /// Sessions that were in the trash long enough.
     pub trash: Vec<PathBuf>,
-    /// File versions that no Log names.
+    /// Blobs that no Log names.
     pub blobs: Vec<PathBuf>,
-    /// Outputs that no Log names, and folders without a Log.
+    /// Saved outputs that no Log names, and folders without a Log.
     pub outputs: Vec<PathBuf>,
-    /// What was being written when something crashed.
+    /// Temporary files that a crash left.
     pub leftovers: Vec<PathBuf>,
-    /// Bytes that this frees.
+    /// Bytes that removing them frees.
     pub bytes: u64,
 }
 
 impl Garbage {
-    /// How many files and folders it is.
+    /// The number of files and folders.
     pub fn len(&self) -> usize {
         self.trash.len() + self.blobs.len() + self.outputs.len() + self.leftovers.len()
     }
 
-    /// There is nothing to clean up.
+    /// Whether there is nothing to remove.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Store {
-    /// Finds what can go; Sessions stay in the trash for `keep_trash`.
+    /// Finds unused files; Sessions stay in the trash for `keep_trash`.
     ///
     /// # Errors
-    /// `LOG_READ_FAILED` when any Log cannot be read to its end: what it names is not known then.
+    /// `LOG_READ_FAILED` when a Log cannot be read to its end, because then its names are unknown.
     pub fn garbage(&self, keep_trash: Duration) -> Result<Garbage> {
         let now = SystemTime::now();
         self.look(keep_trash, now).map_err(|(path, e)| {
@@ -61,7 +61,7 @@ impl Store {
     fn look(&self, keep_trash: Duration, now: SystemTime) -> Result<Garbage, (PathBuf, io::Error)> {
         let mut it = Garbage::default();
         let mut names = Names::default();
-        // A Session that is deleted or got back meanwhile is in one of the three.
+        // A Session that is deleted or restored meanwhile is in one of the three places.
         self.read_sessions(&mut names)?;
         for folder in names_in(&self.trash_folder())? {
             if is_old(&folder.join("manifest.json"), keep_trash, now) {
@@ -83,7 +83,7 @@ impl Store {
             }
         }
         for place in self.places() {
-            // An image that is to be sent is named by the draft.
+            // The draft names images that are about to be sent.
             names.read_line(place.id.as_str(), place.presenter_state().unwrap_or_default().as_bytes());
             let outputs = names_in(&place.outputs())?.into_iter().filter(|path| is_old(path, YOUNG, now));
             it.outputs.extend(
@@ -112,17 +112,17 @@ impl Store {
         names_in(&self.home.join("sessions"))?.iter().try_for_each(|folder| names.read_logs(folder))
     }
 
-    /// Removes it. A blob that was put again meanwhile stays.
+    /// Removes the files. A blob that was stored again meanwhile stays.
     ///
     /// # Errors
-    /// `WRITE_FAILED` for the first that cannot be removed.
+    /// `WRITE_FAILED` for the first file that cannot be removed.
     pub fn clean(&self, garbage: &Garbage) -> Result<()> {
         let clean = || -> io::Result<()> {
             for path in garbage.trash.iter().chain(&garbage.leftovers) {
                 unless_gone(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
             }
             for path in &garbage.outputs {
-                // A Session that is being moved comes after its folder.
+                // When a Session is moved, its folder moves before its Log.
                 let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                 if path.is_dir() && !self.places().iter().any(|place| place.id.as_str() == name) {
                     unless_gone(fs::remove_dir_all(path))?;
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// Somebody else has taken it.
+/// Another process may have removed the file already.
 fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -148,7 +148,7 @@ fn is_old(path: &Path, age: Duration, now: SystemTime) -> bool {
     fs::symlink_metadata(path).and_then(|m| m.modified()).is_ok_and(|at| at + age <= now)
 }
 
-/// Whoever puts the same bytes touches the blob first; so it is taken out of reach, and looked at once more.
+/// Storing the same bytes again touches the blob, so the blob is moved aside and its age checked once more.
 fn remove_blob(path: &Path) -> io::Result<()> {
     let now = SystemTime::now();
     let aside = path.with_extension("going");
@@ -159,7 +159,7 @@ fn remove_blob(path: &Path) -> io::Result<()> {
     if is_old(&aside, YOUNG, now) { fs::remove_file(aside) } else { fs::rename(aside, path) }
 }
 
-/// What is in a folder; nothing, when there is no such folder.
+/// The paths in a folder, sorted; none when the folder does not exist.
 fn names_in(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     let list = || -> io::Result<Vec<PathBuf>> {
         let mut all = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
@@ -188,17 +188,17 @@ fn size_of(path: &Path) -> u64 {
     }
 }
 
-/// What the Logs name.
+/// The names that appear in Logs.
 #[derive(Default)]
 struct Names {
     read: HashSet<PathBuf>,
     blobs: HashSet<String>,
-    /// Saved outputs: a Session, and a file of it.
+    /// Saved outputs: the Session and the file name.
     overflow: HashSet<(String, String)>,
 }
 
 impl Names {
-    /// Logs and what repairs have left of them, as text: also a line that cannot be read keeps what it names.
+    /// Reads Logs and the files that repairs left, as text, so that unreadable lines keep what they name.
     fn read_logs(&mut self, folder: &Path) -> Result<(), (PathBuf, io::Error)> {
         for path in names_in(folder)? {
             let name = text_of(&path);
@@ -208,7 +208,7 @@ impl Names {
                 continue;
             }
             match self.read_log(&path) {
-                // It was moved meanwhile, and is read where it is now.
+                // It was moved meanwhile, and is read at its new place.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 other => other.map_err(|e| (path, e))?,
             }
@@ -219,7 +219,7 @@ impl Names {
     fn read_log(&mut self, path: &Path) -> io::Result<()> {
         let mut reader = io::BufReader::with_capacity(256 << 10, fs::File::open(path)?);
         let mut line = Vec::new();
-        // What a repair has put aside is called after its Session too.
+        // Files that a repair left are named after their Session too.
         let session = name_of(&text_of(path)).split('.').next().unwrap_or_default().to_owned();
         while io::BufRead::read_until(&mut reader, b'\n', &mut line)? > 0 {
             self.read_line(&session, &line);
@@ -230,13 +230,14 @@ impl Names {
 
     fn read_line(&mut self, session: &str, line: &[u8]) {
         self.overflow.extend(outputs_named(line).map(|name| (session.to_owned(), name.to_owned())));
-        for piece in line.split(|b| *b == b'"') {
-            if piece.len() == 32
-                && piece.iter().all(u8::is_ascii_hexdigit)
-                && let Ok(name) = std::str::from_utf8(piece)
-            {
-                self.blobs.insert(name.to_owned());
-            }
-        }
+        self.blobs.extend(blobs_named(line).map(str::to_owned));
     }
+}
+
+/// The texts of a line that look like names of blobs, whatever field they stand in.
+pub(crate) fn blobs_named(line: &[u8]) -> impl Iterator<Item = &str> {
+    let texts = line.split(|b| *b == b'"');
+    texts
+        .filter(|text| text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit))
+        .filter_map(|text| std::str::from_utf8(text).ok())
 }

@@ -1,4 +1,4 @@
-//! One line for each Session, so that a list reads no Log. The Logs win: what is behind is read on, what is wrong is rebuilt.
+//! One line for each Session, so that a list reads no Log. The Logs win: a line that is behind is updated from its Log.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,56 +14,56 @@ use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage};
 use crate::storage::log::{self, Position};
 
 const FILE: &str = "index.jsonl";
-/// The most of a first prompt that is kept, characters.
+/// The most characters of a first prompt that a summary holds.
 const MAX_PROMPT: usize = 200;
 
-/// What is known of a Session without opening it.
+/// A Session's summary, known without opening it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Its id.
+    /// The Session's id.
     pub id: String,
-    /// The name that a person gave it.
+    /// The name that the user gave it.
     pub name: Option<String>,
-    /// Where it works.
+    /// The root of its workspace.
     pub workspace: String,
-    /// Its first prompt, one line; none when nothing was said in it.
+    /// The first prompt, as one line; none when there was no prompt.
     pub first_prompt: Option<String>,
-    /// Who answers in it, as `provider/model`.
+    /// The model, as `provider/model`.
     pub model: String,
-    /// When it began.
+    /// When the Session started.
     pub created: Timestamp,
-    /// When something was last recorded.
+    /// When the last Entry was recorded.
     pub last_activity: Timestamp,
-    /// Entries of its Log.
+    /// Number of Entries.
     pub entries: u64,
-    /// Turns that began.
+    /// Number of Turns.
     pub turns: u32,
-    /// Tools that were called.
+    /// Number of calls.
     pub tool_calls: u64,
-    /// What all its requests cost, in tokens.
+    /// Tokens of all requests.
     pub usage: Usage,
-    /// What they cost.
+    /// Cost of all requests.
     pub cost: Cost,
-    /// The last entry of the conversation as it stands.
+    /// The Head.
     pub head: Option<u64>,
     /// The size of its Log, bytes.
     pub bytes: u64,
     /// The Session that it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
-    /// The entry of that Session that it goes on from.
+    /// The Entry of that Session that it continues from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at: Option<u64>,
     /// The first Session of its family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Its Log has damaged lines.
+    /// Whether its Log has damaged lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
 }
 
 impl Summary {
-    /// Takes in the next entry.
+    /// Folds the next Entry.
     pub fn take(&mut self, entry: &Entry) {
         if self.entries == 0 {
             self.id = entry.session_id.to_string();
@@ -96,7 +96,7 @@ impl Summary {
             }
             Fact::UserCommand(it) => {
                 self.turns += 1;
-                // Later models read titles as well.
+                // Models read titles too, and this command was not for them.
                 self.begin_with(if it.send_to_model { &it.command } else { "a command" });
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
@@ -121,18 +121,18 @@ impl Summary {
         }
     }
 
-    /// When something was last recorded, to the minute.
+    /// When the last Entry was recorded, to the minute.
     pub fn last_minute(&self) -> String {
         self.last_activity.strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// What a person calls it.
+    /// The name or the first prompt.
     pub fn title(&self) -> &str {
         self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(nothing was said)")
     }
 }
 
-/// A summary, and how far into the Log it reaches.
+/// A summary, and the position in the Log that it covers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Indexed {
     pub(crate) position: Position,
@@ -140,7 +140,7 @@ pub(crate) struct Indexed {
 }
 
 impl Indexed {
-    /// Adds a line to the index. It is written in one piece, and nothing depends on it.
+    /// Adds a line to the index in one write. Nothing depends on its success.
     pub(crate) fn keep(&self, folder: &Path) {
         keep(folder, std::slice::from_ref(self));
     }
@@ -159,7 +159,7 @@ pub(super) fn ids_in(folder: &Path) -> Vec<SessionId> {
     files.filter_map(|file| SessionId::parse(file.file_name().to_str()?.strip_suffix(".ndjson")?).ok()).collect()
 }
 
-/// Every Session of a folder, the latest first.
+/// All Sessions of a folder, the latest first.
 pub(super) fn list(folder: &Path) -> Vec<Summary> {
     let (mut known, lines) = kept(folder);
     let mut all = Vec::new();
@@ -199,7 +199,7 @@ pub(super) fn one(folder: &Path, id: &SessionId) -> Option<Summary> {
     Some(it.summary)
 }
 
-/// What the index says of each Session, and of how many lines it is.
+/// The summaries of the index by id, and the number of its lines.
 fn kept(folder: &Path) -> (HashMap<String, Indexed>, usize) {
     let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Indexed>(line).ok());
@@ -208,7 +208,7 @@ fn kept(folder: &Path) -> (HashMap<String, Indexed>, usize) {
     (known, count)
 }
 
-/// Whether what the index says stands, or had to be read from the Log.
+/// Whether a summary of the index is current or was read from the Log.
 enum Line {
     Stands(Indexed),
     Anew(Indexed),
@@ -223,7 +223,7 @@ fn brought_up(folder: &Path, id: &SessionId, old: Option<Indexed>) -> Option<Lin
     }
 }
 
-/// Only what came since.
+/// Reads only the lines that were appended since.
 fn read_on(path: &Path, mut it: Indexed) -> Option<Indexed> {
     let (entries, position) = log::read_on(path, it.position).ok()??;
     entries.iter().for_each(|entry| it.summary.take(entry));
@@ -239,7 +239,7 @@ fn rebuild(path: &Path) -> Option<Indexed> {
     summary.damaged = !contents.damage.is_empty();
     let position = contents.position();
     summary.bytes = position.bytes;
-    // A Log whose first line cannot be read still has its name.
+    // A Log whose first line is unreadable still has its file name.
     summary.id = path.file_stem()?.to_str()?.to_owned();
     Some(Indexed { position, summary })
 }

@@ -1,4 +1,4 @@
-//! Sessions that are moved: to the trash, back from it, or to another workspace.
+//! Moves Sessions: to the trash, back from it, and to another workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ const MANIFEST: &str = "manifest.json";
 pub struct Trashed {
     /// When it was deleted.
     pub deleted: Timestamp,
-    /// The folder that it goes back to.
+    /// The folder to restore it to.
     folder: PathBuf,
-    /// What is known of it.
+    /// The Session's summary.
     pub summary: Summary,
 }
 
@@ -29,12 +29,12 @@ impl Store {
         self.home.join("trash")
     }
 
-    /// Moves a Session and everything that belongs to it to the trash; it must not be open anywhere.
+    /// Moves a Session and all its files to the trash. No process may have it open.
     ///
     /// # Errors
     /// `SESSION_LOCKED`, `WRITE_FAILED`.
     pub fn delete(&self, place: &Place) -> Result<Trashed> {
-        // Opened to see that nobody writes it; one that is damaged can be deleted too.
+        // Opening it proves that no process writes it; a damaged Session can be deleted too.
         let held = match Log::open(&place.log(), place.id.clone()) {
             Ok((log, _)) => Some(log),
             Err(e) if e.code == Code::CorruptLogLine => None,
@@ -45,7 +45,7 @@ impl Store {
             folder: place.folder.clone(),
             summary: Summary { id: place.id.to_string(), ..place.summary().unwrap_or_default() },
         };
-        // Each deletion has a folder of its own, so that none takes the place of another.
+        // Each deletion has its own folder, so that none replaces another.
         let stamp = trashed.deleted.as_millisecond();
         let to = self.trash_folder().join(format!("{}-{stamp}", place.id));
         let text = serde_json::to_string_pretty(&trashed).expect("a manifest is JSON");
@@ -57,7 +57,7 @@ impl Store {
         Ok(trashed)
     }
 
-    /// Gets a Session back from the trash.
+    /// Restores a Session from the trash.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND` when it is not there, `WRITE_FAILED`, also when there is a Session with its id again.
@@ -82,7 +82,7 @@ impl Store {
         Ok(trashed)
     }
 
-    /// Moves a Session to another workspace, where it works from now on.
+    /// Moves a Session to another workspace.
     ///
     /// # Errors
     /// `SESSION_LOCKED`, `CORRUPT_LOG_LINE`, `LOG_WRITE_FAILED`, `WRITE_FAILED`.
@@ -100,7 +100,7 @@ impl Store {
         log.sync()
     }
 
-    /// What is in the trash, the last deleted first.
+    /// The Sessions in the trash, the last deleted first.
     pub fn trash(&self) -> Vec<Trashed> {
         let mut all: Vec<Trashed> = self.trashed_folders().into_iter().map(|(_, it)| it).collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.deleted));
@@ -117,7 +117,8 @@ fn manifest(folder: &Path) -> Option<Trashed> {
     serde_json::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
 }
 
-/// Everything of a Session, its Log last: where the Log is, there the Session is. What was moved before stays moved.
+/// Moves all files of a Session, its Log last: the Log decides where the Session is. After a failure, files that were
+/// moved stay moved.
 fn move_all(place: &Place, from: &Path, to: &Path) -> std::io::Result<()> {
     let here = Place::new(from, place.id.clone());
     let there = Place::new(to, place.id.clone());

@@ -1,4 +1,4 @@
-//! What people sent, over all Sessions: for whoever wants to send something like it again.
+//! The prompt history over all Sessions.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,18 +8,18 @@ use std::path::Path;
 use super::write_whole;
 
 const FILE: &str = "prompts.jsonl";
-/// A file larger than this is cut back to its newer half, bytes.
+/// A larger file is cut to its newer half, bytes.
 const MOST: u64 = 4 << 20;
-/// A text longer than this is not kept, bytes.
+/// A longer text is not stored, bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The texts, oldest first; a line that is no JSON string is passed over.
+/// The texts, oldest first; lines that are no JSON strings are skipped.
 pub(super) fn read(home: &Path) -> Vec<String> {
     let text = fs::read_to_string(home.join(FILE)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Adds texts; several processes may do so at once, each in one write.
+/// Adds texts, each in one write, so that several processes may add at once.
 pub(super) fn add(home: &Path, texts: &[String]) -> io::Result<()> {
     let path = home.join(FILE);
     if fs::metadata(&path).is_ok_and(|it| it.len() > MOST) {
