@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use pixir_core::event::{Plan, Rule, Scope};
 use pixir_core::text::human::{human_duration, human_size};
-use pixir_core::text::human::{human_duration, human_size};
 use ratatui::text::{Line, Span};
 
 use super::status::whole;
