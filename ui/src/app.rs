@@ -12,26 +12,30 @@ use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;
 
-use crate::clipboard::Ways;
+use crate::app::clipboard::Ways;
+use crate::app::editor::Editing;
+use crate::app::kept::Kept;
 use crate::composer::mention::Index;
-use crate::editor::Editing;
-use crate::kept::Kept;
-use crate::keymap::{Keymap, More};
-use crate::reading::find;
+use crate::input::keymap::{Keymap, More};
 use crate::render::highlight::Highlighter;
-use crate::replay::{Replay, Telling};
 use crate::state::{Connection, Effect, Now, State};
 use crate::terminal::{Heard, Reply};
 use crate::theme::contrast::luminance;
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
+use crate::transcript::reading::find;
+use crate::transcript::replay::{Replay, Telling};
 use crate::update::{self, news, settings};
 
-mod beside; // work beside the screen
+mod background; // work beside the screen
+pub(crate) mod clipboard; // where what is copied goes
+mod editor; // the person's own
+mod kept; // what a crash must not lose
+mod presence; // title, progress, notifications
 mod run; // the loop on the real terminal
 mod themes; // the person's themes, as they are written
 
-use beside::{Lost, News};
+use background::{Lost, News};
 pub use run::run;
 
 /// How long a server may take to list its models.

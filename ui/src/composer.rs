@@ -9,8 +9,8 @@ use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::action::{Slash, Verb};
-use crate::slash;
+use crate::input::action::{Slash, Verb};
+use crate::input::slash;
 
 mod atoms; // pastes and images, which stand in the text as one thing
 mod command; // keys of vim, carried out

@@ -15,10 +15,10 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::canvas::Canvas;
 use crate::render::highlight::Highlighter;
 use crate::render::text::width;
 use crate::state::{Effect, State};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 use crate::transcript::LayoutKey;
 

@@ -8,9 +8,9 @@ use ratatui::buffer::Buffer;
 use serde_json::{Value, json};
 
 use crate::app::{App, Launch};
-use crate::canvas::Canvas;
-use crate::keys::Key;
+use crate::input::keys::Key;
 use crate::state::{Connection, Now};
+use crate::terminal::canvas::Canvas;
 use crate::terminal::{Heard, Painter};
 use crate::view;
 

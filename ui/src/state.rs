@@ -10,23 +10,23 @@ use pixir_core::history::History;
 use pixir_core::{Error, Input};
 use ratatui::layout::Rect;
 
-use crate::action::Scope;
 use crate::composer::{Composer, PastSearch, mention};
-use crate::keymap::{Keymap, More};
-use crate::keys::Key;
+use crate::input::action::Scope;
+use crate::input::keymap::{Keymap, More};
+use crate::input::keys::Key;
 use crate::overlay::{Laid, Overlay};
-use crate::reading::find::Search;
-use crate::reading::labels::Labels;
-use crate::reading::select::Selection;
 use crate::render::highlight::Highlighter;
 use crate::render::text::Row;
-use crate::replay::Replay;
-use crate::side::Side;
 use crate::terminal::Counts;
 use crate::theme::{Depth, Theme};
+use crate::transcript::reading::find::Search;
+use crate::transcript::reading::labels::Labels;
+use crate::transcript::reading::select::Selection;
+use crate::transcript::replay::Replay;
+use crate::transcript::viewport::{self, Place, Viewport};
 use crate::transcript::{Fold, Transcript};
 use crate::update::travel::Going;
-use crate::viewport::{self, Place, Viewport};
+use crate::view::side::Side;
 
 /// How often what is going on is drawn anew; and where nothing is to move but a clock.
 const TICK: Duration = Duration::from_millis(120);

@@ -13,11 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::canvas::Canvas;
 use crate::state::State;
+use crate::terminal::canvas::Canvas;
 use crate::view;
 
 mod burst; // keys or a paste
+pub(crate) mod canvas; // what a frame is drawn on
 pub(crate) mod decode; // bytes → keys
 mod inline; // in the terminal's own history
 mod keyboard; // reads them

@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde::Deserialize;
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 
 pub mod contrast; // what can be read on what
 

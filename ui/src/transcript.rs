@@ -16,6 +16,9 @@ use crate::render::text::Row;
 mod cell; // one thing that happened
 mod heights; // how high everything is, as far as is known
 mod places; // what is worth finding, and what a cell is called
+pub(crate) mod reading; // find, select, copy
+pub(crate) mod replay; // a Session told again
+pub(crate) mod viewport; // the window over them
 
 pub(crate) use cell::{Cell, Fold, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;

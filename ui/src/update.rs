@@ -5,13 +5,13 @@ use ratatui::crossterm::event::{
 };
 use ratatui::layout::Position;
 
-use crate::action::{Scope, VERBS, Verb, When};
 use crate::composer::dropped_image;
-use crate::keymap::Found;
-use crate::keys::Key;
+use crate::input::action::{Scope, VERBS, Verb, When};
+use crate::input::keymap::Found;
+use crate::input::keys::Key;
+use crate::input::slash;
 use crate::overlay::Reply;
 use crate::overlay::narrow::cut_word;
-use crate::slash;
 use crate::state::{Effect, Focus, Primed, State};
 
 pub(crate) mod answer; // may this call run?

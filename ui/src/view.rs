@@ -6,19 +6,19 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
-use crate::canvas::Canvas;
 use crate::composer::{self, Completion};
-use crate::keys::chord_name;
+use crate::input::keys::chord_name;
 use crate::overlay::{Paint, panel};
 use crate::render::text::{fit, visible, width};
-use crate::side;
 use crate::state::{Connection, Focus, State};
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 use crate::transcript::Mark;
 
 pub(crate) mod dock; // a question, and what waits
 pub(crate) mod inline; // without a screen of its own
 mod replay; // the bar of a session that is told again
+pub(crate) mod side; // what stands beside the transcript
 pub(crate) mod status; // the last line
 mod transcript; // the conversation
 

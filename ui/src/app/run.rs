@@ -7,7 +7,7 @@ use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, Farewell, Launch, next_event, replay_due};
-use crate::presence::Presence;
+use crate::app::presence::Presence;
 use crate::state::{Gauge, Now};
 use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
 use crate::update;

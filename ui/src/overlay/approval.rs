@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 
 use super::{Overlay, Page, Paint, Reply, Told, panel};
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use crate::view::dock;
 
 /// The layer.

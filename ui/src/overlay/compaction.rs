@@ -7,9 +7,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Page, Paint, Reply, centred, panel, send};
-use crate::canvas::Canvas;
 use crate::render::markdown::{self, Look};
 use crate::render::text::{lines_of, wrap_lines};
+use crate::terminal::canvas::Canvas;
 
 /// The layer.
 #[derive(Debug)]

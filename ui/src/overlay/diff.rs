@@ -1,6 +1,6 @@
 //! What was changed: by this Turn, or by the whole Session.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::changes::FileDiff;
 use pixir_core::event::ChangeKind;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::Input;
 use pixir_core::event::{Form, Question};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

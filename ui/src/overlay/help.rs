@@ -6,11 +6,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Page, Paint, Reply, centred, panel};
-use crate::action::{Scope, VERBS};
-use crate::canvas::Canvas;
+use crate::input::action::{Scope, VERBS};
+use crate::input::slash::{commands, fuzzy};
 use crate::render::text::{width, wrap_lines};
-use crate::slash::{commands, fuzzy};
 use crate::state::State;
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// The layer.

@@ -1,6 +1,6 @@
 //! What runs in the background.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -4,8 +4,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::Canvas;
 use crate::render::text::width;
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// What was typed, and which of the rows that fit it is chosen.

@@ -7,12 +7,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Overlay, Paint, Reply, centred, panel};
-use crate::canvas::Canvas;
 use crate::render::cell::target;
 use crate::render::markdown::first_line;
 use crate::state::{Focus, State};
+use crate::terminal::canvas::Canvas;
+use crate::transcript::viewport::Place;
 use crate::transcript::{Cell, Mark};
-use crate::viewport::Place;
 
 /// A prompt and what came of it.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::{Overlay, Paint, Reply, centred, panel};
-use crate::action::{Scope, VERBS, Verb, When};
-use crate::canvas::Canvas;
+use crate::input::action::{Scope, VERBS, Verb, When};
+use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
-use crate::slash::fuzzy;
 use crate::state::State;
+use crate::terminal::canvas::Canvas;
 
 /// Rows that are shown at once.
 const ROWS: usize = 16;

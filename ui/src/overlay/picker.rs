@@ -1,6 +1,6 @@
 //! One of many: a list that is narrowed by typing. Each row carries the command that it means.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
 use super::{Act, Overlay, Paint, Reply, Told, centred, command, panel};
+use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
-use crate::slash::fuzzy;
 use crate::state::{Effect, State};
 
 /// A row.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::event::{ChangeKind, PlannedFile, RestorePlan, RestoreReason, Standing};
 use pixir_core::input::{Choice, Wish};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -1,6 +1,6 @@
 //! Turns and branches: go back, edit a prompt again, fork.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 use pixir_core::Input;
 use pixir_core::history::Jump;
 use pixir_core::input::Summarize;

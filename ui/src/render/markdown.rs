@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use super::highlight::Highlighter;
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
-use crate::keymap::More;
+use crate::input::keymap::More;
 use crate::theme::Theme;
 use crate::transcript::Fold;
 

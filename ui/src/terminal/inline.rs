@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use super::paint::to_printed;
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 
 /// A terminal that does not say by then where its cursor stands is taken to be at its end.
 const PATIENCE: Duration = Duration::from_millis(150);

@@ -16,8 +16,8 @@ use super::travel;
 use crate::overlay::compaction::CompactionView;
 use crate::overlay::form::FormView;
 use crate::overlay::{Laid, Told};
-use crate::reading::find::Found;
 use crate::state::{Effect, Question, Queue, State};
+use crate::transcript::reading::find::Found;
 use crate::transcript::{Cell, Transcript};
 
 // ─── The Session said ───

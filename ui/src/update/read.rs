@@ -6,12 +6,12 @@ use pixir_core::event::Fact;
 
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
-use crate::reading::find::{Hit, Search};
-use crate::reading::labels::Labels;
-use crate::reading::select::Selection;
 use crate::state::{Effect, Focus, State};
+use crate::transcript::reading::find::{Hit, Search};
+use crate::transcript::reading::labels::Labels;
+use crate::transcript::reading::select::Selection;
+use crate::transcript::viewport::Place;
 use crate::transcript::{Cell, Fold, Mark};
-use crate::viewport::Place;
 
 pub(crate) fn page(state: &mut State, direction: isize) -> Vec<Effect> {
     let rows = isize::try_from(state.viewport.height.saturating_sub(2)).unwrap_or(1).max(1);

@@ -1,8 +1,8 @@
 //! Going through a Session that is told again.
 
 use super::news;
-use crate::replay::Replay;
 use crate::state::{Effect, State};
+use crate::transcript::replay::Replay;
 
 /// So many entries are taken in one by one; further away it is quicker to begin anew.
 const NEAR: usize = 64;

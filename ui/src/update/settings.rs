@@ -5,7 +5,7 @@ use pixir_core::event::{Mode, SessionId, SettingsChanged, Severity, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::usage::{Sums, Total, sums};
 
-use crate::action::list;
+use crate::input::action::list;
 use crate::overlay::picker::{Kind, Picker};
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};

@@ -7,7 +7,7 @@ use pixir_core::present::{human_duration, human_size};
 use ratatui::text::{Line, Span};
 
 use super::status::whole;
-use crate::keymap::Keymap;
+use crate::input::keymap::Keymap;
 use crate::render::text::{fit, visible, wrap_lines};
 use crate::render::{cell, diff};
 use crate::state::{Focus, Question, State};

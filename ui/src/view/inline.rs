@@ -6,9 +6,9 @@ use ratatui::text::Line;
 
 use super::transcript::{draw_row, welcome_lines};
 use super::{Foot, draw_completions};
-use crate::canvas::Canvas;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State};
+use crate::terminal::canvas::Canvas;
 
 /// About so many rows are printed in one frame.
 const MOST: usize = 4_000;

@@ -5,9 +5,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
-use crate::canvas::Canvas;
 use crate::render::text::{fit, width};
 use crate::state::State;
+use crate::terminal::canvas::Canvas;
 
 pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.theme;

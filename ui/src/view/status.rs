@@ -7,10 +7,10 @@ use pixir_core::present::human_duration;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::Canvas;
-use crate::reading::find::Search;
 use crate::render::text::{fit, visible, width};
 use crate::state::{Focus, Primed, State};
+use crate::terminal::canvas::Canvas;
+use crate::transcript::reading::find::Search;
 
 /// After so long without a word from the model the person is told.
 const SILENCE: Duration = Duration::from_secs(20);

@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::{Canvas, Shift};
-use crate::reading::find::{Needle, Stretch};
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, look_of};
+use crate::terminal::canvas::{Canvas, Shift};
 use crate::theme::Theme;
+use crate::transcript::reading::find::{Needle, Stretch};
+use crate::transcript::viewport::Place;
 use crate::transcript::{MARKS, Mark};
-use crate::viewport::Place;
 
 pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     state.transcript_area = area;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::render::text::{End, Row, width};
 use crate::state::State;
-use crate::viewport::Place;
+use crate::transcript::viewport::Place;
 
 /// By how much a selection grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::render::split::{Part, outdented};
 use crate::render::text::{End, Row, width};
 use crate::state::State;
 use crate::transcript::Cell;
-use crate::viewport::Place;
+use crate::transcript::viewport::Place;
 
 /// Letters in the order in which they are easy to reach; none that does something else while they are shown.
 const LETTERS: &str = "asdfghjklqwertuiopzxcvbnmASDFGHJKLQWERTUIOPZXCVBNM";

@@ -6,8 +6,8 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
 use ratatui::crossterm::event::KeyCode;
 
-use crate::action::{Scope, VERBS, Verb};
-use crate::keys::{Chord, Key, chord_name, parse_chord};
+use crate::input::action::{Scope, VERBS, Verb};
+use crate::input::keys::{Chord, Key, chord_name, parse_chord};
 
 /// A chord and what it does.
 #[derive(Debug, Clone)]

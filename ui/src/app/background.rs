@@ -13,13 +13,13 @@ use pixir_core::watch::Watch;
 use pixir_core::{Error, Input, Result};
 
 use super::App;
-use crate::clipboard;
+use crate::app::clipboard;
+use crate::app::kept::Kept;
 use crate::composer::mention::Index;
-use crate::kept::Kept;
-use crate::reading::find::Found;
-use crate::replay::Replay;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
+use crate::transcript::reading::find::Found;
+use crate::transcript::replay::Replay;
 use crate::update::{self, news};
 
 /// How old what is known of the workspace's files may be when one is looked for.

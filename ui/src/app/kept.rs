@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::composer::{Images, Pastes};
 use crate::state::State;
 use crate::transcript::Fold;
+use crate::transcript::viewport::Place;
 use crate::update::send::bring_back;
-use crate::viewport::Place;
 
 /// The part of the State that belongs to the person and is in no Log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,11 +11,11 @@ use pixir_core::tree::{self, Node};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::Canvas;
 use crate::render::cell::plan_item;
 use crate::render::markdown::{Look, first_line};
 use crate::render::text::{fit, lines_of, plain, width};
 use crate::state::{Focus, State};
+use crate::terminal::canvas::Canvas;
 
 /// Columns of the screen from which there is room for it.
 pub(crate) const WIDE: u16 = 120;

@@ -4,7 +4,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::error::nearest;
 
-use crate::action::{Slash, VERBS, Verb, of_slash};
+use crate::input::action::{Slash, VERBS, Verb, of_slash};
 
 /// Verbs that have a slash command, with it, by name.
 pub(crate) fn commands() -> Vec<(Slash, &'static Verb)> {

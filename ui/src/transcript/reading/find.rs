@@ -11,8 +11,8 @@ use crate::render::markdown;
 use crate::render::split::Part;
 use crate::render::text::{End, Row, width};
 use crate::state::{Focus, State};
+use crate::transcript::viewport::Place;
 use crate::transcript::{Cell, Fold, Transcript};
-use crate::viewport::Place;
 
 /// A place where it was found: the n-th in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
