@@ -8,9 +8,9 @@ use std::time::Duration;
 use pixir_core::config::Surroundings;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
-use pixir_ui::Telling;
 use pixir_ui::script::{self, Driver};
 use pixir_ui::theme::Depth;
+use pixir_ui::{Playback, ReplayOptions};
 use serde_json::json;
 
 use crate::args::{ReplayScreen, RunOptions};
@@ -38,15 +38,17 @@ pub(crate) fn run(
             return Err(super::look::no_entry(seq, last, place));
         }
     }
-    let telling = Telling { at: wish.at, plays: !wish.step && wish.at.is_none() && wish.cast.is_none(), speed };
+    let plays = !wish.step && wish.at.is_none() && wish.cast.is_none();
+    let playback = if plays { Playback::Playing } else { Playback::Paused };
+    let options = ReplayOptions { at: wish.at, playback, speed };
     if let Some(path) = &wish.cast {
-        return crate::block_on(cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
+        return crate::block_on(cast(run, around, &id, options, &wish.size, path)).map(|()| 0);
     }
     if !on_screen {
         let fix = format!("pixir replay {id}  # as text; or --cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
     }
-    screen::run_replay(run, around, &id, telling)
+    screen::run_replay(run, around, &id, options)
 }
 
 /// The whole Session as asciinema plays it: a header, then what a terminal is sent, and when.
@@ -54,7 +56,7 @@ async fn cast(
     run: &RunOptions,
     around: &Surroundings,
     id: &str,
-    telling: Telling,
+    options: ReplayOptions,
     size: &str,
     path: &Path,
 ) -> Result<()> {
@@ -65,9 +67,9 @@ async fn cast(
         Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
     };
     let is_stdout = path == Path::new("-");
-    let mut launch = screen::replay_launch(run, around, id, telling)?;
+    let mut launch = screen::replay_launch(run, around, id, options)?;
     // It is played elsewhere, on a screen that shows all of them.
-    launch.depth = Depth::True;
+    launch.look.depth = Depth::True;
     let mut driver = Driver::new(launch, columns, rows)?;
     driver.try_until_idle().await?;
     let to: Box<dyn std::io::Write> = if is_stdout {
@@ -91,7 +93,7 @@ async fn cast(
             writeln!(file, "{}", json!([at.as_secs_f64(), "o", told])).map_err(failed)?;
             told.clear();
         }
-        match driver.tell_on() {
+        match driver.replay_step() {
             Some(pause) => at += pause,
             None => break,
         }

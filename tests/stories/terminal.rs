@@ -325,7 +325,8 @@ fn a_paste_with_line_ends_never_sends_itself() {
 #[test]
 fn a_screen_that_breaks() {
     if std::env::var_os("PIXIR_BREAK").is_some() {
-        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
+        let _screen = pixir_ui::Screen::take(pixir_ui::MouseOwner::Pixir, pixir_ui::ScreenMode::Whole)
+            .expect("there is a terminal");
         panic!("on purpose");
     }
 }

@@ -20,8 +20,10 @@ mod render; // text and data to lines of a width
 mod terminal; // modes, bytes in, frames out
 pub mod theme; // colours by meaning
 
-pub use app::clipboard::Ways;
-pub use app::{Farewell, Launch, Opener, run};
+pub use app::clipboard::Clipboards;
+pub use app::{
+    ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start, run,
+};
 pub use input::action::reference;
-pub use terminal::Screen;
-pub use transcript::replay::Telling;
+pub use terminal::{MouseOwner, Screen, ScreenMode};
+pub use transcript::replay::{Playback, ReplayOptions};

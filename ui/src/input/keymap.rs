@@ -1,88 +1,89 @@
-//! Which keys do what, and where: the defaults of the action table, changed by the person's `[keys]`.
+//! Which keys do what, and where: the defaults of the action table, overridden by `[keys]` of the configuration.
 
 use std::collections::BTreeMap;
 
+use crate::terminal::key::KeyCode;
 use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
-use ratatui::crossterm::event::KeyCode;
 
-use crate::input::action::{Scope, VERBS, Verb};
+use crate::input::action::{ACTIONS, Action, ActionSpec, Scope};
 use crate::input::keys::{Chord, Key, chord_name, parse_chord};
 
-/// A chord and what it does.
+/// A chord, and the action that it triggers.
 #[derive(Debug, Clone)]
 struct Binding {
     chord: Chord,
-    verb: &'static Verb,
+    spec: &'static ActionSpec,
 }
 
-/// All of them.
+/// All bindings.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
     bindings: Vec<Binding>,
 }
 
-/// What keys mean together.
+/// What the keys pressed so far mean.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Found {
-    Verb(&'static Verb),
-    /// More keys have to follow.
-    Begun,
+pub(crate) enum Lookup {
+    Action(&'static ActionSpec),
+    /// They begin a chord; more keys have to follow.
+    Prefix,
     Nothing,
 }
 
 impl Keymap {
-    /// The defaults, with these in place of those of the same verbs.
+    /// The defaults, with the keys of `overrides` in place of the defaults of the same actions.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`: no such verb, no such key, a key that would mean two things in one place or could not be typed any more.
-    pub(crate) fn new(wished: &BTreeMap<String, Vec<String>>) -> Result<Keymap, Error> {
+    /// `CONFIG_INVALID`: an unknown action, an unknown key, a key with two meanings in one scope, or a key that the user
+    /// could not type any more.
+    pub(crate) fn new(overrides: &BTreeMap<String, Vec<String>>) -> Result<Keymap, Error> {
         let invalid = |what: String, fix: String| Error::new(Code::ConfigInvalid, format!("[keys]: {what}"), fix);
-        if let Some(wrong) = wished.keys().find(|id| !VERBS.iter().any(|verb| verb.id == **id)) {
-            let near = nearest(wrong, VERBS.iter().map(|verb| verb.id));
-            let fix = near.map_or("/keys lists all".to_owned(), |near| format!("did you mean `{near}`?"));
-            return Err(invalid(format!("there is nothing called `{wrong}`"), fix));
+        if let Some(wrong) = overrides.keys().find(|id| !ACTIONS.iter().any(|spec| spec.id == **id)) {
+            let near = nearest(wrong, ACTIONS.iter().map(|spec| spec.id));
+            let fix = near.map_or("/keys lists all actions".to_owned(), |near| format!("did you mean `{near}`?"));
+            return Err(invalid(format!("unknown action `{wrong}`"), fix));
         }
         let mut bindings = Vec::new();
-        for verb in VERBS {
-            let wish = wished.get(verb.id);
-            let chords: Vec<&str> = match wish {
+        for spec in ACTIONS {
+            let own = overrides.get(spec.id);
+            let chords: Vec<&str> = match own {
                 Some(keys) => keys.iter().map(String::as_str).filter(|key| *key != "none").collect(),
-                None => verb.keys.to_vec(),
+                None => spec.keys.to_vec(),
             };
             for text in chords {
                 let chord = parse_chord(text).map_err(|why| {
-                    invalid(format!("`{}`: {why}", verb.id), "such as \"ctrl+t\", [\"f5\", \"] t\"] or \"none\"".into())
+                    invalid(format!("`{}`: {why}", spec.id), "write \"ctrl+t\", [\"f5\", \"] t\"] or \"none\"".into())
                 })?;
                 let is_typed =
-                    chord[0].is_plain() && matches!(verb.scope, Scope::Anywhere | Scope::Composer | Scope::Approval);
+                    chord[0].is_plain() && matches!(spec.scope, Scope::Anywhere | Scope::Composer | Scope::Approval);
                 let is_usual = matches!(chord[0].code, KeyCode::Enter | KeyCode::Tab | KeyCode::Esc)
                     && chord[0].modifiers.is_empty();
-                if verb.scope == Scope::Approval && is_usual {
+                if spec.scope == Scope::Approval && is_usual {
                     return Err(invalid(
-                        format!("`{}` on `{text}` would answer questions by accident", verb.id),
-                        "take a key with alt, such as alt+y".into(),
+                        format!("`{}` on `{text}` would decide about approvals by accident", spec.id),
+                        "choose a key with alt, such as alt+y".into(),
                     ));
                 }
-                if wish.is_some() && is_typed {
+                if own.is_some() && is_typed {
                     return Err(invalid(
-                        format!("`{}` on `{text}` would keep you from typing it", verb.id),
-                        "hold ctrl or alt with it, or take a function key".into(),
+                        format!("`{}` on `{text}` would keep you from typing it", spec.id),
+                        "add ctrl or alt, or choose a function key".into(),
                     ));
                 }
-                bindings.push(Binding { chord, verb });
+                bindings.push(Binding { chord, spec });
             }
         }
         for (at, a) in bindings.iter().enumerate() {
             for b in &bindings[at + 1..] {
-                let is_wished = wished.contains_key(a.verb.id) || wished.contains_key(b.verb.id);
-                let meet = a.verb.scope == b.verb.scope || (is_wished && hold_together(a.verb.scope, b.verb.scope));
+                let is_own = overrides.contains_key(a.spec.id) || overrides.contains_key(b.spec.id);
+                let meet = a.spec.scope == b.spec.scope || (is_own && overlap(a.spec.scope, b.spec.scope));
                 if meet && (a.chord.starts_with(&b.chord) || b.chord.starts_with(&a.chord)) {
-                    let (keys, both) = (chord_name(&a.chord), [a.verb.id, b.verb.id]);
-                    let other = both.iter().find(|id| !wished.contains_key(**id)).unwrap_or(&both[1]);
+                    let (keys, both) = (chord_name(&a.chord), [a.spec.id, b.spec.id]);
+                    let other = both.iter().find(|id| !overrides.contains_key(**id)).unwrap_or(&both[1]);
                     return Err(invalid(
                         format!("{keys} would be both `{}` and `{}`", both[0], both[1]),
-                        format!("give one of them another key: {other} = \"…\", or \"none\""),
+                        format!("bind one of them to another key: {other} = \"…\", or to \"none\""),
                     ));
                 }
             }
@@ -90,80 +91,56 @@ impl Keymap {
         Ok(Keymap { bindings })
     }
 
-    /// What these keys mean where the person is; the innermost scope is named first.
-    pub(crate) fn find(&self, keys: &[Key], scopes: &[Scope]) -> Found {
+    /// Looks up keys in these scopes, the innermost first.
+    pub(crate) fn find(&self, keys: &[Key], scopes: &[Scope]) -> Lookup {
         for scope in scopes {
-            let mut here = self.bindings.iter().filter(|it| it.verb.scope == *scope && it.chord.starts_with(keys));
+            let mut here = self.bindings.iter().filter(|it| it.spec.scope == *scope && it.chord.starts_with(keys));
             if let Some(it) = here.next() {
-                return if it.chord.len() == keys.len() { Found::Verb(it.verb) } else { Found::Begun };
+                return if it.chord.len() == keys.len() { Lookup::Action(it.spec) } else { Lookup::Prefix };
             }
         }
-        Found::Nothing
+        Lookup::Nothing
     }
 
-    /// What may follow these keys, and does what.
-    pub(crate) fn after(&self, keys: &[Key], scopes: &[Scope]) -> Vec<(String, &'static Verb)> {
+    /// The keys that can complete a chord, with their actions.
+    pub(crate) fn completions(&self, keys: &[Key], scopes: &[Scope]) -> Vec<(String, &'static ActionSpec)> {
         let here = |it: &&Binding| {
-            scopes.contains(&it.verb.scope) && it.chord.len() > keys.len() && it.chord.starts_with(keys)
+            scopes.contains(&it.spec.scope) && it.chord.len() > keys.len() && it.chord.starts_with(keys)
         };
-        self.bindings.iter().filter(here).map(|it| (chord_name(&it.chord[keys.len()..]), it.verb)).collect()
+        self.bindings.iter().filter(here).map(|it| (chord_name(&it.chord[keys.len()..]), it.spec)).collect()
     }
 
-    /// The keys of a verb, as they are shown.
-    pub(crate) fn keys_of(&self, id: &str) -> Vec<String> {
-        self.bindings.iter().filter(|it| it.verb.id == id).map(|it| chord_name(&it.chord)).collect()
+    /// The keys of an action, as the screen shows them.
+    pub(crate) fn keys_of(&self, action: Action) -> Vec<String> {
+        self.bindings.iter().filter(|it| it.spec.action == action).map(|it| chord_name(&it.chord)).collect()
     }
 
-    /// The first of them, for a hint.
-    pub(crate) fn key_of(&self, id: &str) -> String {
-        self.keys_of(id).into_iter().next().unwrap_or_default()
+    /// The first key of an action, for a hint. None if the user has bound it to no key.
+    pub(crate) fn key_of(&self, action: Action) -> Option<String> {
+        self.bindings.iter().find(|it| it.spec.action == action).map(|it| chord_name(&it.chord))
     }
 
-    /// `n next · N before`: what is of use somewhere; without what no key does.
-    pub(crate) fn hints(&self, of: &[(&str, &str)]) -> String {
-        let hint = |(id, word): &(&str, &str)| {
-            Some(self.key_of(id)).filter(|key| !key.is_empty()).map(|key| format!("{key} {word}"))
-        };
-        of.iter().filter_map(hint).collect::<Vec<_>>().join(" · ")
+    /// `n next · N previous`: actions with their keys. Actions without a key are left out.
+    pub(crate) fn hints(&self, actions: &[(Action, &str)]) -> String {
+        let hint = |(action, word): &(Action, &str)| self.key_of(*action).map(|key| format!("{key} {word}"));
+        actions.iter().filter_map(hint).collect::<Vec<_>>().join(" · ")
     }
 
-    /// The same, behind something else.
-    pub(crate) fn and_hints(&self, of: &[(&str, &str)]) -> String {
-        let hints = self.hints(of);
+    /// The same, with a separator in front, to follow a message.
+    pub(crate) fn and_hints(&self, actions: &[(Action, &str)]) -> String {
+        let hints = self.hints(actions);
         if hints.is_empty() { hints } else { format!(" · {hints}") }
     }
 
-    /// `Tab, then Enter`: what shows all of a question.
-    pub(crate) fn to_all_of_question(&self) -> String {
-        format!("{}, then {}", self.key_of("focus-next"), self.key_of("question-expand"))
+    /// `Tab, then Enter`: the keys that show the whole preview of an approval.
+    pub(crate) fn keys_to_expand_approval(&self) -> String {
+        let keys = [Action::FocusNext, Action::ExpandApproval].into_iter().filter_map(|action| self.key_of(action));
+        keys.collect::<Vec<_>>().join(", then ")
     }
 }
 
-/// The keys that show the rest of what is cut, as they stand behind it: ` · Ctrl+O`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct More {
-    pub(crate) details: String,
-    pub(crate) thinking: String,
-}
-
-impl More {
-    /// Nothing shows more.
-    pub(crate) const NONE: &'static More = &More { details: String::new(), thinking: String::new() };
-
-    /// Of printed lines nothing can change any more: they are shown again.
-    pub(crate) fn new(keymap: &Keymap, inline: bool) -> More {
-        let first = if inline { keymap.key_of("page-up") } else { String::new() };
-        let told = |id| {
-            let keys: Vec<String> =
-                [first.clone(), keymap.key_of(id)].into_iter().filter(|key| !key.is_empty()).collect();
-            if keys.is_empty() { String::new() } else { format!(" · {}", keys.join(", then ")) }
-        };
-        More { details: told("details"), thinking: told("thinking") }
-    }
-}
-
-/// Whether a key of one scope would hide, or be hidden by, the same key of the other.
-fn hold_together(a: Scope, b: Scope) -> bool {
+/// The scopes can apply at the same time, so the same key in one would hide it in the other.
+fn overlap(a: Scope, b: Scope) -> bool {
     matches!(
         (a, b),
         (Scope::Approval, _)
@@ -184,20 +161,20 @@ mod tests {
     #[test]
     fn the_defaults_hold_together_and_every_wish_is_checked() {
         let keymap = Keymap::new(&BTreeMap::new()).expect("the defaults do not contradict each other");
-        assert_eq!(keymap.key_of("tree"), "Ctrl+T");
+        assert_eq!(keymap.key_of(Action::OpenTree).as_deref(), Some("Ctrl+T"));
         let error = |wish| Keymap::new(&wish).expect_err("it is wrong");
         assert_eq!(error(wish("tre", &["f5"])).remediation, "did you mean `tree`?");
         let conflict = error(wish("tree", &["ctrl+p"]));
         assert!(conflict.message.contains("Ctrl+P would be both"), "{}", conflict.message);
         assert!(conflict.remediation.contains("palette"), "{}", conflict.remediation);
-        assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the line has it already");
-        assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it answers a question");
+        assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the composer has it already");
+        assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it decides about an approval");
         assert!(error(wish("allow-once", &["enter"])).message.contains("by accident"));
         assert!(error(wish("tree", &["t"])).message.contains("would keep you from typing it"));
         assert!(error(wish("tree", &["ctrl+shift+hyper+t"])).message.contains("hyper"));
         assert!(error(wish("next-prompt", &["]"])).message.contains("would be both"), "a key that begins another");
         let keymap = Keymap::new(&wish("tree", &["f5", "ctrl+x t"])).expect("free");
-        assert_eq!(keymap.keys_of("tree"), ["F5", "Ctrl+X t"]);
-        assert!(Keymap::new(&wish("tree", &["none"])).expect("off").keys_of("tree").is_empty());
+        assert_eq!(keymap.keys_of(Action::OpenTree), ["F5", "Ctrl+X t"]);
+        assert!(Keymap::new(&wish("tree", &["none"])).expect("off").keys_of(Action::OpenTree).is_empty());
     }
 }
