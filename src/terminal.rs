@@ -9,8 +9,11 @@ use pixir_core::harness::Harness;
 use pixir_core::provider::demo;
 use pixir_core::session::Handle;
 use pixir_core::{Code, Error, Result};
-use pixir_ui::theme::Depth;
-use pixir_ui::{Farewell, Launch, Telling, Ways};
+use pixir_ui::theme::{Background, Depth};
+use pixir_ui::{
+    Clipboards, ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, MouseOwner, ReplayOptions,
+    ScreenMode, ScreenOptions, Start,
+};
 
 use crate::args::RunOptions;
 use crate::cli::{self, Asker};
@@ -68,21 +71,34 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
     let config = cli::config(around)?;
     Ok(Launch {
         workspace,
-        theme: theme(run, around)?,
-        themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
-        depth: depth(around),
-        is_light: is_light(around),
-        clipboard: Ways::of(|name| around.variable(name).is_some()),
-        mouse: config.screen.mouse.unwrap_or(true),
-        inline: run.inline || config.screen.inline,
-        vim: config.screen.vim,
-        moves: config.screen.motion.unwrap_or(true) && !is_set(around, "PIXIR_REDUCED_MOTION"),
-        is_read_aloud: config.screen.reader || is_set(around, "PIXIR_SCREEN_READER"),
-        editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),
+        look: LookOptions {
+            theme: theme(run, around)?,
+            themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
+            depth: depth(around),
+            background: background(around),
+            motion: if config.screen.motion.unwrap_or(true) && !is_set(around, "PIXIR_REDUCED_MOTION") {
+                Motion::Full
+            } else {
+                Motion::Reduced
+            },
+        },
+        screen: ScreenOptions {
+            mode: if config.screen.reader || is_set(around, "PIXIR_SCREEN_READER") {
+                ScreenMode::ScreenReader
+            } else if run.inline || config.screen.inline {
+                ScreenMode::Inline
+            } else {
+                ScreenMode::Whole
+            },
+            mouse: if config.screen.mouse.unwrap_or(true) { MouseOwner::Pixir } else { MouseOwner::Terminal },
+        },
+        composer: ComposerOptions {
+            keys: if config.screen.vim { ComposerKeys::Vim } else { ComposerKeys::Standard },
+            editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),
+        },
         keys: config.keys(),
-        prompt,
-        skill: run.skill.clone(),
-        replay: None,
+        clipboards: Clipboards::of(|name| around.variable(name).is_some()),
+        start: Start { skill: run.skill.clone(), prompt, replay: None },
         connect: Box::new(move || {
             Box::pin(async move { cli::harness(&wanted, &surroundings, &folder, Asker::Person).await })
         }),
@@ -92,7 +108,7 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
 
 /// Opens the terminal interface.
 pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<u8> {
-    let Farewell { session, answer, signal } = show(launch(run, around, open, prompt)?)?;
+    let ExitSummary { session, answer, signal } = show(launch(run, around, open, prompt)?)?;
     if let Some(answer) = answer {
         chatter(answer.trim_end());
     }
@@ -107,36 +123,39 @@ pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path
     let harness = crate::commands::demo::harness(run, around, folder, demo::script())?;
     Ok(Launch {
         workspace: folder.to_owned(),
-        prompt: Some(demo::PROMPT.into()),
-        skill: None,
+        start: Start { prompt: Some(demo::PROMPT.into()), ..Start::default() },
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(Harness::start),
         ..launch(run, around, Open::New, None)?
     })
 }
 
-/// The same on a Session that is told again.
-pub(crate) fn replay_launch(run: &RunOptions, around: &Surroundings, id: &str, telling: Telling) -> Result<Launch> {
+/// The same on a replay of a Session.
+pub(crate) fn replay_launch(
+    run: &RunOptions,
+    around: &Surroundings,
+    id: &str,
+    options: ReplayOptions,
+) -> Result<Launch> {
     let (harness, place) = cli::visit(run, around, id)?;
     Ok(Launch {
         workspace: harness.workspace().to_owned(),
-        replay: Some(telling),
-        skill: None,
+        start: Start { replay: Some(options), ..Start::default() },
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(move |harness| harness.look(&place.id)),
         ..launch(run, around, Open::New, None)?
     })
 }
 
-/// Opens the terminal interface on a Session that is told again.
-pub(crate) fn run_replay(run: &RunOptions, around: &Surroundings, id: &str, telling: Telling) -> Result<u8> {
-    let Farewell { signal, .. } = show(replay_launch(run, around, id, telling)?)?;
+/// Opens the terminal interface on a replay of a Session.
+pub(crate) fn run_replay(run: &RunOptions, around: &Surroundings, id: &str, options: ReplayOptions) -> Result<u8> {
+    let ExitSummary { signal, .. } = show(replay_launch(run, around, id, options)?)?;
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
 /// Opens the terminal interface on the demo.
 pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
-    let Farewell { signal, .. } = show(demo_launch(run, around, folder)?)?;
+    let ExitSummary { signal, .. } = show(demo_launch(run, around, folder)?)?;
     chatter("that was pixir's demo; `pixir doctor` says how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
 }
@@ -170,13 +189,13 @@ fn is_set(around: &Surroundings, name: &str) -> bool {
     around.variable(name).is_some_and(|it| !matches!(it, "" | "0"))
 }
 
-/// Whether the background is light, as a few terminals say in the environment.
-pub(crate) fn is_light(around: &Surroundings) -> bool {
+/// The terminal's background, which a few terminals tell in the environment.
+pub(crate) fn background(around: &Surroundings) -> Background {
     let background = around.variable("COLORFGBG").and_then(|it| it.rsplit(';').next());
-    background.is_some_and(|it| matches!(it, "7" | "15"))
+    if background.is_some_and(|it| matches!(it, "7" | "15")) { Background::Light } else { Background::Dark }
 }
 
-fn show(launch: Launch) -> Result<Farewell> {
+fn show(launch: Launch) -> Result<ExitSummary> {
     let failed = |e: std::io::Error| {
         Error::new(
             Code::CommandFailed,

@@ -11,8 +11,8 @@ use pixir_core::log::Log;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
 use pixir_core::session::Options;
-use pixir_ui::Launch;
 use pixir_ui::script::Driver;
+use pixir_ui::{ComposerKeys, ComposerOptions, Launch, LookOptions, ScreenOptions};
 use tempfile::TempDir;
 
 /// An answer of the model without tools.
@@ -109,7 +109,8 @@ impl Pixir {
     pub(crate) fn with_vim(steps: Vec<Step>) -> Pixir {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("app")).expect("mkdir");
-        let launch = Launch { vim: true, ..launch(&folder, Script { steps, ..Script::default() }) };
+        let mut launch = launch(&folder, Script { steps, ..Script::default() });
+        launch.composer.keys = ComposerKeys::Vim;
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder }
     }
 
@@ -198,21 +199,18 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
     );
     Launch {
         workspace,
-        theme: "dark".into(),
-        themes_folder: None,
-        depth: pixir_ui::theme::Depth::True,
-        is_light: false,
-        clipboard: pixir_ui::Ways::default(),
-        mouse: true,
-        editor: "true".into(),
+        look: LookOptions {
+            theme: "dark".into(),
+            themes_folder: None,
+            depth: pixir_ui::theme::Depth::True,
+            background: pixir_ui::theme::Background::Dark,
+            motion: pixir_ui::Motion::Full,
+        },
+        screen: ScreenOptions::default(),
+        composer: ComposerOptions { keys: ComposerKeys::Standard, editor: "true".into() },
         keys: std::collections::BTreeMap::new(),
-        prompt: None,
-        skill: None,
-        replay: None,
-        inline: false,
-        vim: false,
-        moves: true,
-        is_read_aloud: false,
+        clipboards: pixir_ui::Clipboards::default(),
+        start: pixir_ui::Start::default(),
         connect: Box::new(move || Box::pin(async move { harness })),
         open: Box::new(Harness::start),
     }

@@ -3,7 +3,7 @@
 use pixir_core::config::Surroundings;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Fact, Result};
-use pixir_ui::Telling;
+use pixir_ui::{Playback, ReplayOptions};
 use serde_json::json;
 
 use super::inspect::no_entry;
@@ -33,15 +33,17 @@ pub(crate) fn run(
             return Err(no_entry(seq, last, place));
         }
     }
-    let telling = Telling { at: wish.at, plays: !wish.step && wish.at.is_none() && wish.cast.is_none(), speed };
+    let plays = !wish.step && wish.at.is_none() && wish.cast.is_none();
+    let playback = if plays { Playback::Playing } else { Playback::Paused };
+    let options = ReplayOptions { at: wish.at, playback, speed };
     if let Some(path) = &wish.cast {
-        return crate::block_on(cast::cast(run, around, &id, telling, &wish.size, path)).map(|()| 0);
+        return crate::block_on(cast::cast(run, around, &id, options, &wish.size, path)).map(|()| 0);
     }
     if !on_screen {
         let fix = format!("pixir replay {id}  # as text; or --cast FILE");
         return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
     }
-    terminal::run_replay(run, around, &id, telling)
+    terminal::run_replay(run, around, &id, options)
 }
 
 /// The Log, told again.

@@ -3,7 +3,7 @@
 use pixir_core::Result;
 use pixir_core::config::Surroundings;
 use pixir_ui::theme::contrast::{self, Finding};
-use pixir_ui::theme::{Depth, Theme, preview};
+use pixir_ui::theme::{Background, Depth, Theme, preview};
 use serde_json::{Value, json};
 
 use crate::args::{RunOptions, ThemesCommand};
@@ -25,7 +25,7 @@ pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surrounding
         ThemesCommand::Preview { name } => {
             let names = name.map_or_else(|| Theme::names(folder), |name| vec![name]);
             for name in names {
-                let theme = Theme::load(&name, folder, terminal::depth(around), terminal::is_light(around))?;
+                let theme = Theme::load(&name, folder, terminal::depth(around), terminal::background(around))?;
                 output.line(&name);
                 output.line(&preview(&theme));
             }
@@ -44,9 +44,9 @@ pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surrounding
 fn check_one(name: &str, folder: Option<&std::path::Path>) -> Result<Vec<(String, Depth, Vec<Finding>)>> {
     let mut all = Vec::new();
     for depth in [Depth::True, Depth::Indexed, Depth::Named] {
-        let theme = Theme::load(name, folder, depth, false)?;
-        let is_light = theme.is_light();
-        all.push((name.to_owned(), depth, contrast::check(&theme, is_light)));
+        let theme = Theme::load(name, folder, depth, Background::Dark)?;
+        let background = theme.made_for();
+        all.push((name.to_owned(), depth, contrast::check(&theme, background)));
     }
     Ok(all)
 }

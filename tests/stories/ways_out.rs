@@ -179,7 +179,8 @@ const IS_CHILD: &str = "PIXIR_TEST_IS_CHILD";
 #[test]
 fn a_panic_restores_the_terminal_before_its_message() {
     if std::env::var_os(IS_CHILD).is_some() {
-        let _screen = pixir_ui::Screen::take(true, false).expect("there is a terminal");
+        let _screen = pixir_ui::Screen::take(pixir_ui::MouseOwner::Pixir, pixir_ui::ScreenMode::Whole)
+            .expect("there is a terminal");
         panic!("on purpose");
     }
     let shell = Shell::new(&[]);

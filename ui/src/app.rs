@@ -1,4 +1,4 @@
-//! The interface without a terminal: State, Session, and the work beside them that reports back.
+//! The interface without a terminal: the State, the Session, and background work that reports back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -12,201 +12,254 @@ use pixir_core::watch::Watch;
 use pixir_core::{Code, Error, Event, Input, Live, Result};
 use tokio::sync::mpsc;
 
-use crate::clipboard::Ways;
 use crate::composer::mention::Index;
-use crate::editor::Editing;
-use crate::kept::Kept;
-use crate::keymap::{Keymap, More};
-use crate::reading::find;
+use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
-use crate::replay::{Replay, Telling};
 use crate::state::{Connection, Effect, Now, State};
-use crate::terminal::{Heard, Reply};
+use crate::terminal::key::KeyEvent;
+use crate::terminal::{MouseOwner, ScreenMode, TerminalEvent, TerminalReply};
 use crate::theme::contrast::luminance;
-use crate::theme::{Depth, Theme};
+use crate::theme::{Background, Depth, Theme};
 use crate::transcript::Cell;
-use crate::update::{self, news, settings};
+use crate::transcript::reading::find;
+use crate::transcript::replay::{Replay, ReplayOptions};
+use crate::update::{self, events, settings};
 
-mod beside; // work beside the screen
+mod background; // work beside the loop, and its results
+pub(crate) mod clipboard; // copy a text, read an image
+mod editor; // the user's own editor
+mod presence; // window title, progress, notifications
 mod run; // the loop on the real terminal
-mod themes; // the person's themes, as they are written
+mod saved_draft; // what a crash must not lose
+mod themes; // the user's theme files
 
-use beside::{Lost, News};
+use background::{BackgroundEvent, FailedTask};
+use clipboard::Clipboards;
+use editor::Editing;
 pub use run::run;
+use saved_draft::SavedDraft;
 
 /// How long a server may take to list its models.
-const MODELS_WAIT: Duration = Duration::from_secs(3);
-/// How long what is being recorded is waited for before the terminal is given back.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the exit waits for the Session to record what it has already received.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Opens a Session of a workspace.
 pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
 
-/// What the interface is started with.
+/// What the interface starts with.
 pub struct Launch {
-    /// The folder to work in.
+    /// The workspace's root folder.
     pub workspace: PathBuf,
-    /// The theme's name.
-    pub theme: String,
-    /// Where the person's own themes are.
-    pub themes_folder: Option<PathBuf>,
-    /// How many colours the terminal shows.
-    pub depth: Depth,
-    /// Its background is light, as far as the environment says; the terminal is asked as well.
-    pub is_light: bool,
-    /// Ways to a clipboard.
-    pub clipboard: Ways,
-    /// Clicks and the wheel are pixir's.
-    pub mouse: bool,
-    /// The conversation goes into the terminal's own history; without, pixir has a screen of its own.
-    pub inline: bool,
-    /// The line has vim's keys.
-    pub vim: bool,
-    /// What shows that something goes on may move.
-    pub moves: bool,
-    /// The screen is read out: it is inline, nothing is drawn but words, and each line is there once.
-    pub is_read_aloud: bool,
-    /// The person's editor, and its arguments.
-    pub editor: String,
-    /// Keys that the person wants, by the names of the action table.
+    /// Theme and colours.
+    pub look: LookOptions,
+    /// How the terminal is used.
+    pub screen: ScreenOptions,
+    /// How the user writes.
+    pub composer: ComposerOptions,
+    /// `[keys]` of the configuration: keys by the name of their action.
     pub keys: BTreeMap<String, Vec<String>>,
-    /// Sent as soon as the Session is open.
-    pub prompt: Option<String>,
-    /// The Session that is opened is only told again.
-    pub replay: Option<Telling>,
-    /// Activated before the prompt.
-    pub skill: Option<String>,
-    /// Finds Providers and the workspace; it runs after the first frame.
+    /// The ways to a clipboard.
+    pub clipboards: Clipboards,
+    /// What happens once the Session is open.
+    pub start: Start,
+    /// Finds Providers and the workspace. Runs after the first frame.
     pub connect: Box<dyn FnOnce() -> BoxFuture<'static, Result<Harness>> + Send>,
     /// Opens the first Session.
     pub open: Opener,
 }
 
+/// Theme and colours.
+#[derive(Debug, Clone)]
+pub struct LookOptions {
+    /// The theme's name.
+    pub theme: String,
+    /// The folder of the user's own themes.
+    pub themes_folder: Option<PathBuf>,
+    /// How many colours the terminal shows.
+    pub depth: Depth,
+    /// The terminal's background, as far as the environment tells. The terminal itself is asked as well.
+    pub background: Background,
+    /// Whether the spinner moves.
+    pub motion: Motion,
+}
+
+/// How the terminal is used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScreenOptions {
+    /// Where the interface is drawn, and for whom.
+    pub mode: ScreenMode,
+    /// Who gets clicks and the wheel.
+    pub mouse: MouseOwner,
+}
+
+/// How the user writes.
+#[derive(Debug, Clone)]
+pub struct ComposerOptions {
+    /// Which keys edit the draft.
+    pub keys: ComposerKeys,
+    /// The command line of the user's own editor.
+    pub editor: String,
+}
+
+/// Whether progress is shown by movement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Motion {
+    /// The spinner moves.
+    #[default]
+    Full,
+    /// Only the clock changes, once a second.
+    Reduced,
+}
+
+/// Which keys edit the draft.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ComposerKeys {
+    /// The keys of most editors and shells.
+    #[default]
+    Standard,
+    /// The keys of vim.
+    Vim,
+}
+
+/// What happens once the first Session is open.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// A skill to activate, before the prompt.
+    pub skill: Option<String>,
+    /// A prompt to send.
+    pub prompt: Option<String>,
+    /// Replay the Session instead of continuing it.
+    pub replay: Option<ReplayOptions>,
+}
+
 impl std::fmt::Debug for Launch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launch").field("workspace", &self.workspace).field("theme", &self.theme).finish_non_exhaustive()
+        f.debug_struct("Launch").field("workspace", &self.workspace).field("look", &self.look).finish_non_exhaustive()
     }
 }
 
-/// What is left on the main screen.
+/// What is left to print on the main screen after the interface has closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Farewell {
-    /// The Session to resume, if anything was said in it.
+pub struct ExitSummary {
+    /// The Session to resume, unless it is empty.
     pub session: Option<SessionId>,
     /// The last answer.
     pub answer: Option<String>,
-    /// The signal that ended it.
+    /// The signal that ended the interface.
     pub signal: Option<u8>,
 }
 
-/// State, Session, and what runs beside them.
+/// The State, the Session, and the work that runs beside the loop.
 pub(crate) struct App {
     pub(crate) state: State,
     harness: Option<Harness>,
     handle: Option<Handle>,
     watch: Option<Watch>,
     open: Option<Opener>,
-    news: mpsc::UnboundedReceiver<News>,
-    tell: mpsc::UnboundedSender<News>,
-    /// Work beside the screen that has not reported yet.
-    pub(crate) pending: usize,
+    results: mpsc::UnboundedReceiver<BackgroundEvent>,
+    sender: mpsc::UnboundedSender<BackgroundEvent>,
+    /// Background tasks that have not reported yet.
+    pub(crate) running_tasks: usize,
     pub(crate) dirty: bool,
-    /// What came is waited for: it does not wait for its frame.
+    /// The next frame is drawn at once, because the user waits for it.
     pub(crate) is_urgent: bool,
-    /// Inputs that were sent.
-    sent: u64,
-    /// Openings that were asked for, of which only the last counts, and those that have come to something.
-    opening: u64,
-    opened: u64,
-    failed: Option<Error>,
-    /// What was kept beside the Log last.
-    kept: Kept,
-    /// Something was done that may have changed what is to be kept.
-    keep_soon: bool,
+    inputs_sent: u64,
+    /// Session opens that were requested. Only the most recent one is honoured; earlier results are dropped.
+    opens_requested: u64,
+    /// Session opens that have succeeded or failed.
+    opens_finished: u64,
+    startup_error: Option<Error>,
+    /// What was last saved next to the Log.
+    saved_draft: SavedDraft,
+    /// The user has done something that may have changed the draft.
+    save_soon: bool,
     read_only: bool,
-    /// What was asked for before it was known where the Sessions are.
-    later: Vec<Effect>,
-    /// What was sent before the Session was open.
-    waiting: VecDeque<Effect>,
-    /// Sessions that were left, and may not have closed yet.
-    leaving: Vec<Handle>,
-    /// The files of the workspace, as they were when a mention was begun.
-    files: Option<(Instant, Index)>,
-    /// They are being looked at; and the letters that somebody looks for by now.
-    walking: Option<String>,
-    /// The draft is to be written in the person's own editor.
+    /// Effects that wait for the connection.
+    until_connected: Vec<Effect>,
+    /// Messages that wait for the Session to open.
+    until_open: VecDeque<Effect>,
+    /// Sessions that the user has left, and that may not have closed yet.
+    closing: Vec<Handle>,
+    /// The files of the workspace, and when they were listed.
+    file_index: Option<(Instant, Index)>,
+    /// While the files are listed: the letters that the user has typed since.
+    walk_letters: Option<String>,
+    /// The user wants to write the draft in their own editor.
     pub(crate) wants_editor: bool,
     editor: String,
-    /// Bytes for the terminal that show nothing.
+    /// Sequences for the terminal that draw nothing: the clipboard.
     pub(crate) signals: Vec<String>,
-    clipboard: Ways,
+    clipboards: Clipboards,
     themes_folder: Option<PathBuf>,
-    /// Why the theme cannot be read any more.
-    wrong_theme: Option<String>,
-    replay: Option<Telling>,
+    /// Why the current theme cannot be loaded any more.
+    theme_error: Option<String>,
+    replay: Option<ReplayOptions>,
     done: bool,
 }
 
 impl App {
-    /// An interface that has not looked for anything yet.
+    /// An interface whose background tasks have just started.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when there is no such theme, or a key means two things.
+    /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
     pub(crate) fn new(launch: Launch) -> Result<App> {
-        let depth = launch.depth;
-        let theme = Theme::load(&launch.theme, launch.themes_folder.as_deref(), depth, launch.is_light)?;
-        let (tell, news) = mpsc::unbounded_channel();
-        let coloured = tell.clone();
-        let highlighter = Highlighter::new(move || drop(coloured.send(News::Coloured)));
-        let keymap = Keymap::new(&launch.keys)?;
-        let mut state = State::new(launch.workspace, theme, depth, highlighter, keymap);
-        state.mouse = launch.mouse;
-        if launch.vim {
+        let Launch { workspace, look, screen, composer, keys, clipboards, start, connect, open } = launch;
+        let theme = Theme::load(&look.theme, look.themes_folder.as_deref(), look.depth, look.background)?;
+        let (sender, results) = mpsc::unbounded_channel();
+        let coloured = sender.clone();
+        let highlighter = Highlighter::new(move || drop(coloured.send(BackgroundEvent::Coloured)));
+        let keymap = Keymap::new(&keys)?;
+        let mut state = State::new(workspace, theme, look.depth, highlighter, keymap);
+        state.terminal.mouse_owner = screen.mouse;
+        if composer.keys == ComposerKeys::Vim {
             state.composer.with_vim();
         }
-        (state.moves, state.is_read_aloud) = (launch.moves, launch.is_read_aloud);
-        state.inline = launch.inline || launch.is_read_aloud;
-        state.more = More::new(&state.keymap, state.inline);
-        (state.theme_name, state.is_light) = (launch.theme, launch.is_light);
-        let skill = launch
+        state.look.animate = look.motion == Motion::Full;
+        state.look.screen_reader = screen.mode == ScreenMode::ScreenReader;
+        if screen.mode != ScreenMode::Whole {
+            state.printing.inline = true;
+            state.look.hint_for_inline(&state.keys.map);
+        }
+        (state.look.theme_name, state.look.background) = (look.theme, look.background);
+        let skill = start
             .skill
             .map(|name| Effect::Send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }));
-        let prompt = launch.prompt.map(|text| Effect::message(Input::Prompt(text.into())));
+        let prompt = start.prompt.map(|text| Effect::message(Input::Prompt(text.into())));
         let mut app = App {
             state,
             harness: None,
             handle: None,
             watch: None,
-            open: Some(launch.open),
-            news,
-            tell,
-            pending: 0,
+            open: Some(open),
+            results,
+            sender,
+            running_tasks: 0,
             dirty: true,
             is_urgent: false,
-            sent: 0,
-            opening: 0,
-            opened: 0,
-            failed: None,
-            kept: Kept::default(),
-            keep_soon: false,
+            inputs_sent: 0,
+            opens_requested: 0,
+            opens_finished: 0,
+            startup_error: None,
+            saved_draft: SavedDraft::default(),
+            save_soon: false,
             read_only: false,
-            later: Vec::new(),
-            waiting: skill.into_iter().chain(prompt).collect(),
-            leaving: Vec::new(),
-            files: None,
-            walking: None,
+            until_connected: Vec::new(),
+            until_open: skill.into_iter().chain(prompt).collect(),
+            closing: Vec::new(),
+            file_index: None,
+            walk_letters: None,
             wants_editor: false,
-            editor: launch.editor,
+            editor: composer.editor,
             signals: Vec::new(),
-            clipboard: launch.clipboard,
-            themes_folder: launch.themes_folder,
-            wrong_theme: None,
-            replay: launch.replay,
+            clipboards,
+            themes_folder: look.themes_folder,
+            theme_error: None,
+            replay: start.replay,
             done: false,
         };
-        let connect = launch.connect;
-        app.spawn(async move { News::Connected(Box::new(connect().await)) });
-        app.look_at_branch();
+        app.spawn(async move { BackgroundEvent::Connected(Box::new(connect().await)) });
+        app.read_branch();
         Ok(app)
     }
 
@@ -214,72 +267,91 @@ impl App {
 
     pub(crate) async fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            // What needs to know where the Sessions are waits until that is known.
-            let waits = !matches!(
-                effect,
+            // These need the Harness, and wait until it is connected.
+            let needs_harness = match effect {
+                Effect::AttachFile { .. }
+                | Effect::AttachClipboard
+                | Effect::OpenNew
+                | Effect::Open(_)
+                | Effect::LoadDiffs
+                | Effect::LoadSessions { .. }
+                | Effect::LoadModels
+                | Effect::LoadSkills => true,
                 Effect::Send(_)
-                    | Effect::Deliver { .. }
-                    | Effect::Find { .. }
-                    | Effect::FindFiles(_)
-                    | Effect::Edit
-                    | Effect::Copy(_)
-                    | Effect::ListThemes
-                    | Effect::LookAtBranch
-                    | Effect::LoadTheme { .. }
-                    | Effect::Quit
-            );
-            let asks = matches!(effect, Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew);
-            if self.state.replay.is_some() && asks {
-                self.state.say("this session is only told again; pixir resume goes on with it");
+                | Effect::Deliver { .. }
+                | Effect::Find { .. }
+                | Effect::FindFiles(_)
+                | Effect::Edit
+                | Effect::Copy(_)
+                | Effect::ListThemes
+                | Effect::ReadBranch
+                | Effect::SetTheme(_)
+                | Effect::RestoreTheme(_)
+                | Effect::Quit => false,
+            };
+            let is_for_session =
+                matches!(effect, Effect::Send(_) | Effect::Deliver { .. } | Effect::Open(_) | Effect::OpenNew);
+            if self.state.replay.is_some() && is_for_session {
+                self.state.say("this is a replay; `pixir resume` continues the session");
                 continue;
             }
-            // What was pasted is a path like any other, where there is nobody to read it.
-            if let (Effect::AttachFile { pasted, .. }, Connection::Failed(_)) = (&effect, &self.state.connection) {
+            // Without a Harness no image can be read, so the pasted path stays text.
+            if let (Effect::AttachFile { pasted, .. }, Connection::Failed(_)) =
+                (&effect, &self.state.session.connection)
+            {
                 self.state.composer.insert(pasted);
                 continue;
             }
-            if self.harness.is_none() && waits {
-                self.later.push(effect);
+            if self.harness.is_none() && needs_harness {
+                self.until_connected.push(effect);
                 continue;
             }
             match effect {
                 Effect::Send(input) => self.send(input).await,
-                // The Session is still being opened.
-                Effect::Deliver { .. } if self.handle.is_none() && self.will_open() => self.waiting.push_back(effect),
+                // The Session is still opening.
+                Effect::Deliver { .. } if self.handle.is_none() && self.is_opening() => {
+                    self.until_open.push_back(effect);
+                }
                 Effect::Deliver { input, mentions } => self.deliver(input, mentions),
                 Effect::AttachFile { path, pasted } => self.attach_file(path, pasted),
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
                 Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
-                Effect::LookAtBranch => self.look_at_branch(),
+                Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
                     if let Some(harness) = self.harness.clone() {
-                        self.spawn_on_session(move || News::Sessions(harness.sessions(), forks_of));
+                        self.spawn_on_session(move || BackgroundEvent::Sessions(harness.sessions(), forks_of));
                     }
                 }
                 Effect::LoadModels => {
                     if let Some(harness) = self.harness.clone() {
-                        self.spawn(async move { News::Models(harness.providers().models(MODELS_WAIT).await) });
+                        self.spawn(
+                            async move { BackgroundEvent::Models(harness.providers().models(MODELS_TIMEOUT).await) },
+                        );
                     }
                 }
                 Effect::LoadSkills => {
                     if let Some(harness) = self.harness.clone() {
-                        self.spawn_blocking(move || News::Skills(harness.skills()));
+                        self.spawn_blocking(move || BackgroundEvent::Skills(harness.skills()));
                     }
                 }
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript);
-                    self.spawn_blocking(move || News::Found(number, find::find(&hay, &text)));
+                    self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),
                 Effect::ListThemes => {
                     let effects = settings::on_themes(&mut self.state, &Theme::names(self.themes_folder.as_deref()));
                     Box::pin(self.perform(effects)).await;
                 }
-                Effect::LoadTheme { name, is_told } => {
+                Effect::SetTheme(name) => {
                     let loaded = self.load_theme(&name);
-                    settings::on_theme(&mut self.state, &name, loaded, is_told);
+                    settings::on_theme_chosen(&mut self.state, &name, loaded);
+                }
+                Effect::RestoreTheme(name) => {
+                    let loaded = self.load_theme(&name);
+                    settings::use_theme(&mut self.state, &name, loaded);
                 }
                 Effect::FindFiles(letters) => self.find_files(letters),
                 Effect::Edit => self.wants_editor = true,
@@ -288,43 +360,42 @@ impl App {
         }
     }
 
-    /// Keeps the draft and where the person reads, beside the Log. It is a small file, written in one step.
-    pub(crate) fn keep(&mut self) {
-        let (Some(harness), Some(id), false) = (&self.harness, &self.state.session, self.read_only) else { return };
-        let kept = Kept::of(&self.state);
-        if kept != self.kept {
-            if let Err(e) = harness.place(id).keep_presenter_state(&kept.to_text()) {
-                tracing::warn!("the draft was not kept: {e}");
+    /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole.
+    pub(crate) fn save_draft(&mut self) {
+        let (Some(harness), Some(id), false) = (&self.harness, &self.state.session.id, self.read_only) else { return };
+        let draft = SavedDraft::of(&self.state);
+        if draft != self.saved_draft {
+            if let Err(e) = harness.place(id).keep_presenter_state(&draft.to_text()) {
+                tracing::warn!("cannot save the draft: {e}");
             }
-            self.kept = kept;
+            self.saved_draft = draft;
         }
-        let sent = self.state.composer.past.take_unsaved();
-        if let Some(harness) = self.harness.as_ref().filter(|_| !sent.is_empty())
-            && let Err(e) = harness.store().keep_prompts(&sent)
+        let prompts = self.state.composer.past.take_unsaved();
+        if let Some(harness) = self.harness.as_ref().filter(|_| !prompts.is_empty())
+            && let Err(e) = harness.store().keep_prompts(&prompts)
         {
-            tracing::warn!("what was sent is not found again later: {e}");
+            tracing::warn!("cannot save the prompt history: {e}");
         }
     }
 
     async fn send(&mut self, input: Input) {
-        self.sent += 1;
+        self.inputs_sent += 1;
         match &self.handle {
             Some(handle) => handle.send(input).await,
-            // Nothing that was typed is lost.
-            None if self.will_open() => self.waiting.push_back(Effect::Send(input)),
+            None if self.is_opening() => self.until_open.push_back(Effect::Send(input)),
             None => self.state.say("the session has closed; /new starts another"),
         }
     }
 
-    /// No Session is open yet, but one will be.
-    fn will_open(&self) -> bool {
-        self.opening == 0 || self.opened < self.opening
+    /// No Session is open yet, but one is opening.
+    fn is_opening(&self) -> bool {
+        self.opens_requested == 0 || self.opens_finished < self.opens_requested
     }
 
-    /// What was sent before the Session was open, in its order: what comes behind images waits until they are read.
+    /// Sends the messages that waited for the Session, in order. A message after one with images waits until these are read.
     async fn send_waiting(&mut self) {
-        while self.handle.is_some() && self.state.reading_images == 0 {
-            match self.waiting.pop_front() {
+        while self.handle.is_some() && self.state.pending.images == 0 {
+            match self.until_open.pop_front() {
                 Some(Effect::Deliver { input, mentions }) => self.deliver(input, mentions),
                 Some(effect) => Box::pin(self.perform(vec![effect])).await,
                 None => return,
@@ -332,27 +403,27 @@ impl App {
         }
     }
 
-    /// Closes this Session and opens another; when that fails, the person is back where they were, and told.
+    /// Closes this Session and opens another. If that fails, opens this one again and shows the error.
     async fn reopen(&mut self, open: impl FnOnce(&Harness) -> Result<Handle> + Send + 'static) {
         let Some(harness) = self.harness.clone() else { return };
-        self.keep();
+        self.save_draft();
         let before = self.handle.take();
-        self.leaving.extend(before.clone());
+        self.closing.extend(before.clone());
         self.watch = None;
-        let again = self.state.session.clone();
-        // What was opened on the screen before the first Session was stays.
-        if self.opening > 0 {
+        let again = self.state.session.id.clone();
+        // Before the first Session, an overlay that the user has opened stays.
+        if self.opens_requested > 0 {
             self.state.clear_session();
         }
-        self.state.can_send = true;
-        self.opening += 1;
-        let number = self.opening;
-        self.spawn_for(Lost::Opening(number), async move {
+        self.state.session.can_send = true;
+        self.opens_requested += 1;
+        let number = self.opens_requested;
+        self.spawn_for(FailedTask::Open(number), async move {
             if let Some(before) = before {
                 before.close().await;
             }
             let (opened, instead) = match (open(&harness), again) {
-                // One in which nothing was said is gone when it is closed.
+                // An empty Session is deleted when it closes, so it cannot always be resumed.
                 (Err(error), Some(id)) => (harness.resume(&id).or_else(|_| harness.start()), Some(error)),
                 (opened, _) => (opened, None),
             };
@@ -362,52 +433,56 @@ impl App {
                         let place = harness.place(handle.id());
                         let is_new = watch.past.entries().iter().all(|entry| !entry.fact.is_conversation());
                         let abandoned = || if is_new && !watch.read_only { harness.abandoned() } else { None };
-                        let kept = place.presenter_state().or_else(abandoned);
-                        News::Opened { number, handle, watch: Box::new(watch), instead, kept }
+                        let draft = place.presenter_state().or_else(abandoned);
+                        BackgroundEvent::Opened { number, handle, watch: Box::new(watch), instead, draft }
                     }
-                    None => News::NotOpened {
+                    None => BackgroundEvent::NotOpened {
                         number,
-                        error: Error::new(Code::SessionStartFailed, "the session closed at once", "try again"),
+                        error: Error::new(
+                            Code::SessionStartFailed,
+                            "the session closed as soon as it was open",
+                            "try again",
+                        ),
                     },
                 },
-                Err(error) => News::NotOpened { number, error },
+                Err(error) => BackgroundEvent::NotOpened { number, error },
             }
         });
     }
 
-    /// Opens the draft in the person's own editor; why not, is said.
+    /// Opens the draft in the user's own editor, or shows why that is not possible.
     pub(crate) fn begin_editing(&mut self) -> Option<Editing> {
         let editing = Editing::begin(&self.state.composer.text(), &self.editor);
         editing.map_err(|why| self.state.say(why)).ok()
     }
 
-    /// The editor has ended: what was written in it is the draft.
+    /// Takes over the draft from the editor that has ended.
     pub(crate) fn end_editing(&mut self, written: std::result::Result<String, String>) {
         match written {
             Ok(text) => self.state.composer.set(&text),
             Err(why) => self.state.say(why),
         }
-        self.keep_soon = true;
+        self.save_soon = true;
         self.dirty = true;
     }
 
-    /// What was found missing when the last frame was drawn.
-    pub(crate) fn fetch(&mut self) {
+    /// Loads the diffs that the last frame lacked.
+    pub(crate) fn load_wanted_diffs(&mut self) {
         for (cell, result) in std::mem::take(&mut self.state.transcript.wanted_diffs) {
             self.load_call_diff(cell, result);
         }
     }
 
-    /// Something the Session said.
-    async fn hear_session(&mut self, event: Option<Event>) {
+    /// Handles an Event of the Session. None means that the Session has closed.
+    async fn on_event(&mut self, event: Option<Event>) {
         self.state.now = Now::read();
         self.dirty = true;
         match event {
             Some(event) => {
-                self.keep_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
-                // Nothing live changes who answers.
+                self.save_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
+                // Only a recorded entry can change the model.
                 let may_change_model = !matches!(event, Event::Live(_));
-                let effects = news::on_event(&mut self.state, event);
+                let effects = events::on_event(&mut self.state, event);
                 self.perform(effects).await;
                 if may_change_model {
                     self.refresh_window();
@@ -416,9 +491,9 @@ impl App {
             None => {
                 self.watch = None;
                 self.handle = None;
-                self.state.can_send = false;
-                self.state.status = Status::Idle;
-                self.state.drop_questions(|_| true);
+                self.state.session.can_send = false;
+                self.state.session.status = Status::Idle;
+                self.state.drop_approvals(|_| true);
                 let text = "the session has closed; /new starts another".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
@@ -427,38 +502,48 @@ impl App {
 
     fn refresh_window(&mut self) {
         let settings = &self.state.history.settings;
-        self.state.window =
+        self.state.session.window =
             self.harness.as_ref().and_then(|h| h.providers().window(&settings.provider, &settings.model));
     }
 
-    pub(crate) async fn hear_terminal(&mut self, heard: Heard) {
+    /// Handles an event of the terminal.
+    pub(crate) async fn on_terminal(&mut self, event: TerminalEvent) {
         self.state.now = Now::read();
-        let effects = match heard {
-            Heard::Key(key) => update::on_key(&mut self.state, key),
-            Heard::Paste(text) => update::on_paste(&mut self.state, &text),
-            // What does not change the screen leaves what is still to be drawn alone.
-            Heard::Mouse(mouse) => match update::on_mouse(&mut self.state, mouse) {
+        let effects = match event {
+            TerminalEvent::Key(key) => update::on_key(&mut self.state, key),
+            TerminalEvent::Paste(text) => update::on_paste(&mut self.state, &text),
+            // A mouse event that changes nothing must not ask for a frame.
+            TerminalEvent::Mouse(mouse) => match update::on_mouse(&mut self.state, mouse) {
                 Some(effects) => effects,
                 None => return,
             },
-            Heard::Focus(has_focus) => {
-                self.state.has_focus = has_focus;
-                // The button may be let go of where nobody says so.
-                self.state.press.edge = 0;
+            TerminalEvent::Focus(has_focus) => {
+                self.state.terminal.has_focus = has_focus;
+                // Outside of the window, the release of the button is not reported.
+                self.state.mouse.edge = 0;
                 if !has_focus {
                     return;
                 }
-                // The click or the key that brought the window back was meant for nothing in it.
-                self.state.quiet_since = self.state.now.at;
+                // The click or key that brought the window back was not meant for an approval.
+                self.state.guard.quiet_since = self.state.now.at;
                 self.reload_theme();
-                self.look_at_branch();
+                self.read_branch();
                 Vec::new()
             }
-            Heard::Reply(reply) => {
+            TerminalEvent::Reply(reply) => {
                 match reply {
-                    Reply::Background(r, g, b) => self.state.is_light = luminance((r, g, b)) > 0.3,
-                    Reply::Scheme { dark } => self.state.is_light = !dark,
-                    Reply::Mode { .. } | Reply::Cursor { .. } | Reply::Keyboard | Reply::Name(_) | Reply::Done => {
+                    TerminalReply::Background(r, g, b) => {
+                        let is_light = luminance((r, g, b)) > 0.3;
+                        self.state.look.background = if is_light { Background::Light } else { Background::Dark };
+                    }
+                    TerminalReply::Scheme { dark } => {
+                        self.state.look.background = if dark { Background::Dark } else { Background::Light };
+                    }
+                    TerminalReply::Mode { .. }
+                    | TerminalReply::Cursor { .. }
+                    | TerminalReply::Keyboard
+                    | TerminalReply::Name(_)
+                    | TerminalReply::Done => {
                         return;
                     }
                 }
@@ -467,96 +552,99 @@ impl App {
             }
         };
         self.dirty = true;
-        self.keep_soon = true;
+        self.save_soon = true;
         self.perform(effects).await;
     }
 
-    /// A key that a script pressed.
-    pub(crate) async fn press(&mut self, key: crossterm::event::KeyEvent) {
-        self.hear_terminal(Heard::Key(key)).await;
+    /// Presses a key for a script.
+    pub(crate) async fn press(&mut self, key: KeyEvent) {
+        self.on_terminal(TerminalEvent::Key(key)).await;
     }
 
-    /// Waits for the Session or for work beside the screen, and takes everything in that is there.
+    /// Waits for the Session or a background task, and handles everything that has arrived.
     pub(crate) async fn listen(&mut self) {
         tokio::select! {
-            event = next_event(&mut self.watch) => self.hear_session(event).await,
-            Some(news) = self.news.recv() => self.hear(news).await,
-            () = replay_due(self.state.replay.as_ref()) => self.tell_on(),
+            event = next_event(&mut self.watch) => self.on_event(event).await,
+            Some(result) = self.results.recv() => self.on_background(result).await,
+            () = replay_due(self.state.replay.as_ref()) => self.replay_step(),
         }
         self.drain().await;
     }
 
-    /// The next entry of what is told again.
-    fn tell_on(&mut self) {
+    /// Shows the next entry of the replay.
+    fn replay_step(&mut self) {
         update::replay::step(&mut self.state);
         self.dirty = true;
     }
 
-    /// Takes everything in that is there already.
+    /// Handles everything that has already arrived.
     pub(crate) async fn drain(&mut self) {
         loop {
             if let Some(event) = self.watch.as_mut().and_then(Watch::try_next) {
-                self.hear_session(Some(event)).await;
-            } else if let Ok(news) = self.news.try_recv() {
-                self.hear(news).await;
+                self.on_event(Some(event)).await;
+            } else if let Ok(result) = self.results.try_recv() {
+                self.on_background(result).await;
             } else {
                 return;
             }
         }
     }
 
-    /// Returns when the Session has taken in everything that was sent.
+    /// Waits until the Session has handled every Input so far.
     pub(crate) async fn settle(&mut self) {
-        // What comes back may itself ask for something.
+        // An Event can make the interface send another Input.
         loop {
-            let sent = self.sent;
+            let sent = self.inputs_sent;
             if let Some(handle) = &self.handle {
                 handle.settle().await;
             }
             self.drain().await;
-            if sent == self.sent {
+            if sent == self.inputs_sent {
                 return;
             }
         }
     }
 
-    /// Takes in what is being recorded at this moment, before the last frame.
-    pub(crate) async fn hear_out(&mut self) {
+    /// Handles what the Session is recording at this moment, before the last frame.
+    pub(crate) async fn drain_before_exit(&mut self) {
         if let Some(handle) = &self.handle {
-            // A Log that is slow to write holds nobody up.
-            let _ = tokio::time::timeout(LAST_WORDS, handle.settle()).await;
+            // A Log on a slow disk must not delay the exit.
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, handle.settle()).await;
         }
         self.drain().await;
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.done || self.failed.is_some()
+        self.done || self.startup_error.is_some()
     }
 
-    /// Closes the Session and says what is to be left on the main screen, or why there was none.
-    pub(crate) async fn close(mut self, signal: Option<u8>) -> Result<Farewell> {
-        // One that is just being opened is closed as well, so that nothing is left of it.
-        while self.failed.is_none() && self.opened < self.opening {
+    /// Closes the Session.
+    ///
+    /// # Errors
+    /// Why the first Session could not be opened.
+    pub(crate) async fn close(mut self, signal: Option<u8>) -> Result<ExitSummary> {
+        // A Session that is still opening has to open before it can be closed.
+        while self.startup_error.is_none() && self.opens_finished < self.opens_requested {
             self.listen().await;
         }
-        if let Some(error) = self.failed {
+        if let Some(error) = self.startup_error {
             return Err(error);
         }
-        self.keep();
+        self.save_draft();
         if let Some(handle) = &self.handle {
             handle.close().await;
-            // The last that was said may have been recorded only now.
+            // Closing may have recorded the last entries.
             self.drain().await;
         }
-        // Those that were left have to be at their end too: what ran in them is stopped, and recorded.
-        for handle in &self.leaving {
+        // The Sessions that the user has left stop and record their work, too.
+        for handle in &self.closing {
             handle.close().await;
         }
-        let spoken = self.state.history.head().is_some();
-        Ok(Farewell {
-            session: self.state.session.filter(|_| spoken),
-            // What was printed already stands there.
-            answer: self.state.transcript.last_answer().filter(|_| !self.state.inline).map(str::to_owned),
+        let is_empty = self.state.history.head().is_none();
+        Ok(ExitSummary {
+            session: self.state.session.id.filter(|_| !is_empty),
+            // In inline mode the answer is on the main screen already.
+            answer: self.state.transcript.last_answer().filter(|_| !self.state.printing.inline).map(str::to_owned),
             signal,
         })
     }
@@ -569,7 +657,7 @@ async fn next_event(watch: &mut Option<Watch>) -> Option<Event> {
     }
 }
 
-/// Returns when the next entry of what is told again is to be shown.
+/// Waits until the next entry of the replay is due.
 async fn replay_due(replay: Option<&Replay>) {
     match replay.and_then(Replay::due) {
         Some(due) => tokio::time::sleep_until(due.into()).await,

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use pixir_core::event::Attachment;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
 use tui_textarea::{AtomicRange, CursorMove, CursorRenderMode, TextArea, WrapMode};
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::action::{Slash, Verb};
-use crate::slash;
+use crate::input::action::{ActionSpec, Slash};
+use crate::input::slash;
 
 mod atoms; // pastes and images, which stand in the text as one thing
 mod command; // keys of vim, carried out
@@ -46,6 +46,8 @@ pub(crate) struct Composer {
     /// What its keys take for one character.
     wholes: Wholes,
     pub(crate) past: Past,
+    /// A search in earlier prompts; it has the keys.
+    pub(crate) past_search: Option<PastSearch>,
     /// The completion that is chosen.
     pub(crate) chosen: usize,
     /// The list of completions was closed for this text.
@@ -79,6 +81,7 @@ impl Default for Composer {
             wholes: Wholes::default(),
             between: VecDeque::new(),
             past: Past::default(),
+            past_search: None,
             chosen: 0,
             dismissed: None,
             files: None,
@@ -89,7 +92,7 @@ impl Default for Composer {
 /// What can stand behind what is being written.
 #[derive(Debug, Clone)]
 pub(crate) enum Completion {
-    Command(Slash, &'static Verb),
+    Command(Slash, &'static ActionSpec),
     /// A path of the workspace.
     File(String),
 }
@@ -173,7 +176,7 @@ impl Composer {
     /// A key that edits or moves.
     pub(crate) fn key(&mut self, key: KeyEvent) {
         let held = key.modifiers;
-        let plain = held.difference(KeyModifiers::SHIFT).is_empty();
+        let plain = held.is_typing();
         let alt = held == KeyModifiers::ALT;
         let ctrl = held == KeyModifiers::CONTROL;
         let shift = held.contains(KeyModifiers::SHIFT);
@@ -186,21 +189,26 @@ impl Composer {
             KeyCode::Backspace => self.delete(false),
             KeyCode::Delete if alt || ctrl => return self.kill_word(),
             KeyCode::Delete => self.delete(true),
-            KeyCode::Left if alt || ctrl => return self.go(CursorMove::WordBack, shift),
-            KeyCode::Right if alt || ctrl => return self.go(CursorMove::WordForward, shift),
+            KeyCode::Left if alt || ctrl => return self.move_caret(CursorMove::WordBack, shift),
+            KeyCode::Right if alt || ctrl => return self.move_caret(CursorMove::WordForward, shift),
             KeyCode::Left => return self.step(false, shift),
             KeyCode::Right => return self.step(true, shift),
-            KeyCode::Up => return self.go(CursorMove::Up, shift),
-            KeyCode::Down => return self.go(CursorMove::Down, shift),
-            KeyCode::Home => return self.go(CursorMove::Head, shift),
-            KeyCode::End => return self.go(CursorMove::End, shift),
+            KeyCode::Up => return self.move_caret(CursorMove::Up, shift),
+            KeyCode::Down => return self.move_caret(CursorMove::Down, shift),
+            KeyCode::Home => return self.move_caret(CursorMove::Head, shift),
+            KeyCode::End => return self.move_caret(CursorMove::End, shift),
             _ => return,
         }
         self.edited();
     }
 
-    /// Moves the caret; with Shift, what it passes over is selected.
-    pub(crate) fn go(&mut self, to: CursorMove, selecting: bool) {
+    /// Moves the caret, and ends a selection.
+    pub(crate) fn go(&mut self, to: CursorMove) {
+        self.move_caret(to, false);
+    }
+
+    /// Moves the caret. With Shift it selects the text that it passes.
+    fn move_caret(&mut self, to: CursorMove, selecting: bool) {
         self.select(selecting);
         self.area.move_cursor(to);
         // Another row may end between the parts of what looks like one character.
@@ -272,7 +280,7 @@ impl Composer {
     fn step(&mut self, behind: bool, selecting: bool) {
         let count = self.composed(behind);
         if count == 1 {
-            return self.go(if behind { CursorMove::Forward } else { CursorMove::Back }, selecting);
+            return self.move_caret(if behind { CursorMove::Forward } else { CursorMove::Back }, selecting);
         }
         // Parts of it may have no width, and no place of their own.
         let (row, column) = self.area.cursor();
@@ -466,7 +474,7 @@ impl Composer {
         }
         match text.strip_prefix('/') {
             Some(word) if !word.contains([' ', '\n']) => {
-                slash::complete(word).into_iter().map(|(slash, verb)| Completion::Command(slash, verb)).collect()
+                slash::complete(word).into_iter().map(|(slash, spec)| Completion::Command(slash, spec)).collect()
             }
             _ => Vec::new(),
         }
@@ -503,7 +511,7 @@ mod tests {
     use super::*;
 
     fn ctrl(c: char) -> KeyEvent {
-        KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)
+        KeyEvent::press(KeyCode::Char(c), KeyModifiers::CONTROL)
     }
 
     #[test]
@@ -515,7 +523,7 @@ mod tests {
         assert_eq!(composer.text(), "one ");
         composer.yank();
         assert_eq!(composer.text(), "one two three", "what is cut in one go is put back in one go");
-        composer.key(KeyEvent::from(KeyCode::Char('!')));
+        composer.key(KeyEvent::press(KeyCode::Char('!'), KeyModifiers::NONE));
         composer.kill_to_start();
         composer.insert("x ");
         composer.yank();
@@ -540,14 +548,14 @@ mod tests {
         composer.insert(&"x".repeat(5_000));
         assert_eq!(composer.shown(), "look: [paste 1: 214 lines] and [paste 2: 5000 characters]");
         assert_eq!(composer.text(), format!("look: {long} and {}", "x".repeat(5_000)));
-        composer.key(KeyEvent::from(KeyCode::Backspace));
+        composer.key(KeyEvent::press(KeyCode::Backspace, KeyModifiers::NONE));
         assert_eq!(composer.shown(), "look: [paste 1: 214 lines] and ", "it goes as one");
         composer.undo();
         assert!(composer.shown().ends_with("characters]"));
         for _ in 0..2 {
-            composer.key(KeyEvent::from(KeyCode::Left));
+            composer.key(KeyEvent::press(KeyCode::Left, KeyModifiers::NONE));
         }
-        composer.key(KeyEvent::from(KeyCode::Char('!')));
+        composer.key(KeyEvent::press(KeyCode::Char('!'), KeyModifiers::NONE));
         assert_eq!(
             composer.shown(),
             "look: [paste 1: 214 lines] and! [paste 2: 5000 characters]",

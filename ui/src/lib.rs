@@ -3,36 +3,27 @@
 //! It keeps no fact about the conversation that it could not rebuild from the event stream.
 #![warn(missing_docs)]
 
-mod app; // state, session and work beside them; in it the loop: wait, drain, update, draw
-mod canvas; // what a frame is drawn on
-mod clipboard; // where what is copied goes
-mod editor; // the person's own
-mod presence; // title, progress, notifications
-pub mod script; // the same without a terminal
-mod terminal; // the terminal, taken and given back
+mod app; // the loop: wait, drain, update, draw; the Session, and the work beside the screen
+pub mod script; // the same App without a terminal, its keys pressed by a script
 
-mod action; // every verb once: its keys, its words, what it does
-mod kept; // what a crash must not lose
-mod keymap; // which keys mean which verb, where
-mod keys; // keys as people write them
-mod slash; // slash commands
-mod state; // everything on the screen
-mod update; // its two doors: what the person did, what the Session said
+mod update; // State changes here: what the user did, what the Session reported
+mod view; // State to frame
 
-mod composer; // the draft of the person
+mod input; // what the user can do: actions, keys, slash commands
 mod overlay; // layers over the transcript
-mod reading; // find, select, copy
-mod replay; // a Session told again
-mod side; // what stands beside them
-mod transcript; // events as cells, and the draft that grows
-mod viewport; // the window over them
+mod state; // everything on the screen
 
-mod render; // text and data → lines
+mod composer; // the user's draft
+mod transcript; // Events as cells, and what one does while reading them
+
+mod render; // text and data to lines of a width
+mod terminal; // modes, bytes in, frames out
 pub mod theme; // colours by meaning
-mod view; // state → frame
 
-pub use action::reference;
-pub use app::{Farewell, Launch, Opener, run};
-pub use clipboard::Ways;
-pub use replay::Telling;
-pub use terminal::Screen;
+pub use app::clipboard::Clipboards;
+pub use app::{
+    ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start, run,
+};
+pub use input::action::reference;
+pub use terminal::{MouseOwner, Screen, ScreenMode};
+pub use transcript::replay::{Playback, ReplayOptions};

@@ -1,66 +1,119 @@
-//! Layers over the transcript: the top one has the keys. Their steps stay inside them; what they want comes out as an Act.
+//! Layers over the transcript: the top one has the keys. An overlay changes only itself; what it asks for comes out of it
+//! as a [`Request`], which `update` carries out.
 //!
-//! A new one is a file here, its `mod` line, and a line in the action table that opens it.
-
-use std::fmt::Debug;
+//! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
 use pixir_core::Input;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::JobState;
+use pixir_core::event::{JobState, RestorePlan};
 use pixir_core::history::History;
+use pixir_core::input::Wish;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
 
-use crate::canvas::Canvas;
+use crate::input::action::Action;
+use crate::render::context::LayoutKey;
 use crate::render::highlight::Highlighter;
 use crate::render::text::width;
-use crate::state::{Effect, State};
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
 use crate::theme::Theme;
-use crate::transcript::LayoutKey;
 
-pub(crate) mod approval; // a question in full
-pub(crate) mod compaction; // a summary before it is applied
-pub(crate) mod diff; // what was changed
+pub(crate) mod approval; // everything that a call would do
+pub(crate) mod compaction; // the summary, before it is applied
+pub(crate) mod diff; // what the Turn and the Session changed
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
-pub(crate) mod jobs; // what runs in the background
-pub(crate) mod narrow; // one row of many, narrowed by typing
+pub(crate) mod jobs; // background jobs
+pub(crate) mod narrow; // a list that typing narrows
 pub(crate) mod outline; // the conversation, turn by turn
-pub(crate) mod palette; // everything that can be done
-pub(crate) mod picker; // one of many
-pub(crate) mod restore; // files that are to be set back
+pub(crate) mod palette; // actions by name
+pub(crate) mod picker; // sessions, models, skills, settings
+pub(crate) mod restore; // files to set back
 pub(crate) mod tree; // turns and branches
 
-/// What a layer wants done.
-pub(crate) type Act = Box<dyn FnOnce(&mut State) -> Vec<Effect>>;
+use approval::ApprovalView;
+use compaction::CompactionView;
+use diff::DiffView;
+use form::FormView;
+use help::HelpView;
+use jobs::JobsView;
+use outline::Outline;
+use palette::Palette;
+use picker::Picker;
+use restore::RestoreView;
+use tree::{PendingMove, TreeView};
 
-/// What a layer makes of a key.
-pub(crate) enum Reply {
+/// A layer over the transcript.
+#[derive(Debug)]
+pub(crate) enum Overlay {
+    Approval(ApprovalView),
+    Compaction(CompactionView),
+    Diff(DiffView),
+    Form(FormView),
+    Help(HelpView),
+    Jobs(JobsView),
+    Outline(Outline),
+    Palette(Palette),
+    Picker(Picker),
+    Restore(RestoreView),
+    Tree(TreeView),
+}
+
+/// What an overlay makes of a key.
+#[derive(Debug)]
+pub(crate) enum Outcome {
     Stay,
+    /// The user leaves it without choosing.
     Close,
-    Act(Act),
-    CloseAndAct(Act),
+    Ask(Request),
+    CloseAndAsk(Request),
 }
 
-/// The command, as if it had been typed.
-pub(crate) fn command(text: impl Into<String>) -> Act {
-    let text = text.into();
-    Box::new(move |state| crate::update::run_slash(state, &text))
+impl Outcome {
+    fn send(input: Input) -> Outcome {
+        Outcome::Ask(Request::Send(vec![input]))
+    }
+
+    fn close_and_send(input: Input) -> Outcome {
+        Outcome::CloseAndAsk(Request::Send(vec![input]))
+    }
 }
 
-/// The Input, to the Session.
-pub(crate) fn send(input: Input) -> Act {
-    Box::new(move |_| vec![Effect::Send(input)])
+/// What an overlay asks for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Run a slash command, as if the user had typed it.
+    Command(String),
+    /// Send these Inputs, in this order.
+    Send(Vec<Input>),
+    Perform(Action),
+    /// Put a command into the composer for the user to complete, and say how.
+    Complete {
+        draft: String,
+        hint: Option<&'static str>,
+    },
+    /// Go back to this theme after a preview of others.
+    RestoreTheme(String),
+    /// Show this cell of the transcript.
+    ShowCell(usize),
+    /// Move the head, once the user has decided about the files.
+    MoveHead(PendingMove),
+    /// Move the head, and leave the files as they are.
+    MoveWithoutFiles,
+    /// Do not move the head after all.
+    Stay,
+    /// Restore files by this plan. `Wish` has the user's choices.
+    Restore(Box<RestorePlan>, Wish),
 }
 
-/// What layers are told; each takes what is for it.
+/// Something that happened while the overlay was open.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Told<'a> {
-    /// Sessions of the workspace; the one that is open; whose forks were asked for.
+pub(crate) enum Notification<'a> {
+    /// The Sessions of the workspace; `current` is open. `forks_of` names the Session whose forks were asked for.
     Sessions {
         all: &'a [Summary],
         current: Option<&'a str>,
@@ -76,125 +129,231 @@ pub(crate) enum Told<'a> {
         session: &'a [FileDiff],
     },
     Jobs(&'a [JobState]),
-    /// Names and pins have changed.
+    /// Labels and pins have changed.
     Labels(&'a History),
-    /// A call has its result, or the whole Turn has ended: nobody waits for an answer any more.
+    /// A call has its result, so it does not wait for an answer any more.
     CallEnded(&'a str),
     TurnEnded,
 }
 
-/// What drawing leans on.
+/// What drawing an overlay needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) highlighter: &'a Highlighter,
-    /// Grows when anything looks otherwise than before.
+    /// See [`LayoutKey::generation`].
     pub(crate) generation: u64,
 }
 
-/// A layer.
-pub(crate) trait Overlay: Debug {
-    /// What it is, in a word or two.
-    fn title(&self) -> &'static str;
-    /// A key, while this layer is on top.
-    fn key(&mut self, key: KeyEvent) -> Reply;
-    /// The wheel, or a page of rows.
-    fn scroll(&mut self, by: isize);
-    /// Draws it over everything below.
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>);
+/// Calls the method that every overlay has under the same name.
+macro_rules! each {
+    ($overlay:expr, $it:ident => $call:expr) => {
+        match $overlay {
+            Overlay::Approval($it) => $call,
+            Overlay::Compaction($it) => $call,
+            Overlay::Diff($it) => $call,
+            Overlay::Form($it) => $call,
+            Overlay::Help($it) => $call,
+            Overlay::Jobs($it) => $call,
+            Overlay::Outline($it) => $call,
+            Overlay::Palette($it) => $call,
+            Overlay::Picker($it) => $call,
+            Overlay::Restore($it) => $call,
+            Overlay::Tree($it) => $call,
+        }
+    };
+}
 
-    /// What is asked for when it opens.
-    fn wants(&self, _: &State) -> Vec<Effect> {
-        Vec::new()
+impl Overlay {
+    /// Its name for screen readers and scripts.
+    pub(crate) fn title(&self) -> &'static str {
+        match self {
+            Overlay::Approval(_) => "Approval",
+            Overlay::Compaction(_) => "Compact",
+            Overlay::Diff(_) => "Changes",
+            Overlay::Form(_) => "Question of the model",
+            Overlay::Help(_) => "Help",
+            Overlay::Jobs(_) => "Background jobs",
+            Overlay::Outline(_) => "Outline",
+            Overlay::Palette(_) => "Palette",
+            Overlay::Picker(picker) => picker.kind().title(),
+            Overlay::Restore(_) => "Files to restore",
+            Overlay::Tree(_) => "Tree",
+        }
     }
-    /// Something came that may be for it.
-    fn hear(&mut self, _: Told<'_>) {}
-    /// It is of no use any more after this.
-    fn is_over(&self, _: Told<'_>) -> bool {
-        false
+
+    /// Handles a key while the overlay is on top.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+        each!(self, it => it.key(key))
     }
-    /// Text that was pasted.
-    fn paste(&mut self, _: &str) {}
-    /// Done when the person leaves it without choosing.
-    fn on_close(&mut self) -> Option<Act> {
-        None
+
+    /// Scrolls by rows, or moves the cursor of a list.
+    pub(crate) fn scroll(&mut self, by: isize) {
+        each!(self, it => it.scroll(by))
     }
-    /// An Enter that was meant for something else is not for it: it has to be in sight for a moment.
-    fn must_be_seen(&self) -> bool {
-        false
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        each!(self, it => it.draw(canvas, area, paint))
     }
-    /// Somebody waits for an answer that it gives.
-    fn is_question(&self) -> bool {
-        false
+
+    /// Takes from a notification what the overlay shows.
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match self {
+            Overlay::Diff(it) => it.notify(notification),
+            Overlay::Jobs(it) => it.notify(notification),
+            Overlay::Picker(it) => it.notify(notification),
+            Overlay::Tree(it) => it.notify(notification),
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Form(_)
+            | Overlay::Help(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Restore(_) => {}
+        }
     }
-    /// It came up while somebody wrote: the line keeps the keys until it is turned to.
-    fn is_aside(&self) -> bool {
-        false
+
+    /// The overlay belongs to this call, and closes with it.
+    fn call_id(&self) -> Option<&str> {
+        match self {
+            Overlay::Approval(it) => Some(it.call_id()),
+            Overlay::Form(it) => Some(it.call_id()),
+            Overlay::Compaction(_)
+            | Overlay::Diff(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Picker(_)
+            | Overlay::Restore(_)
+            | Overlay::Tree(_) => None,
+        }
     }
-    /// It is turned to.
-    fn turn_to(&mut self) {}
-    /// It has the keys, but whoever wrote before it came up goes on writing.
-    fn give_way(&mut self) {}
-    /// The call whose question it has shown to its end.
-    fn has_shown(&self) -> Option<&str> {
-        None
+
+    /// After this notification the overlay has no purpose any more.
+    pub(crate) fn is_over(&self, notification: Notification<'_>) -> bool {
+        match (notification, self.call_id()) {
+            (Notification::CallEnded(ended), Some(call)) => call == ended,
+            (Notification::TurnEnded, Some(_)) => true,
+            (_, _) => false,
+        }
+    }
+
+    /// Takes pasted text. Only a form has a field for it.
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Overlay::Form(form) = self {
+            form.paste(text);
+        }
+    }
+
+    /// What it asks for when the user leaves it without choosing.
+    pub(crate) fn leave(self) -> Option<Request> {
+        match self {
+            Overlay::Form(form) => Some(form.leave()),
+            Overlay::Picker(picker) => picker.leave(),
+            Overlay::Restore(_) => Some(Request::Stay),
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Diff(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Tree(_) => None,
+        }
+    }
+
+    /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment first.
+    pub(crate) fn is_guarded(&self) -> bool {
+        match self {
+            Overlay::Compaction(_) | Overlay::Restore(_) => true,
+            Overlay::Form(form) => form.has_keys(),
+            Overlay::Approval(_)
+            | Overlay::Diff(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Picker(_)
+            | Overlay::Tree(_) => false,
+        }
+    }
+
+    /// A form that waits for the user's answers.
+    pub(crate) fn form_mut(&mut self) -> Option<&mut FormView> {
+        if let Overlay::Form(form) = self { Some(form) } else { None }
+    }
+
+    /// The model waits for the answers that the user gives here.
+    pub(crate) fn is_form(&self) -> bool {
+        matches!(self, Overlay::Form(_))
+    }
+
+    /// A form that appeared while the user was writing. The composer keeps the keys until the user turns to the form.
+    pub(crate) fn is_aside(&self) -> bool {
+        matches!(self, Overlay::Form(form) if !form.has_keys())
+    }
+
+    /// The call whose preview the overlay has shown to its end.
+    pub(crate) fn call_read_to_end(&self) -> Option<&str> {
+        if let Overlay::Approval(it) = self { it.call_read_to_end() } else { None }
     }
 }
 
-/// Lines that are laid out once for a width and a look.
+/// Lines that stay laid out until their width or look changes.
 #[derive(Debug, Default)]
-pub(crate) struct Laid(Option<(LayoutKey, Vec<Line<'static>>)>);
+pub(crate) struct LineCache(Option<(LayoutKey, Vec<Line<'static>>)>);
 
-impl Laid {
+impl LineCache {
     pub(crate) fn lines(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> Vec<Line<'static>>) -> &[Line<'static>] {
-        if self.0.as_ref().is_none_or(|(known, _)| *known != key) {
+        if self.0.as_ref().is_none_or(|(cached, _)| *cached != key) {
             self.0 = Some((key, make(key.columns)));
         }
         self.0.as_ref().map_or(&[], |(_, lines)| lines)
     }
 }
 
-/// Text that can be scrolled.
+/// Text that scrolls.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
+    /// The first line on the screen.
     top: usize,
-    /// Lines below the first page, and lines of a page, as it was last drawn.
-    most: usize,
+    /// The last value that `top` can have, and the lines of a page, since the last frame.
+    max_top: usize,
     height: usize,
-    text: Laid,
+    text: LineCache,
 }
 
 impl Page {
     pub(crate) fn scroll(&mut self, by: isize) {
-        self.top = self.top.saturating_add_signed(by).min(self.most);
+        self.top = self.top.saturating_add_signed(by).min(self.max_top);
     }
 
-    /// The last line is in sight.
+    /// The last line is on the screen.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.top >= self.most
+        self.top >= self.max_top
     }
 
-    /// The usual keys of a page; false when it was none of them.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
+    /// Handles the keys that scroll; other keys do nothing.
+    pub(crate) fn key(&mut self, key: KeyEvent) {
         match key.code {
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::PageUp => self.scroll(-self.page()),
             KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.page()),
             KeyCode::Home | KeyCode::Char('g') => self.top = 0,
-            KeyCode::End | KeyCode::Char('G') => self.top = self.most,
-            _ => return false,
+            KeyCode::End | KeyCode::Char('G') => self.top = self.max_top,
+            _ => {}
         }
-        true
     }
 
-    /// A line of the page before stays in sight.
+    /// One line of the previous page stays visible, so that the reader keeps the thread.
     fn page(&self) -> isize {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 
-    /// Draws the lines that are in sight of those that are made for so many columns; they are kept until the width or the
-    /// look is another, or the page is.
+    /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width, the
+    /// look or the page changes.
     pub(crate) fn draw(
         &mut self,
         canvas: &mut Canvas,
@@ -205,17 +364,17 @@ impl Page {
         let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
         let lines = self.text.lines(key, make);
         self.height = usize::from(area.height);
-        self.most = lines.len().saturating_sub(usize::from(area.height));
-        self.top = self.top.min(self.most);
+        self.max_top = lines.len().saturating_sub(usize::from(area.height));
+        self.top = self.top.min(self.max_top);
         for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
             canvas.line(line, Rect { y: row, height: 1, ..area });
         }
     }
 }
 
-/// A framed area with a title above and keys below, cleared.
+/// Clears an area and draws a frame with a title above and key hints below. Returns the area inside.
 pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, theme: &Theme) -> Rect {
-    let keys = whole_items(keys, usize::from(area.width).saturating_sub(4));
+    let keys = fitting_hints(keys, usize::from(area.width).saturating_sub(4));
     if canvas.is_bare {
         canvas.fill(area, theme.base());
         canvas.line(Line::styled(title.to_owned(), theme.bold()), Rect { height: area.height.min(1), ..area });
@@ -239,21 +398,21 @@ pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, keys: &str, th
     }
 }
 
-/// As many keys as fit; the first are the ones that are needed most.
-fn whole_items(keys: &str, columns: usize) -> String {
-    let mut shown = String::new();
+/// As many of the hints as fit. The hints that the user needs most come first.
+fn fitting_hints(keys: &str, columns: usize) -> String {
+    let mut fitting = String::new();
     for item in keys.split(" · ") {
-        let gap = if shown.is_empty() { "" } else { " · " };
-        if width(&shown) + width(gap) + width(item) > columns {
+        let gap = if fitting.is_empty() { "" } else { " · " };
+        if width(&fitting) + width(gap) + width(item) > columns {
             break;
         }
-        shown.push_str(gap);
-        shown.push_str(item);
+        fitting.push_str(gap);
+        fitting.push_str(item);
     }
-    shown
+    fitting
 }
 
-/// At most this large, in the middle.
+/// An area of at most this size in the middle of another.
 pub(crate) fn centred(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }

@@ -8,10 +8,11 @@ use ratatui::buffer::Buffer;
 use serde_json::{Value, json};
 
 use crate::app::{App, Launch};
-use crate::canvas::Canvas;
-use crate::keys::Key;
+use crate::input::keys::Key;
 use crate::state::{Connection, Now};
-use crate::terminal::{Heard, Painter};
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
+use crate::terminal::{Painter, TerminalEvent};
 use crate::view;
 
 mod svg; // a frame as a picture
@@ -40,7 +41,7 @@ impl Driver {
     /// `CONFIG_INVALID` when there is no such theme, or a key means two things.
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
-        app.state.arming = Duration::ZERO;
+        app.state.guard.delay = Duration::ZERO;
         let mut driver =
             Driver { app, canvas: Canvas::with_regions(), size: (columns, rows), painter: Painter::new(true) };
         driver.draw();
@@ -60,9 +61,9 @@ impl Driver {
 
     /// Pastes text.
     pub async fn paste(&mut self, text: &str) {
-        self.app.hear_terminal(Heard::Paste(text.to_owned())).await;
+        self.app.on_terminal(TerminalEvent::Paste(text.to_owned())).await;
         // An image has to be read first.
-        while self.app.state.reading_images > 0 && self.listen("an image to be read").await.is_ok() {}
+        while self.app.state.pending.images > 0 && self.listen("an image to be read").await.is_ok() {}
         self.draw();
     }
 
@@ -72,7 +73,7 @@ impl Driver {
         let mut heard = decoder.feed(bytes);
         heard.extend(decoder.give_up());
         for it in heard {
-            self.app.hear_terminal(it).await;
+            self.app.on_terminal(it).await;
             self.draw();
         }
     }
@@ -96,17 +97,17 @@ impl Driver {
             self.app.settle().await;
             self.draw();
             let layers = &self.app.state.overlays;
-            let asks = !self.app.state.questions.is_empty() || layers.iter().any(|layer| layer.is_question());
-            let waits = asks && self.app.state.status == Status::Asking;
+            let asks = !self.app.state.approvals.is_empty() || layers.iter().any(|overlay| overlay.is_form());
+            let waits = asks && self.app.state.session.status == Status::Asking;
             let open = self.app.is_done()
-                || self.app.state.session.is_some()
-                || matches!(self.app.state.connection, Connection::Failed(_));
-            if self.app.pending == 0 && open && (waits || !self.app.state.is_busy()) {
+                || self.app.state.session.id.is_some()
+                || matches!(self.app.state.session.connection, Connection::Failed(_));
+            if self.app.running_tasks == 0 && open && (waits || !self.app.state.is_busy()) {
                 break;
             }
             self.listen("nothing to move").await?;
         }
-        self.app.keep();
+        self.app.save_draft();
         self.draw();
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Driver {
         self.canvas.begin(self.size.0, self.size.1);
         self.app.state.now = Now::read();
         view::draw(&mut self.app.state, &mut self.canvas);
-        self.app.fetch();
+        self.app.load_wanted_diffs();
     }
 
     /// Changes the size.
@@ -160,8 +161,8 @@ impl Driver {
         self.draw();
     }
 
-    /// One entry more of what is told again, and how long it was before it; none at the end.
-    pub fn tell_on(&mut self) -> Option<Duration> {
+    /// Shows the next entry of a replay, and returns the pause before it. None at the end.
+    pub fn replay_step(&mut self) -> Option<Duration> {
         let replay = self.app.state.replay.as_ref().filter(|it| it.shown() < it.len())?;
         let pause = replay.pause();
         crate::update::replay::step(&mut self.app.state);
@@ -221,7 +222,7 @@ impl Driver {
 
     /// The Session's id, once it is open.
     pub fn session(&self) -> Option<&SessionId> {
-        self.app.state.session.as_ref()
+        self.app.state.session.id.as_ref()
     }
 
     /// Whether the person asked to quit.
@@ -238,7 +239,7 @@ impl Driver {
     ///
     /// # Errors
     /// Why there was none.
-    pub async fn close(self) -> Result<crate::Farewell> {
+    pub async fn close(self) -> Result<crate::ExitSummary> {
         self.app.close(None).await
     }
 }
@@ -328,7 +329,7 @@ fn keys_of(script: &str) -> Result<Vec<Key>, String> {
             keys.push(key_of(name).ok_or_else(|| format!("<{name}> is no key; <lt> is a plain <"))?);
             rest = after;
         } else {
-            keys.push(Key::of(crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char(c))));
+            keys.push(Key::of(KeyEvent::press(KeyCode::Char(c), KeyModifiers::NONE)));
             rest = &rest[c.len_utf8()..];
         }
     }

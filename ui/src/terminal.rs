@@ -13,17 +13,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::canvas::Canvas;
-use crate::state::State;
-use crate::view;
-
 mod burst; // keys or a paste
-pub(crate) mod decode; // bytes → keys
+pub(crate) mod canvas; // what a frame is drawn on
+pub(crate) mod decode; // bytes to keys, pastes, mouse events and answers
 mod inline; // in the terminal's own history
-mod keyboard; // reads them
-mod paint; // frames → bytes
+pub(crate) mod key; // our own types for keys and the mouse
+mod keyboard; // reads the terminal without a thread
+mod paint; // two frames to the bytes between them
+pub(crate) mod width; // columns of a text
 
-pub(crate) use decode::{Heard, Reply};
+use canvas::Canvas;
+pub(crate) use decode::{TerminalEvent, TerminalReply};
 use inline::{Inline, WHOLE};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use paint::Painter;
@@ -76,6 +76,52 @@ pub(crate) struct Features {
     pub(crate) asked: bool,
 }
 
+/// What a [`Screen`] shows, drawn frame by frame.
+pub(crate) trait Scene {
+    /// It needs the whole screen, and does not fit between the lines of the terminal's history.
+    fn wants_whole_screen(&self, columns: u16, rows: u16) -> bool;
+    /// The user asked to have everything painted again. True once per request.
+    fn take_repaint(&mut self) -> bool;
+    /// A screen reader reads the screen: the canvas has to record what lies where.
+    fn is_read_out(&self) -> bool;
+    /// Draws a whole screen.
+    fn draw(&mut self, canvas: &mut Canvas);
+    /// Draws for the terminal's history: on `settled` what is printed now and never changes again, on `open` the rest.
+    /// False when more is left to print than fits in one frame.
+    fn print(&mut self, settled: &mut Canvas, open: &mut Canvas, size: (u16, u16), extent: Extent) -> bool;
+}
+
+/// Who gets clicks and the wheel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MouseOwner {
+    /// pixir: clicks fold and focus, the wheel scrolls the transcript.
+    #[default]
+    Pixir,
+    /// The terminal: the mouse selects text as usual.
+    Terminal,
+}
+
+/// Where the interface is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ScreenMode {
+    /// On a screen of its own, the alternate screen. The terminal's history is untouched.
+    #[default]
+    Whole,
+    /// In the terminal's own history: finished entries are printed once, what may still change is drawn below them.
+    Inline,
+    /// Inline, for a screen reader: no frames and no spinner, and each line appears once.
+    ScreenReader,
+}
+
+/// How much of the conversation a frame prints into the terminal's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The cells that cannot change any more.
+    Settled,
+    /// All cells, because this is the last frame.
+    All,
+}
+
 /// The terminal while it is ours. Dropping it gives it back, and so does a panic of the thread that took it.
 pub struct Screen {
     out: Out,
@@ -83,7 +129,7 @@ pub struct Screen {
     canvas: Canvas,
     /// Bytes of the frame that is being made.
     bytes: String,
-    mouse: bool,
+    mouse: MouseOwner,
     inline: Option<Inline>,
     /// What is printed into the terminal's history.
     settled: Canvas,
@@ -102,7 +148,8 @@ impl Screen {
     ///
     /// # Errors
     /// What the terminal says; there may be none.
-    pub fn take(mouse: bool, inline: bool) -> io::Result<Screen> {
+    pub fn take(mouse: MouseOwner, mode: ScreenMode) -> io::Result<Screen> {
+        let inline = mode != ScreenMode::Whole;
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -142,7 +189,7 @@ impl Screen {
                 self.out.write(inline.ask().as_bytes())?;
             }
         }
-        if self.mouse && self.inline.is_none() {
+        if self.mouse == MouseOwner::Pixir && self.inline.is_none() {
             self.out.write(MOUSE.as_bytes())?;
         }
         Ok(())
@@ -150,23 +197,23 @@ impl Screen {
 
     /// Draws one frame, in one write. What the terminal has not taken yet is not written over. False when another has to
     /// follow: it has not said yet where that could be, or there is more to be printed.
-    pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<bool> {
+    pub(crate) fn draw(&mut self, scene: &mut impl Scene) -> io::Result<bool> {
         let (columns, rows) = terminal::size()?;
         if self.inline.is_some() {
-            let wants_whole = state.wants_whole_screen() || !view::has_room(columns, rows);
+            let wants_whole = scene.wants_whole_screen(columns, rows);
             self.turn_to(wants_whole)?;
             if !wants_whole {
-                return self.draw_inline(state, columns, rows, false);
+                return self.draw_inline(scene, columns, rows, Extent::Settled);
             }
         }
-        if std::mem::take(&mut state.repaint) {
+        if scene.take_repaint() {
             self.painter.forget();
         }
-        if state.is_read_aloud {
+        if scene.is_read_out() {
             self.canvas.regions.get_or_insert_default();
         }
         self.canvas.begin(columns, rows);
-        view::draw(state, &mut self.canvas);
+        scene.draw(&mut self.canvas);
         self.bytes.clear();
         self.painter.paint(&mut self.canvas, self.features.synchronized, &mut self.bytes);
         self.out.write(self.bytes.as_bytes())?;
@@ -187,7 +234,7 @@ impl Screen {
         if has_own_keys && whole {
             self.out.write(KITTY.as_bytes())?;
         }
-        if self.mouse {
+        if self.mouse == MouseOwner::Pixir {
             self.out.write(if whole { MOUSE } else { NO_MOUSE }.as_bytes())?;
         }
         self.painter.begin_at(self.inline.as_ref().filter(|_| !whole).map_or(0, Inline::above));
@@ -196,7 +243,7 @@ impl Screen {
     }
 
     /// The last that is seen of it: where there is no screen of its own, all that was said stays.
-    pub(crate) fn finish(&mut self, state: &mut State) -> io::Result<()> {
+    pub(crate) fn finish(&mut self, scene: &mut impl Scene) -> io::Result<()> {
         if self.inline.is_none() {
             return Ok(());
         }
@@ -207,7 +254,7 @@ impl Screen {
             if let Some(inline) = &mut self.inline {
                 inline.assume();
             }
-            if self.draw_inline(state, columns, rows, true)? {
+            if self.draw_inline(scene, columns, rows, Extent::All)? {
                 break;
             }
         }
@@ -224,7 +271,7 @@ impl Screen {
     }
 
     /// Prints what is settled, or all there is, and draws what is open behind it.
-    fn draw_inline(&mut self, state: &mut State, columns: u16, rows: u16, all: bool) -> io::Result<bool> {
+    fn draw_inline(&mut self, scene: &mut impl Scene, columns: u16, rows: u16, extent: Extent) -> io::Result<bool> {
         let Some(inline) = &mut self.inline else { return Ok(true) };
         if inline.resized((columns, rows)) {
             self.painter.forget();
@@ -233,10 +280,10 @@ impl Screen {
         if !inline.has_place() {
             return Ok(false);
         }
-        if std::mem::take(&mut state.repaint) {
+        if scene.take_repaint() {
             self.painter.forget();
         }
-        let is_whole = view::inline::draw(state, [&mut self.settled, &mut self.canvas], columns, rows, all);
+        let is_whole = scene.print(&mut self.settled, &mut self.canvas, (columns, rows), extent);
         self.bytes.clear();
         if inline.make_room(&mut self.settled, self.canvas.area().height, &mut self.bytes) {
             self.painter.begin_at(inline.above());
@@ -277,7 +324,7 @@ impl Screen {
     }
 
     /// Clicks and the wheel are ours, or the terminal's own.
-    pub(crate) fn set_mouse(&mut self, mouse: bool) -> io::Result<()> {
+    pub(crate) fn set_mouse(&mut self, mouse: MouseOwner) -> io::Result<()> {
         if self.mouse == mouse {
             return Ok(());
         }
@@ -285,29 +332,32 @@ impl Screen {
         if !WHOLE.load(Ordering::SeqCst) {
             return Ok(());
         }
-        self.out.write(if mouse { MOUSE } else { NO_MOUSE }.as_bytes())
+        self.out.write(if mouse == MouseOwner::Pixir { MOUSE } else { NO_MOUSE }.as_bytes())
     }
 
     /// An answer of the terminal: what it has is used from now on.
-    pub(crate) fn hear(&mut self, reply: &Reply) -> io::Result<()> {
+    pub(crate) fn on_reply(&mut self, reply: &TerminalReply) -> io::Result<()> {
         match reply {
-            Reply::Mode { mode: 2026, known } => self.features.synchronized = *known,
-            Reply::Mode { mode: 2031, known: true } => {
+            TerminalReply::Mode { mode: 2026, known } => self.features.synchronized = *known,
+            TerminalReply::Mode { mode: 2031, known: true } => {
                 self.features.tells_scheme = true;
                 return self.out.write(TELL_SCHEME.as_bytes());
             }
-            Reply::Keyboard => self.features.kitty_keys = true,
-            Reply::Name(name) => self.features.name = Some(name.clone()),
-            Reply::Done if !self.features.asked => {
+            TerminalReply::Keyboard => self.features.kitty_keys = true,
+            TerminalReply::Name(name) => self.features.name = Some(name.clone()),
+            TerminalReply::Done if !self.features.asked => {
                 self.features.asked = true;
                 return self.choose_keys();
             }
-            Reply::Cursor { row } => {
+            TerminalReply::Cursor { row } => {
                 if let Some(inline) = &mut self.inline {
-                    inline.hear(*row);
+                    inline.on_cursor_report(*row);
                 }
             }
-            Reply::Mode { .. } | Reply::Background(..) | Reply::Scheme { .. } | Reply::Done => {}
+            TerminalReply::Mode { .. }
+            | TerminalReply::Background(..)
+            | TerminalReply::Scheme { .. }
+            | TerminalReply::Done => {}
         }
         Ok(())
     }

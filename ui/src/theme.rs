@@ -10,11 +10,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde::Deserialize;
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
 
-pub mod contrast; // what can be read on what
+pub mod contrast; // which text is readable on which background
 
-/// Themes that are part of the program.
+/// The themes that are part of the program.
 const EMBEDDED: [(&str, &str); 9] = [
     ("dark", include_str!("../../themes/dark.toml")),
     ("light", include_str!("../../themes/light.toml")),
@@ -27,7 +27,7 @@ const EMBEDDED: [(&str, &str); 9] = [
     ("mono", include_str!("../../themes/mono.toml")),
 ];
 
-/// Names that mean one theme in a dark terminal and another in a light one.
+/// Names that stand for one theme on a dark terminal and another on a light one.
 const PAIRS: [(&str, &str, &str); 4] = [
     ("auto", "dark", "light"),
     ("high-contrast", "high-contrast-dark", "high-contrast-light"),
@@ -35,8 +35,8 @@ const PAIRS: [(&str, &str, &str); 4] = [
     ("system", "system-dark", "system-light"),
 ];
 
-/// So many themes may extend one another.
-const MOST_PARENTS: usize = 8;
+/// The longest chain of `extends`.
+const MAX_PARENTS: usize = 8;
 
 macro_rules! tokens {
     ($($name:ident),* $(,)?) => {
@@ -67,15 +67,25 @@ tokens! {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ThemeFile {
-    /// The file's, where it says none.
+    /// If the file gives no name, the name of the file.
     #[serde(default)]
     name: String,
-    /// The theme that has what this one leaves out.
+    /// The theme that fills in what this one leaves out.
     extends: Option<String>,
     #[serde(default)]
     palette: BTreeMap<String, String>,
     #[serde(default)]
     tokens: BTreeMap<String, String>,
+}
+
+/// Whether the terminal's background is dark or light.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Background {
+    /// Dark, which is also assumed when nothing is known.
+    #[default]
+    Dark,
+    /// Light.
+    Light,
 }
 
 /// How many colours the terminal shows.
@@ -85,29 +95,33 @@ pub enum Depth {
     True,
     /// The 256 of xterm.
     Indexed,
-    /// The 16 that the person has chosen for the terminal.
+    /// The 16 that the user has chosen for the terminal.
     Named,
     /// None.
     Mono,
 }
 
 impl Theme {
-    /// The theme with this name: one of the person's, else one that is part of the program.
+    /// The theme with this name: one of the user's own, else an embedded one.
     ///
-    /// `auto`, `system` and their like mean the one that fits a dark, or a light terminal. Where there are only 16
-    /// colours, themes that name others give way to `system`, or to `mono`.
+    /// `auto`, `system` and similar names stand for the theme that fits a dark or a light terminal. On a terminal with 16
+    /// colours, `system` or `mono` replaces a theme that uses others.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`: there is none, with the nearest name; or its file is not valid, with the token.
-    pub fn load(name: &str, folder: Option<&Path>, depth: Depth, is_light: bool) -> Result<Theme, Error> {
+    /// `CONFIG_INVALID`: there is no such theme, or its file is not valid.
+    pub fn load(name: &str, folder: Option<&Path>, depth: Depth, background: Background) -> Result<Theme, Error> {
         let fitting = |name: &str| {
             let pair = PAIRS.iter().find(|(pair, ..)| *pair == name);
-            pair.map_or(name.to_owned(), |(_, dark, light)| if is_light { *light } else { *dark }.to_owned())
+            let fitting = |(_, dark, light): &(_, &str, &str)| match background {
+                Background::Dark => (*dark).to_owned(),
+                Background::Light => (*light).to_owned(),
+            };
+            pair.map_or(name.to_owned(), fitting)
         };
-        let file = file(&fitting(name), folder, MOST_PARENTS)?;
+        let file = file(&fitting(name), folder, MAX_PARENTS)?;
         match depth {
             Depth::Named if file.tokens.values().any(|value| !is_named(value, &file.palette)) => {
-                // Of those 16 few have the contrast that is promised; the terminal's own text has.
+                // Few of the 16 colours have the promised contrast, but the terminal's own text colour has.
                 let instead = if file.name.starts_with("high-contrast") { "mono" } else { "system" };
                 let mut theme = resolve(&self::file(&fitting(instead), None, 1)?, depth)?;
                 theme.name = file.name;
@@ -117,7 +131,7 @@ impl Theme {
         }
     }
 
-    /// Names of every theme that can be chosen.
+    /// The names of all themes that the user can choose.
     pub fn names(folder: Option<&Path>) -> Vec<String> {
         let files = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
         let own = files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".toml")?.to_owned()));
@@ -129,12 +143,13 @@ impl Theme {
         names
     }
 
-    /// Its text is darker than what it stands on.
-    pub fn is_light(&self) -> bool {
-        match (self.background, self.text) {
+    /// The background that the theme is made for.
+    pub fn made_for(&self) -> Background {
+        let is_light = match (self.background, self.text) {
             (Color::Reset, _) => self.name.ends_with("light"),
             (background, text) => contrast::is_darker(text, background),
-        }
+        };
+        if is_light { Background::Light } else { Background::Dark }
     }
 
     pub(crate) fn base(&self) -> Style {
@@ -153,7 +168,7 @@ impl Theme {
         Style::new().fg(self.strong).add_modifier(Modifier::BOLD)
     }
 
-    /// What is chosen: a colour where there is one, else reversed.
+    /// The style of the chosen row: a background colour, or reversed where the theme has none.
     pub(crate) fn selected(&self) -> Style {
         if self.selection == Color::Reset {
             Style::new().add_modifier(Modifier::REVERSED)
@@ -162,7 +177,7 @@ impl Theme {
         }
     }
 
-    /// What calls for a look: the background and the colour change places.
+    /// A reversed badge in this colour.
     pub(crate) fn badge(&self, colour: Color) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);
         if self.background == Color::Reset || colour == Color::Reset {
@@ -173,7 +188,7 @@ impl Theme {
     }
 }
 
-/// What a theme looks like, as a terminal is sent it.
+/// A sample of a theme, as ANSI text.
 pub fn preview(theme: &Theme) -> String {
     let mut canvas = Canvas::default();
     let rows: [&[(&str, Color)]; 8] = [
@@ -220,18 +235,18 @@ pub fn preview(theme: &Theme) -> String {
 }
 
 fn invalid(name: &str, why: &str) -> Error {
-    let fix = "a theme needs no more than `extends = \"dark\"` and what differs, under [palette] and [tokens]";
+    let fix = "a theme needs `extends = \"dark\"`, and under [palette] and [tokens] only what differs";
     Error::new(Code::ConfigInvalid, format!("the theme {} is not valid: {why}", name.escape_debug()), fix)
 }
 
-/// The line that is wrong, and how.
+/// The line of a TOML error, and its message.
 fn wrong_line(text: &str, error: &toml::de::Error) -> String {
     let line =
         error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.matches('\n').count() + 1);
     format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
-/// A theme's file, with what it leaves out from the one that it extends.
+/// Reads a theme's file, and fills in what it leaves out from the theme that it extends.
 fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, Error> {
     let own = folder.map(|folder| folder.join(format!("{name}.toml"))).filter(|_| !name.contains(['/', '\\', '.']));
     let text = match own.and_then(|path| std::fs::read_to_string(path).ok()) {
@@ -261,9 +276,9 @@ fn file(name: &str, folder: Option<&Path>, parents: usize) -> Result<ThemeFile, 
     }
     let Some(parent) = &it.extends else { return Ok(it) };
     if parents == 0 {
-        return Err(invalid(name, "it extends itself, or too many others"));
+        return Err(invalid(name, "it extends itself, or the chain of `extends` is too long"));
     }
-    // One that extends its namesake means the one that is part of the program.
+    // A theme that extends its own name means the embedded one.
     let parent = file(parent, folder.filter(|_| *parent != name), parents - 1)?;
     for (key, value) in parent.palette {
         it.palette.entry(key).or_insert(value);
@@ -284,7 +299,7 @@ fn resolve(file: &ThemeFile, depth: Depth) -> Result<Theme, Error> {
             Some(colour) => colour,
             None => {
                 let (r, g, b) = rgb(value).ok_or_else(|| {
-                    let what = "is not in the palette, not #rrggbb, and no colour of a terminal";
+                    let what = "is neither in the palette, nor #rrggbb, nor the name of a terminal colour";
                     invalid(&file.name, &format!("`{value}` of `{token}` {what}"))
                 })?;
                 match depth {
@@ -352,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_wrong_name_gets_the_nearest_and_colours_fall_back_to_what_the_terminal_has() {
-        let load = |name, depth| Theme::load(name, None, depth, false);
+        let load = |name, depth| Theme::load(name, None, depth, Background::Dark);
         assert!(load("drak", Depth::True).expect_err("none").remediation.contains("did you mean dark?"));
         assert_eq!(load("dark", Depth::Mono).expect("a theme").error, Color::Reset);
         assert_eq!(load("dark", Depth::Named).expect("a theme").error, Color::LightRed);
@@ -368,7 +383,7 @@ mod tests {
         write("round", "name = \"round\"\nextends = \"around\"\n");
         write("around", "name = \"around\"\nextends = \"round\"\n");
         write("typo", "name = \"typo\"\nextends = \"dark\"\n[tokens]\nacent = \"#ff00ff\"\n");
-        let load = |name| Theme::load(name, Some(&folder), Depth::True, false);
+        let load = |name| Theme::load(name, Some(&folder), Depth::True, Background::Dark);
         let own = load("dark").expect("valid");
         assert_eq!((own.accent, own.error), (Color::Rgb(255, 0, 255), Color::Rgb(0xf4, 0x7c, 0x7c)));
         assert!(load("round").expect_err("a circle").message.contains("extends itself"));

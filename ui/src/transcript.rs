@@ -6,18 +6,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{DecidedBy, Entry, Fact, Printed, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, Entry, Fact, Printed, Status, TurnStatus, Verdict};
 
-use crate::render;
-use crate::render::markdown::Look;
+use crate::render::context::{Fold, LayoutKey, RenderContext};
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
 
 mod cell; // one thing that happened
 mod heights; // how high everything is, as far as is known
 mod places; // what is worth finding, and what a cell is called
+pub(crate) mod reading; // find, select, copy
+pub(crate) mod replay; // a Session told again
+pub(crate) mod rows; // a cell to rows of a width
+pub(crate) mod viewport; // the window over them
 
-pub(crate) use cell::{Cell, Fold, MARKS, Mark, Thinking, Tool};
+pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;
 use heights::Heights;
 
@@ -26,12 +29,11 @@ const MAX_LIVE: usize = 64 << 10;
 /// Cells whose rows are kept.
 const MAX_LAID: usize = 600;
 
-/// What rows depend on besides their cell.
+/// Whether the finished parts of a streaming answer can be printed before the rest of it has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LayoutKey {
-    pub(crate) columns: usize,
-    /// Changes with the theme, the colours that became known and what is shown in full.
-    pub(crate) generation: u64,
+pub(crate) enum Answers {
+    Whole,
+    InParts,
 }
 
 /// An answer that is still being written.
@@ -270,7 +272,7 @@ impl Transcript {
         if matches!(cell, Cell::Error(_)) {
             self.mark(self.cells.len(), Mark::Error);
         }
-        self.heights.push(render::cell::estimate(&cell));
+        self.heights.push(rows::estimate(&cell));
         self.cells.push(cell);
     }
 
@@ -348,12 +350,13 @@ impl Transcript {
         }
     }
 
-    /// The first cell from here on that may still change; all before it may be printed for good, an answer in parts or whole.
-    pub(crate) fn settled_until(&self, from: usize, is_busy: bool, in_parts: bool) -> usize {
+    /// The first cell from `from` on that can still change. All cells before it can be printed for good.
+    pub(crate) fn settled_until(&self, from: usize, status: Status, answers: Answers) -> usize {
+        let is_busy = status != Status::Idle;
         let rest = self.cells.iter().enumerate().skip(from);
         let open = rest.clone().find(|(at, cell)| match cell {
             Cell::Tail => true,
-            Cell::Drafted(_) => !in_parts,
+            Cell::Drafted(_) => answers == Answers::Whole,
             Cell::Thinking(it) => it.is_live,
             Cell::Tool(tool) => match tool.result() {
                 None => self.open_calls.contains_key(&tool.call().call_id),
@@ -458,10 +461,10 @@ impl Transcript {
     }
 
     /// The rows of a cell, laid out now if they were not.
-    pub(crate) fn rows(&mut self, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
+    pub(crate) fn rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         self.heights.at_width(key.columns);
         if matches!(self.cells.get(at), Some(Cell::Tail) | None) {
-            return self.tail_rows(at, look, key);
+            return self.tail_rows(at, context, key);
         }
         if let Some((known, rows)) = self.laid.get(&at)
             && *known == key
@@ -480,16 +483,16 @@ impl Transcript {
             self.wanted_diffs.push((at, seq));
         }
         let nothing = Printed::default();
-        let context = render::cell::Context {
+        let data = rows::CellData {
             draft: &self.draft.text,
             live: self.live.get(&at).unwrap_or(&nothing),
             diffs: self.diffs.get(&at).map(Vec::as_slice),
             fold: self.folds.get(&at).copied(),
         };
-        let is_in_full = context.fold.unwrap_or(look.thinking) == Fold::Full;
+        let is_in_full = data.fold.unwrap_or(context.thinking) == Fold::Full;
         let mut rows = match self.cells.get_mut(at) {
-            Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, look, key),
-            Some(cell) => render::cell::rows(cell, &context, look),
+            Some(Cell::Thinking(it)) if it.is_live && is_in_full => it.in_full.rows(&it.text, context, key),
+            Some(cell) => rows::rows(cell, &data, context),
             None => Vec::new(),
         };
         if self.stands_apart(at) && !rows.is_empty() {
@@ -512,12 +515,12 @@ impl Transcript {
             (Some(above), Some(Cell::Tail)) => {
                 !(self.draft.splitter.rest(&self.draft.text).goes_on && matches!(above, Cell::Drafted(_)))
             }
-            (Some(above), Some(below)) => !render::cell::joins(above, below),
+            (Some(above), Some(below)) => !rows::joins(above, below),
             (_, None) | (None, _) => false,
         }
     }
 
-    fn tail_rows(&mut self, at: usize, look: &Look<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
+    fn tail_rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         let length = self.draft.text.len();
         if let Some((known, of, rows)) = &self.draft.rows
             && (*known, *of) == (key, length)
@@ -527,8 +530,8 @@ impl Transcript {
         }
         let part = self.draft.splitter.rest(&self.draft.text);
         // Code that still grows is shown plain: its colours would be out of date before they are known.
-        let growing = Look { colours: false, ..*look };
-        let mut rows = render::cell::message_part(&self.draft.text, &part, &growing);
+        let growing = RenderContext { colours: false, ..*context };
+        let mut rows = rows::message_part(&self.draft.text, &part, &growing);
         if self.stands_apart(at) && !rows.is_empty() {
             rows.insert(0, Row::default());
         }

@@ -1,41 +1,44 @@
-//! What the person did: the door by which keys, pastes, the mouse and slash commands change the State.
+//! How the State changes: keys, pastes, mouse events and slash commands here, Events of the Session in `events`.
 
-use ratatui::crossterm::event::{
-    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
 use ratatui::layout::Position;
 
-use crate::action::{Scope, VERBS, Verb, When};
 use crate::composer::dropped_image;
-use crate::keymap::Found;
-use crate::keys::Key;
-use crate::overlay::Reply;
+use crate::input::action::{Action, Scope, When};
+use crate::input::keymap::Lookup;
+use crate::input::keys::Key;
+use crate::input::slash;
+use crate::overlay::Outcome;
 use crate::overlay::narrow::cut_word;
-use crate::slash;
-use crate::state::{Effect, Focus, Primed, State};
+use crate::state::{Effect, Focus, PendingConfirm, State};
+use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crate::transcript::Direction;
 
-pub(crate) mod answer; // may this call run?
-pub(crate) mod news; // what the Session said
-pub(crate) mod read; // scroll, jump, fold, find, copy
-pub(crate) mod replay; // going through a session that is told again
-pub(crate) mod send; // the draft, and the ways out
-pub(crate) mod settings; // who answers, and how
-pub(crate) mod travel; // going elsewhere in the conversation; undo and redo
-pub(crate) mod write; // the draft, edited and completed
+mod approval; // deciding about a call
+pub(crate) mod events; // what the Session reports, and what background work has loaded
+mod overlay; // what overlays ask for
+mod perform; // what each action does
+mod read; // scroll, jump, fold, search, copy
+pub(crate) mod replay; // stepping through a replay
+pub(crate) mod send; // sending the draft; interrupting and quitting
+pub(crate) mod settings; // model, mode, theme and the like
+mod travel; // moving the head; undo and redo
+mod write; // editing and completing the draft
 
-/// Rows that a notch of the wheel moves.
+pub(crate) use perform::perform;
+
+/// Rows that one notch of the wheel scrolls.
 const NOTCH: isize = 3;
-/// Two clicks within so long are a double click.
-const DOUBLE: std::time::Duration = std::time::Duration::from_millis(400);
+/// The longest pause between the clicks of a double click.
+const DOUBLE_CLICK: std::time::Duration = std::time::Duration::from_millis(400);
 
-/// A key: the top layer has it first, then what was begun, then the table, then the draft.
+/// Handles a key: first the top overlay gets it, then whatever the user has begun, then the key map, then the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
-    let quiet_since = std::mem::replace(&mut state.quiet_since, state.now.at);
+    let quiet_since = std::mem::replace(&mut state.guard.quiet_since, state.now.at);
     state.toast = None;
-    if let Some(effects) = on_layer_key(state, key) {
+    if let Some(effects) = on_overlay_key(state, key) {
         return effects;
     }
     if let Some(effects) = on_search_key(state, key).or_else(|| on_label_key(state, key)) {
@@ -44,189 +47,182 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if let Some(effects) = write::on_past_key(state, key).or_else(|| write::on_completion_key(state, key)) {
         return effects;
     }
-    let is_alone = state.pending.is_empty() && state.composer.is_empty();
-    if key.code == KeyCode::Char('?') && is_alone && state.focus != Focus::Question {
-        return VERBS.iter().find(|verb| verb.id == "help").map_or_else(Vec::new, |verb| (verb.run)(state, ""));
+    let is_alone = state.keys.chord.is_empty() && state.composer.is_empty();
+    if key.code == KeyCode::Char('?') && is_alone && state.focus != Focus::Approval {
+        return perform(state, Action::OpenHelp, "");
     }
     if let Some(effects) = write::on_vim_key(state, key) {
-        state.primed = Primed::Nothing;
+        state.guard.confirm = PendingConfirm::Nothing;
         return effects;
     }
-    state.pending.push(Key::of(key));
+    state.keys.chord.push(Key::of(key));
     let scopes = state.scopes();
-    match state.keymap.find(&state.pending, &scopes) {
-        Found::Verb(verb) => {
-            state.pending.clear();
-            let answers = matches!(verb.scope, Scope::Approval | Scope::Question);
-            // A key that is held down was not pressed for the question that came up under it.
-            if answers && key.kind == KeyEventKind::Repeat {
+    match state.keys.map.find(&state.keys.chord, &scopes) {
+        Lookup::Action(spec) => {
+            state.keys.chord.clear();
+            let decides = matches!(spec.scope, Scope::Approval | Scope::ApprovalFocus);
+            // A key that is held down was pressed before the approval appeared.
+            if decides && key.kind == KeyEventKind::Repeat {
                 return Vec::new();
             }
-            if answers {
-                state.quiet_since = quiet_since;
+            if decides {
+                state.guard.quiet_since = quiet_since;
             }
-            return run(state, verb, "");
+            return perform(state, spec.action, "");
         }
-        Found::Begun => return Vec::new(),
-        Found::Nothing => {}
+        Lookup::Prefix => return Vec::new(),
+        Lookup::Nothing => {}
     }
-    state.primed = Primed::Nothing;
-    // The rest of a chord that means nothing is no text.
-    let was_begun = state.pending.len() > 1;
-    state.pending.clear();
-    if was_begun || state.focus != Focus::Composer || state.replay.is_some() {
+    state.guard.confirm = PendingConfirm::Nothing;
+    // The last key of an unknown chord is not text.
+    let was_chord = state.keys.chord.len() > 1;
+    state.keys.chord.clear();
+    if was_chord || state.focus != Focus::Composer || state.replay.is_some() {
         return Vec::new();
     }
     write::on_key(state, key)
 }
 
-/// Does what a verb means, if it can be done now.
-pub(crate) fn run(state: &mut State, verb: &Verb, args: &str) -> Vec<Effect> {
-    // What primes itself looks at what was primed.
-    if !matches!(verb.id, "escape" | "stash-or-quit") {
-        state.primed = Primed::Nothing;
-    }
-    (verb.run)(state, args)
-}
-
-/// The top layer has the keys, unless it lies aside.
-fn on_layer_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let fresh = state.layer_since.is_none_or(|(_, since)| state.now.since(since) < state.arming);
-    let layer = state.overlays.last_mut()?;
-    if layer.is_aside() {
-        if key.code == KeyCode::Tab {
-            layer.turn_to();
-            return Some(Vec::new());
-        }
-        return None;
-    }
-    // What was meant for the line does not answer what came up meanwhile: whoever writes goes on writing.
-    if fresh && layer.must_be_seen() {
-        if layer.is_question() && !matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab) {
-            layer.give_way();
+/// Gives the key to the top overlay, unless that lies aside.
+fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
+    let is_new = state.guard.top_overlay_since.is_none_or(|(_, since)| state.now.since(since) < state.guard.delay);
+    let overlay = state.overlays.last_mut()?;
+    let is_guarded = is_new && overlay.is_guarded();
+    if let Some(form) = overlay.form_mut() {
+        if !form.has_keys() {
+            if key.code == KeyCode::Tab {
+                form.focus();
+                return Some(Vec::new());
+            }
             return None;
         }
-        if layer.is_question() || key.code == KeyCode::Enter {
+        // The form appeared under a user who is typing: text still goes to the composer, and an Enter does nothing.
+        if is_guarded && !matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab) {
+            form.yield_keys();
+            return None;
+        }
+        if is_guarded {
             return Some(Vec::new());
         }
+    } else if is_guarded && key.code == KeyCode::Enter {
+        return Some(Vec::new());
     }
-    let reply = match (key.code, key.modifiers) {
-        (KeyCode::Char('c'), KeyModifiers::CONTROL) => Reply::Close,
-        _ => layer.key(key),
+    let outcome = match (key.code, key.modifiers) {
+        (KeyCode::Char('c'), KeyModifiers::CONTROL) => Outcome::Close,
+        _ => overlay.key(key),
     };
-    Some(match reply {
-        Reply::Stay => Vec::new(),
-        Reply::Close => {
-            let act = state.overlays.pop().and_then(|mut layer| layer.on_close());
-            act.map_or_else(Vec::new, |act| act(state))
+    Some(match outcome {
+        Outcome::Stay => Vec::new(),
+        Outcome::Close => {
+            let request = state.overlays.pop().and_then(|overlay| overlay.leave());
+            request.map_or_else(Vec::new, |request| overlay::fulfil(state, request))
         }
-        Reply::Act(act) => act(state),
-        Reply::CloseAndAct(act) => {
+        Outcome::Ask(request) => overlay::fulfil(state, request),
+        Outcome::CloseAndAsk(request) => {
             state.overlays.pop();
-            act(state)
+            overlay::fulfil(state, request)
         }
     })
 }
 
-/// While a search is typed, keys are its text.
+/// While the user types a search, keys edit its text.
 fn on_search_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let search = state.search.as_mut().filter(|search| search.is_typed)?;
+    let search = state.reading.search.as_mut().filter(|search| search.is_typed)?;
     match key.code {
         KeyCode::Esc => {
             read::fold_again(state, None);
-            let before = state.search.take().and_then(|search| search.before);
+            let before = state.reading.search.take().and_then(|search| search.before);
             state.viewport.return_to(before, &state.transcript);
         }
         KeyCode::Enter => {
             search.is_typed = false;
             if search.text.is_empty() {
                 read::fold_again(state, None);
-                state.search = None;
+                state.reading.search = None;
                 return Some(Vec::new());
             }
             state.focus = Focus::Transcript;
-            if search.found.is_some() && search.at.is_none() {
-                return Some(read::next_match(state, true));
+            if search.matches.is_some() && search.at.is_none() {
+                read::next_match(state, Direction::Forward);
             }
         }
-        KeyCode::Up => return Some(read::next_match(state, false)),
-        KeyCode::Down => return Some(read::next_match(state, true)),
+        KeyCode::Up => read::next_match(state, Direction::Back),
+        KeyCode::Down => read::next_match(state, Direction::Forward),
         KeyCode::Backspace => {
             search.text.pop();
-            return Some(read::look_for(state));
+            return Some(read::start_search(state));
         }
         KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
             read::fold_again(state, None);
-            state.search = None;
+            state.reading.search = None;
         }
         KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => {
             search.text.clear();
-            return Some(read::look_for(state));
+            return Some(read::start_search(state));
         }
         KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => {
             cut_word(&mut search.text);
-            return Some(read::look_for(state));
+            return Some(read::start_search(state));
         }
-        KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+        KeyCode::Char(c) if key.modifiers.is_typing() => {
             search.text.push(c);
-            return Some(read::look_for(state));
+            return Some(read::start_search(state));
         }
         _ => {}
     }
     Some(Vec::new())
 }
 
-/// While letters are shown, the next key chooses one of them.
+/// While copy labels are shown, the next key chooses one of them.
 fn on_label_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let labels = state.labels.take()?;
+    let labels = state.reading.labels.take()?;
     let chosen = labels.0.into_iter().find(|label| key.code == KeyCode::Char(label.letter));
     Some(chosen.map_or_else(Vec::new, |label| vec![Effect::Copy(label.text)]))
 }
 
-/// `/name rest`, typed or chosen.
+/// Runs `/name rest`, typed or chosen. A command that cannot run now goes back into the composer.
 pub(crate) fn run_slash(state: &mut State, text: &str) -> Vec<Effect> {
-    let (verb, rest) = match slash::parse(text) {
-        Ok(found) => found,
+    let (spec, rest) = match slash::parse(text) {
+        Ok(parsed) => parsed,
         Err(why) => {
             state.composer.set(text);
             state.say(why);
             return Vec::new();
         }
     };
-    if verb.when == When::Idle && state.is_busy() {
+    if spec.when == When::Idle && state.is_busy() {
         state.composer.set(text);
-        let name = verb.slash.map_or(verb.id, |slash| slash.name);
-        let stop = state.keymap.and_hints(&[("escape", "interrupts it")]);
+        let name = spec.slash.map_or(spec.id, |slash| slash.name);
+        let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts it")]);
         state.say(format!("/{name} has to wait until the turn has ended{stop}"));
         return Vec::new();
     }
-    run(state, verb, rest)
+    perform(state, spec.action, rest)
 }
 
-/// Text that was pasted: it never submits.
+/// Inserts pasted text. It never submits.
 pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
-    state.pending.clear();
-    state.quiet_since = state.now.at;
-    if let Some(search) = state.search.as_mut().filter(|search| search.is_typed) {
+    state.keys.chord.clear();
+    state.guard.quiet_since = state.now.at;
+    if let Some(search) = state.reading.search.as_mut().filter(|search| search.is_typed) {
         search.text.push_str(text.lines().next().unwrap_or_default());
-        return read::look_for(state);
+        return read::start_search(state);
     }
-    // What was found is in the line, to be gone on with.
-    if let Some(search) = state.past_search.take() {
+    // The composer holds the prompt that the search has found; the paste goes on from there.
+    if let Some(search) = state.composer.past_search.take() {
         state.composer.past.remember(&search.draft);
     }
-    match state.overlays.last_mut().filter(|layer| !layer.is_aside()) {
-        Some(layer) => layer.paste(text),
-        // There is no line.
+    match state.overlays.last_mut().filter(|overlay| !overlay.is_aside()) {
+        Some(overlay) => overlay.paste(text),
+        // A replay has no composer.
         None if state.replay.is_some() => {}
         None => {
             state.focus = Focus::Composer;
-            // Some terminals paste an image that they cannot write as nothing.
+            // Some terminals paste an empty text for an image.
             if text.is_empty() {
                 return vec![Effect::AttachClipboard];
             }
-            let takes_images =
-                state.composer.runs().is_none() && state.questions.iter().all(|it| it.feedback.is_none());
+            let takes_images = state.composer.runs().is_none() && state.approvals.iter().all(|it| !it.is_in_feedback());
             if let Some(path) = dropped_image(text).filter(|_| takes_images) {
                 return vec![Effect::AttachFile { path, pasted: text.to_owned() }];
             }
@@ -236,7 +232,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Clicks, drags and the wheel; none when nothing on the screen has changed.
+/// Handles clicks, drags and the wheel. None if nothing on the screen changes.
 pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effect>> {
     let by = match mouse.kind {
         MouseEventKind::ScrollUp => -NOTCH,
@@ -251,115 +247,117 @@ pub(crate) fn on_mouse(state: &mut State, mouse: MouseEvent) -> Option<Vec<Effec
     };
     let at = Position { x: mouse.column, y: mouse.row };
     match state.overlays.last_mut() {
-        Some(layer) => layer.scroll(by),
-        None if state.side_area.is_some_and(|area| area.contains(at)) => drop(read::scroll_side(state, by)),
+        Some(overlay) => overlay.scroll(by),
+        None if state.layout.side.is_some_and(|area| area.contains(at)) => state.side.scroll(by),
         None => state.scroll(by),
     }
     Some(Vec::new())
 }
 
 fn on_press(state: &mut State, column: u16, row: u16) -> Vec<Effect> {
-    state.pending.clear();
+    state.keys.chord.clear();
     let at = Position { x: column, y: row };
-    let again = state.press.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && state.now.since(when) < DOUBLE);
-    state.press.clicks = if again { state.press.clicks % 3 + 1 } else { 1 };
-    state.press.last = Some((state.now.at, column, row));
-    (state.press.on_bar, state.press.edge) = (false, 0);
-    state.selection = None;
+    let again =
+        state.mouse.last.is_some_and(|(when, x, y)| (x, y) == (column, row) && state.now.since(when) < DOUBLE_CLICK);
+    state.mouse.clicks = if again { state.mouse.clicks % 3 + 1 } else { 1 };
+    state.mouse.last = Some((state.now.at, column, row));
+    (state.mouse.on_bar, state.mouse.edge) = (false, 0);
+    state.reading.selection = None;
     if !state.overlays.is_empty() {
         return Vec::new();
     }
     if let Some(bar) = state.replay.as_ref().and_then(|it| it.bar).filter(|bar| bar.contains(at)) {
-        return replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));
+        replay::to_fraction(state, f64::from(column - bar.x) / f64::from(bar.width.saturating_sub(1).max(1)));
+        return Vec::new();
     }
-    let area = state.transcript_area;
-    if state.pill.is_some_and(|pill| pill.contains(at)) {
+    let area = state.layout.transcript;
+    if state.layout.pill.is_some_and(|pill| pill.contains(at)) {
         state.viewport.follow();
-    } else if state.side_area.is_some_and(|area| area.contains(at)) {
+    } else if state.layout.side.is_some_and(|area| area.contains(at)) {
         state.focus = Focus::Side;
     } else if area.contains(at) && column + 1 >= area.right() {
-        state.press.on_bar = true;
+        state.mouse.on_bar = true;
         on_drag(state, column, row);
     } else if area.contains(at) {
-        if let Some(place) = state.viewport.place_at(usize::from(row - area.y)) {
-            let clicks = state.press.clicks;
-            read::start_selection(state, place, usize::from(column.saturating_sub(area.x + 1)), clicks);
+        if let Some(at) = state.viewport.row_at(usize::from(row - area.y)) {
+            let clicks = state.mouse.clicks;
+            read::start_selection(state, at, usize::from(column.saturating_sub(area.x + 1)), clicks);
         }
     } else if row >= area.bottom() {
-        // A question is turned to by a click on it, but never answered by one.
-        let on_question = state.question_area.is_some_and(|area| area.contains(at));
-        state.quiet_since = state.now.at;
-        state.focus = if on_question { Focus::Question } else { Focus::Composer };
+        // A click focuses an approval, but never decides about it.
+        let on_approval = state.layout.approval.is_some_and(|area| area.contains(at));
+        state.guard.quiet_since = state.now.at;
+        state.focus = if on_approval { Focus::Approval } else { Focus::Composer };
     }
     Vec::new()
 }
 
 fn on_drag(state: &mut State, column: u16, row: u16) {
-    let area = state.transcript_area;
-    if state.press.on_bar {
+    let area = state.layout.transcript;
+    if state.mouse.on_bar {
         let height = f64::from(area.height.saturating_sub(1).max(1));
         let fraction = f64::from(row.saturating_sub(area.y)) / height;
         state.viewport.show_fraction(fraction, &state.transcript);
         return;
     }
-    let is_selecting = state.selection.is_some();
+    let is_selecting = state.reading.selection.is_some();
     if is_selecting && state.viewport.anchor().is_none() {
-        // What is being selected stands still, whatever is said meanwhile.
+        // New output must not move the text under the selection.
         state.viewport.stay(&state.transcript);
-        state.press.followed = true;
+        state.mouse.followed = true;
     }
-    state.press.edge = isize::from(is_selecting && row >= area.bottom()) - isize::from(is_selecting && row < area.y);
-    state.press.last = Some((state.now.at, column, row));
+    state.mouse.edge = isize::from(is_selecting && row >= area.bottom()) - isize::from(is_selecting && row < area.y);
+    state.mouse.last = Some((state.now.at, column, row));
     extend_selection(state, column, row);
 }
 
-/// Where the mouse is now is where the selection ends.
+/// Ends the selection where the mouse is.
 fn extend_selection(state: &mut State, column: u16, row: u16) {
-    let area = state.transcript_area;
+    let area = state.layout.transcript;
     if area.is_empty() {
         return;
     }
     let row = usize::from(row.clamp(area.y, area.bottom().saturating_sub(1)) - area.y);
-    let place = (0..=row).rev().find_map(|row| state.viewport.place_at(row));
-    if let (Some(selection), Some(place)) = (&mut state.selection, place) {
-        selection.drag_to(place, usize::from(column.saturating_sub(area.x + 1)));
+    let at = (0..=row).rev().find_map(|row| state.viewport.row_at(row));
+    if let (Some(selection), Some(at)) = (&mut state.reading.selection, at) {
+        selection.drag_to(at, usize::from(column.saturating_sub(area.x + 1)));
     }
 }
 
-/// The button is still held at an edge: what lies beyond it comes into sight.
+/// Scrolls while the button is held at an edge of the transcript.
 pub(crate) fn on_edge(state: &mut State) {
-    let edge = state.press.edge;
-    if edge == 0 || state.selection.is_none() {
+    let edge = state.mouse.edge;
+    if edge == 0 || state.reading.selection.is_none() {
         return;
     }
-    // Whoever looks back while selecting has left the end.
-    state.press.followed &= edge > 0;
+    // A user who scrolls up while selecting has left the end.
+    state.mouse.followed &= edge > 0;
     state.scroll(edge * 2);
-    if let Some((_, column, row)) = state.press.last {
+    if let Some((_, column, row)) = state.mouse.last {
         extend_selection(state, column, row);
     }
 }
 
 fn on_release(state: &mut State) -> Vec<Effect> {
-    state.press.edge = 0;
-    if std::mem::take(&mut state.press.on_bar) {
+    state.mouse.edge = 0;
+    if std::mem::take(&mut state.mouse.on_bar) {
         return Vec::new();
     }
     state.follow_cut();
-    if std::mem::take(&mut state.press.followed) {
+    if std::mem::take(&mut state.mouse.followed) {
         state.viewport.follow();
     }
-    let Some(selection) = &state.selection else { return Vec::new() };
+    let Some(selection) = &state.reading.selection else { return Vec::new() };
     if !selection.is_click() {
         return read::copy_selection(state);
     }
-    // A click on the first row of an entry shows more of it, or less.
-    let (place, _) = selection.ends().0;
-    state.selection = None;
-    let rows = state.rows_of(place.cell);
+    // A click on the first row of an entry unfolds it, or folds it.
+    let (at, _) = selection.ends().0;
+    state.reading.selection = None;
+    let rows = state.rows_of(at.cell);
     let first = rows.iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
-    if place.row == first && state.transcript.folds_by_click(place.cell) {
-        read::fold_cell(state, place.cell);
+    if at.row == first && state.transcript.folds_by_click(at.cell) {
+        read::fold_cell(state, at.cell);
     }
     Vec::new()
 }

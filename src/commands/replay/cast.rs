@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pixir_core::config::Surroundings;
 use pixir_core::{Code, Error, Result};
-use pixir_ui::Telling;
+use pixir_ui::ReplayOptions;
 use pixir_ui::script::{self, Driver};
 use pixir_ui::theme::Depth;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(super) async fn cast(
     run: &RunOptions,
     around: &Surroundings,
     id: &str,
-    telling: Telling,
+    options: ReplayOptions,
     size: &str,
     path: &Path,
 ) -> Result<()> {
@@ -35,9 +35,9 @@ pub(super) async fn cast(
         Error::new(Code::WriteFailed, format!("write {}: {e}", path.display()), fix)
     };
     let is_stdout = path == Path::new("-");
-    let mut launch = terminal::replay_launch(run, around, id, telling)?;
+    let mut launch = terminal::replay_launch(run, around, id, options)?;
     // It is played elsewhere, on a screen that shows all of them.
-    launch.depth = Depth::True;
+    launch.look.depth = Depth::True;
     let mut driver = Driver::new(launch, columns, rows)?;
     driver.try_until_idle().await?;
     let to: Box<dyn std::io::Write> = if is_stdout {
@@ -52,16 +52,16 @@ pub(super) async fn cast(
     });
     writeln!(file, "{header}").map_err(failed)?;
     let mut at = Duration::ZERO;
-    let mut told = String::from("\x1b[2J\x1b[H");
+    let mut output = String::from("\x1b[2J\x1b[H");
     loop {
         // What a screen fetches for a frame, such as a diff, is in the frame.
         driver.try_until_idle().await?;
-        told.push_str(&driver.paint());
-        if !told.is_empty() {
-            writeln!(file, "{}", json!([at.as_secs_f64(), "o", told])).map_err(failed)?;
-            told.clear();
+        output.push_str(&driver.paint());
+        if !output.is_empty() {
+            writeln!(file, "{}", json!([at.as_secs_f64(), "o", output])).map_err(failed)?;
+            output.clear();
         }
-        match driver.tell_on() {
+        match driver.replay_step() {
             Some(pause) => at += pause,
             None => break,
         }

@@ -1,4 +1,4 @@
-//! The loop on the real terminal: wait, drain, update, draw. Input goes first; nothing is drawn when nothing changed.
+//! The loop on the real terminal: wait, drain, update, draw. Keys come first, and without a change no frame is drawn.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,36 +6,37 @@ use std::time::{Duration, Instant};
 use pixir_core::Result;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{App, Farewell, Launch, next_event, replay_due};
-use crate::presence::Presence;
-use crate::state::{Gauge, Now};
-use crate::terminal::{Heard, Keyboard, Screen, can_suspend};
+use super::{App, ExitSummary, Launch, next_event, replay_due};
+use crate::app::presence::Presence;
+use crate::state::{FrameStats, Now};
+use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend};
 use crate::update;
 
-/// The shortest time between two frames that only news asked for: text that comes at 30 frames a second is read as it comes.
+/// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it arrives.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long a signal that was meant for an editor may take to arrive.
-const LATE: Duration = Duration::from_millis(20);
-/// How soon after a change the draft is safe.
-const KEEP_AFTER: Duration = Duration::from_millis(200);
+/// How long a signal that was meant for the editor may take to arrive after the editor has ended.
+const LATE_SIGNAL: Duration = Duration::from_millis(20);
+/// How long after a change the draft is saved.
+const SAVE_AFTER: Duration = Duration::from_millis(200);
 
-/// Runs the interface on the real terminal until the person quits or a signal comes.
+/// Runs the interface on the real terminal until the user quits or a signal arrives.
 ///
 /// # Errors
-/// What the terminal says; inside, what the theme or the configuration says.
-pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
+/// An error of the terminal; inside, an error of the theme, the configuration or the first Session.
+pub async fn run(launch: Launch) -> io::Result<Result<ExitSummary>> {
+    let mode = launch.screen.mode;
     let mut app = match App::new(launch) {
         Ok(app) => app,
         Err(error) => return Ok(Err(error)),
     };
-    let mut screen = Screen::take(app.state.mouse, app.state.inline)?;
+    let mut screen = Screen::take(app.state.terminal.mouse_owner, mode)?;
     let mut presence = Presence::default();
-    let outcome = steer(&mut app, &mut screen, &mut presence).await;
-    app.hear_out().await;
+    let outcome = event_loop(&mut app, &mut screen, &mut presence).await;
+    app.drain_before_exit().await;
     let _ = screen.finish(&mut app.state);
     let _ = screen.signal(presence.end());
     drop(screen);
-    // A terminal that cannot be written to any more is gone; what was begun is brought to its end all the same.
+    // After a failed write the terminal is gone. The Session is closed in order all the same.
     let signal = outcome.unwrap_or_else(|e| {
         tracing::warn!("the terminal is gone: {e}");
         Some(1)
@@ -43,32 +44,32 @@ pub async fn run(launch: Launch) -> io::Result<Result<Farewell>> {
     Ok(app.close(signal).await)
 }
 
-async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
+async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Option<u8>> {
     let mut signals = Signals::new()?;
     let mut drawn = draw(app, screen, presence)?;
     let mut ticked = drawn;
     let mut keys = Keyboard::new()?;
-    let mut keep_due = None;
+    let mut save_due = None;
     let mut stopped = false;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
     loop {
         let frame_due = tokio::time::Instant::from_std(drawn + FRAME);
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !screen.is_stalled();
-        let mut by_hand = None;
-        if keep_due.is_none() && std::mem::take(&mut app.keep_soon) {
-            keep_due = Some(tokio::time::Instant::now() + KEEP_AFTER);
+        let mut key_at = None;
+        if save_due.is_none() && std::mem::take(&mut app.save_soon) {
+            save_due = Some(tokio::time::Instant::now() + SAVE_AFTER);
         }
         tokio::select! {
             biased;
-            heard = keys.next() => match heard {
-                Some(heard) => {
-                    by_hand = Some(Instant::now());
-                    for it in heard {
-                        if let Heard::Reply(reply) = &it {
-                            screen.hear(reply)?;
+            events = keys.next() => match events {
+                Some(events) => {
+                    key_at = Some(Instant::now());
+                    for event in events {
+                        if let TerminalEvent::Reply(reply) = &event {
+                            screen.on_reply(reply)?;
                         }
-                        app.hear_terminal(it).await;
+                        app.on_terminal(event).await;
                     }
                 }
                 // The terminal is gone.
@@ -84,9 +85,9 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                     app.dirty = true;
                 }
                 Signal::Stop => {}
-                // After a stop of our own the terminal is taken again already.
+                // After a stop by pixir itself the terminal is already taken again.
                 Signal::GoOn if std::mem::take(&mut stopped) => {}
-                // Somebody stopped it without asking, and may have changed the terminal meanwhile.
+                // SIGSTOP cannot be caught, and another program may have changed the terminal since.
                 Signal::GoOn => {
                     screen.pause();
                     screen.resume()?;
@@ -98,7 +99,7 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             caught_up = screen.caught_up(), if screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {
                 ticked = Instant::now();
-                app.state.frame += 1;
+                app.state.activity.frame += 1;
                 update::on_edge(&mut app.state);
                 app.dirty = true;
             }
@@ -106,18 +107,18 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
                 drawn = draw(app, screen, presence)?;
                 continue;
             }
-            () = tokio::time::sleep_until(keep_due.unwrap_or(frame_due)), if keep_due.is_some() => {
-                keep_due = None;
-                app.keep();
+            () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
+                save_due = None;
+                app.save_draft();
                 continue;
             }
             Some(()) = themes.recv() => {
                 app.reload_theme();
                 app.dirty = true;
             }
-            () = replay_due(app.state.replay.as_ref()) => app.tell_on(),
-            event = next_event(&mut app.watch) => app.hear_session(event).await,
-            Some(news) = app.news.recv() => app.hear(news).await,
+            () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
+            event = next_event(&mut app.watch) => app.on_event(event).await,
+            Some(result) = app.results.recv() => app.on_background(result).await,
         }
         app.drain().await;
         if app.is_done() {
@@ -133,32 +134,32 @@ async fn steer(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> i
             presence.forget();
             app.dirty = true;
         }
-        if std::mem::take(&mut app.state.suspend) {
+        if std::mem::take(&mut app.state.terminal.suspend) {
             if can_suspend() {
                 stopped = true;
-                app.state.press.edge = 0;
+                app.state.mouse.edge = 0;
                 screen.signal(presence.end())?;
                 screen.suspend()?;
                 presence.forget();
             } else {
-                app.state.say("there is no shell to go back to");
+                app.state.say("there is no shell to return to");
             }
             app.dirty = true;
         }
-        // A key is answered at once; news waits for its frame.
-        let is_urgent = std::mem::take(&mut app.is_urgent) || by_hand.is_some();
+        // A key is answered at once. Everything else waits for the next frame.
+        let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
         if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen, presence)?;
-            if let Some(heard) = by_hand {
-                Gauge::note(&mut app.state.gauge.echoes, drawn - heard);
+            if let Some(key_at) = key_at {
+                FrameStats::note(&mut app.state.stats.echoes, drawn - key_at);
             }
         }
     }
 }
 
-/// The draft, in the person's own editor; the terminal is theirs meanwhile. The signal that ended it all, if one did.
+/// Runs the user's own editor on the draft, with the terminal. Returns the signal that ends pixir, if one arrives.
 async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
-    // Before it begins: an editor may stop itself at once.
+    // Registered before the editor starts, because the editor may stop itself at once.
     let mut of_child = signal(SignalKind::child()).ok()?;
     let mut editing = app.begin_editing()?;
     loop {
@@ -168,8 +169,8 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 let written = editing.written(ended);
                 drop(editing);
                 app.end_editing(written);
-                // What was pressed in its last moment was the editor's as well.
-                while let Ok(signal) = tokio::time::timeout(LATE, signals.next()).await {
+                // Ctrl+C and Ctrl+Z in its last moment were meant for the editor.
+                while let Ok(signal) = tokio::time::timeout(LATE_SIGNAL, signals.next()).await {
                     if let Signal::End(number @ (1 | 15)) = signal {
                         return Some(number);
                     }
@@ -177,7 +178,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 return None;
             }
             signal = signals.next() => match signal {
-                // What is pressed in an editor is the editor's.
+                // Keys that the user presses in the editor are for the editor.
                 Signal::End(2 | 3) | Signal::Stop | Signal::GoOn | Signal::Resized => {}
                 Signal::End(number) => {
                     editing.stop().await;
@@ -185,12 +186,12 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 }
             },
             _ = of_child.recv() => {
-                // It goes to the shell, and so does who waits for it; whoever brings one back brings both.
+                // The editor has gone to the shell, so pixir stops as well. `fg` continues both.
                 if editing.is_stopped() && can_suspend() {
                     let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
                 }
             }
-            // What is said meanwhile is taken in; nothing is drawn.
+            // Events are handled meanwhile, but no frame is drawn.
             () = app.listen() => {}
         }
     }
@@ -199,21 +200,21 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
 fn draw(app: &mut App, screen: &mut Screen, presence: &mut Presence) -> io::Result<Instant> {
     app.dirty = false;
     app.state.now = Now::read();
-    screen.set_mouse(app.state.mouse)?;
-    // A terminal that has not said yet where it stands is asked again at the next frame.
+    screen.set_mouse(app.state.terminal.mouse_owner)?;
+    // In inline mode a frame may have to wait until the terminal has reported its cursor.
     app.dirty = !screen.draw(&mut app.state)?;
-    let told = presence.update(&app.state, screen.features.name.as_deref());
-    for bytes in std::mem::take(&mut app.signals).into_iter().chain([told]) {
+    let presence_bytes = presence.update(&app.state, screen.features.name.as_deref());
+    for bytes in std::mem::take(&mut app.signals).into_iter().chain([presence_bytes]) {
         screen.signal(&bytes)?;
     }
-    app.fetch();
+    app.load_wanted_diffs();
     let now = Instant::now();
-    Gauge::note(&mut app.state.gauge.frames, now - app.state.now.at);
-    app.state.gauge.counts = screen.counts();
+    FrameStats::note(&mut app.state.stats.frames, now - app.state.now.at);
+    app.state.stats.counts = screen.counts();
     Ok(now)
 }
 
-/// What the system wants of the process.
+/// A signal to the process.
 enum Signal {
     End(u8),
     Stop,

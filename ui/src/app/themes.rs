@@ -1,4 +1,4 @@
-//! Themes as they are read; and the person's own, as they are written: a theme that is being made is seen at once.
+//! Loading themes, and watching the user's own theme files: an edit of the current theme shows at once.
 
 use std::path::Path;
 
@@ -10,41 +10,41 @@ use crate::update::settings;
 
 impl App {
     pub(super) fn load_theme(&self, name: &str) -> pixir_core::Result<Theme> {
-        Theme::load(name, self.themes_folder.as_deref(), self.state.depth, self.state.is_light)
+        Theme::load(name, self.themes_folder.as_deref(), self.state.look.depth, self.state.look.background)
     }
 
-    /// The terminal has said what its background is, or the theme's file has changed.
+    /// Loads the theme again, because the terminal has reported its background or the file has changed.
     pub(super) fn reload_theme(&mut self) {
-        let wrong = match self.load_theme(&self.state.theme_name) {
+        let error = match self.load_theme(&self.state.look.theme_name) {
             Ok(theme) => {
-                settings::wear(&mut self.state, theme);
-                // It is right now, whatever was said of it.
-                self.state.toast.take_if(|(told, _)| self.wrong_theme.as_ref() == Some(told));
+                settings::set_theme(&mut self.state, theme);
+                // The message about an earlier error is out of date.
+                self.state.toast.take_if(|(text, _)| self.theme_error.as_ref() == Some(text));
                 None
             }
             Err(e) => Some(e.message),
         };
-        // The colours stay as they are. It is said once.
-        if let Some(why) = wrong.as_ref().filter(|_| self.wrong_theme != wrong) {
-            self.state.say(why.as_str());
+        // The old colours stay. The same error is shown only once.
+        if let Some(message) = error.as_ref().filter(|_| self.theme_error != error) {
+            self.state.say(message.as_str());
         }
-        self.wrong_theme = wrong;
+        self.theme_error = error;
     }
 }
 
-/// Tells whenever something in the folder has changed. Where nothing can be watched, nothing comes: the folder is looked
-/// at again when the window gets the focus.
+/// Sends a message whenever a file in the folder changes. Where the folder cannot be watched, no message comes, and the
+/// theme is loaded again when the window gets the focus.
 pub(super) fn watch(folder: Option<&Path>) -> UnboundedReceiver<()> {
-    let (tell, changed) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, changes) = tokio::sync::mpsc::unbounded_channel();
     #[cfg(target_os = "linux")]
     if let Some(folder) = folder.filter(|folder| folder.is_dir())
-        && let Err(e) = linux::start(folder, tell.clone())
+        && let Err(e) = linux::start(folder, sender.clone())
     {
-        tracing::warn!("the themes folder is not watched: {e}");
+        tracing::warn!("cannot watch the themes folder: {e}");
     }
-    // Held open, so that waiting for it means waiting, not the end.
-    tokio::spawn(async move { tell.closed().await });
-    changed
+    // An open sender keeps `recv` waiting, where a dropped one would end it at once.
+    tokio::spawn(async move { sender.closed().await });
+    changes
 }
 
 #[cfg(target_os = "linux")]
@@ -58,16 +58,16 @@ mod linux {
     use tokio::io::Interest;
     use tokio::sync::mpsc::UnboundedSender;
 
-    pub(super) fn start(folder: &Path, tell: UnboundedSender<()>) -> io::Result<()> {
+    pub(super) fn start(folder: &Path, sender: UnboundedSender<()>) -> io::Result<()> {
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         inotify::add_watch(&watch, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE)?;
         let watch = crate::terminal::watched(watch, Interest::READABLE)?;
         tokio::spawn(async move {
             loop {
                 let Ok(mut ready) = watch.readable().await else { return };
-                let seen = drain(watch.get_ref());
+                let has_changed = drain(watch.get_ref());
                 ready.clear_ready();
-                if seen && tell.send(()).is_err() {
+                if has_changed && sender.send(()).is_err() {
                     return;
                 }
             }
@@ -75,14 +75,14 @@ mod linux {
         Ok(())
     }
 
-    /// Whether there was anything.
+    /// Reads all events; true if there were any.
     fn drain(watch: &OwnedFd) -> bool {
         let mut buffer = [MaybeUninit::uninit(); 4 << 10];
         let mut reader = Reader::new(watch, &mut buffer);
-        let mut seen = false;
+        let mut has_any = false;
         while reader.next().is_ok() {
-            seen = true;
+            has_any = true;
         }
-        seen
+        has_any
     }
 }

@@ -40,12 +40,12 @@ impl Past {
         if text.trim().is_empty() || self.texts.back().is_some_and(|last| last == text) {
             return;
         }
-        self.know(text);
+        self.add_saved(text);
         self.unsaved.push(text.to_owned());
     }
 
-    /// A text that is kept elsewhere already.
-    pub(crate) fn know(&mut self, text: &str) {
+    /// Adds a text that is already saved.
+    pub(crate) fn add_saved(&mut self, text: &str) {
         self.bytes += text.len();
         self.texts.push_back(text.to_owned());
         while self.texts.len() > KEPT || self.bytes > KEPT_BYTES {
@@ -120,22 +120,30 @@ impl PastSearch {
 
     pub(crate) fn push(&mut self, c: char, past: &Past) {
         self.letters.push(c);
-        self.look(past);
+        self.restart(past);
     }
 
     pub(crate) fn pop(&mut self, past: &Past) {
         self.letters.pop();
-        self.look(past);
+        self.restart(past);
     }
 
-    fn look(&mut self, past: &Past) {
+    fn restart(&mut self, past: &Past) {
         let found = if self.letters.is_empty() { None } else { past.find(&self.letters, 0) };
         (self.skipped, self.found) = (0, found.map(str::to_owned));
     }
 
-    /// The one before, or the one after.
-    pub(crate) fn step(&mut self, past: &Past, older: bool) {
-        let next = if older { self.skipped + 1 } else { self.skipped.saturating_sub(1) };
+    /// Goes to an older match.
+    pub(crate) fn older(&mut self, past: &Past) {
+        self.go_to(past, self.skipped + 1);
+    }
+
+    /// Goes to a newer match.
+    pub(crate) fn newer(&mut self, past: &Past) {
+        self.go_to(past, self.skipped.saturating_sub(1));
+    }
+
+    fn go_to(&mut self, past: &Past, next: usize) {
         if let Some(found) = past.find(&self.letters, next).filter(|_| !self.letters.is_empty()) {
             (self.skipped, self.found) = (next, Some(found.to_owned()));
         }
@@ -156,11 +164,11 @@ mod tests {
         let mut search = PastSearch::new("draft".into());
         "bug".chars().for_each(|c| search.push(c, &past));
         assert_eq!(search.found(), Some("fix the bug"));
-        search.step(&past, true);
+        search.older(&past);
         assert_eq!(search.found(), Some("an older bug"));
-        search.step(&past, true);
+        search.older(&past);
         assert_eq!(search.found(), Some("an older bug"), "there is none before");
-        search.step(&past, false);
+        search.newer(&past);
         assert_eq!(search.found(), Some("fix the bug"));
         assert_eq!(past.take_unsaved().len(), 4);
     }

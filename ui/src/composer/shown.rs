@@ -5,8 +5,8 @@ use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::Composer;
-use crate::canvas::Canvas;
 use crate::render::text::width;
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
 /// Most rows that the draft takes.

@@ -1,14 +1,13 @@
-//! A question in full: everything that would be done.
+//! An approval in full: everything that the call would do.
 
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::Approval;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 
-use super::{Overlay, Page, Paint, Reply, Told, panel};
-use crate::canvas::Canvas;
-use crate::view::dock;
+use super::{Outcome, Page, Paint, panel};
+use crate::render::preview;
+use crate::terminal::canvas::Canvas;
 
-/// The layer.
 #[derive(Debug)]
 pub(crate) struct ApprovalView {
     approval: Approval,
@@ -22,41 +21,34 @@ impl ApprovalView {
     }
 }
 
-impl Overlay for ApprovalView {
-    fn title(&self) -> &'static str {
-        "Question"
-    }
-
-    fn key(&mut self, key: KeyEvent) -> Reply {
+impl ApprovalView {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         if matches!(key.code, KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q')) {
-            return Reply::Close;
+            return Outcome::Close;
         }
         self.page.key(key);
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    fn is_over(&self, told: Told<'_>) -> bool {
-        match told {
-            Told::CallEnded(call) => self.approval.call_id == call,
-            Told::TurnEnded => true,
-            _ => false,
-        }
+    pub(crate) fn call_id(&self) -> &str {
+        &self.approval.call_id
     }
 
-    fn has_shown(&self) -> Option<&str> {
+    /// The call, if the user has seen its preview to the end.
+    pub(crate) fn call_read_to_end(&self) -> Option<&str> {
         (self.is_drawn && self.page.is_at_end()).then_some(&self.approval.call_id)
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
-        let keys = "↑↓ read to the end · Enter or Esc back to the question";
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let keys = "↑↓ read to the end · Enter or Esc back to the approval";
         let title = format!("{}: {}", self.approval.tool, self.approval.plan.would);
         let inner = panel(canvas, area, &title, keys, paint.theme);
         let plan = &self.approval.plan;
-        self.page.draw(canvas, inner, paint, |columns| dock::plan_lines(plan, columns, paint.theme));
+        self.page.draw(canvas, inner, paint, |columns| preview::lines(plan, columns, paint.theme));
         self.is_drawn = true;
     }
 }

@@ -1,17 +1,17 @@
-//! What a compaction would make of the conversation, before it is applied.
+//! The preview of a compaction: the summary that would replace older history.
 
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::Input;
 use pixir_core::event::HistoryCompaction;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Overlay, Page, Paint, Reply, centred, panel, send};
-use crate::canvas::Canvas;
-use crate::render::markdown::{self, Look};
+use super::{Outcome, Page, Paint, centred, panel};
+use crate::render::context::RenderContext;
+use crate::render::markdown;
 use crate::render::text::{lines_of, wrap_lines};
+use crate::terminal::canvas::Canvas;
 
-/// The layer.
 #[derive(Debug)]
 pub(crate) struct CompactionView {
     plan: HistoryCompaction,
@@ -25,47 +25,39 @@ impl CompactionView {
     }
 }
 
-impl Overlay for CompactionView {
-    fn title(&self) -> &'static str {
-        "Compact"
-    }
-
-    fn key(&mut self, key: KeyEvent) -> Reply {
+impl CompactionView {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
             KeyCode::Enter => {
-                Reply::CloseAndAct(send(Input::Compact { instructions: self.instructions.clone(), dry_run: false }))
+                Outcome::close_and_send(Input::Compact { instructions: self.instructions.clone(), dry_run: false })
             }
-            KeyCode::Esc | KeyCode::Char('q') => Reply::Close,
+            KeyCode::Esc | KeyCode::Char('q') => Outcome::Close,
             _ => {
                 self.page.key(key);
-                Reply::Stay
+                Outcome::Stay
             }
         }
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    fn must_be_seen(&self) -> bool {
-        true
-    }
-
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let Paint { theme, highlighter, .. } = paint;
         let title = format!("Compact: {} → {} tokens (estimated)", self.plan.tokens_before, self.plan.tokens_after);
-        let keys = "Enter apply · ↑↓ scroll · Esc leave as it is";
+        let keys = "Enter apply · ↑↓ scroll · Esc cancel";
         let inner = panel(canvas, centred(area, 100, 60), &title, keys, theme);
         let plan = &self.plan;
-        let told = format!(
-            "{} entries leave the model's context; the newest part of the conversation stays as it is. Nothing is deleted: /tree goes back to before it. The model will read this instead:",
+        let text = format!(
+            "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. The model will read this summary instead:",
             plan.entries_dropped
         );
         self.page.draw(canvas, inner, paint, |columns| {
-            let mut lines = wrap_lines(&[Span::styled(told, theme.dim())], columns, &[], &[]);
+            let mut lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
             lines.push(Line::default());
-            let look = Look::new(theme, highlighter, columns);
-            lines.extend(lines_of(markdown::rows(&plan.summary, &look)));
+            let context = RenderContext::new(theme, highlighter, columns);
+            lines.extend(lines_of(markdown::rows(&plan.summary, &context)));
             lines
         });
     }

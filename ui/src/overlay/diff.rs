@@ -1,16 +1,15 @@
-//! What was changed: by this Turn, or by the whole Session.
+//! The files that this Turn, or the whole Session, changed.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::changes::FileDiff;
 use pixir_core::event::ChangeKind;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Overlay, Page, Paint, Reply, Told, panel};
+use super::{Notification, Outcome, Page, Paint, panel};
 use crate::render::diff;
 use crate::render::text::fit;
-use crate::state::{Effect, State};
 use crate::theme::Theme;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,20 +19,19 @@ enum Scope {
     Session,
 }
 
-/// The layer.
 #[derive(Debug, Default)]
 pub(crate) struct DiffView {
     scope: Scope,
-    /// Changes of the Turn and of the Session, once they are loaded.
+    /// The changes of the Turn and of the Session, once they are loaded.
     files: Option<(Vec<FileDiff>, Vec<FileDiff>)>,
     page: Page,
-    /// Lines at which a file begins, as they were last laid out.
+    /// The lines at which a file begins, since the last layout.
     starts: Vec<usize>,
 }
 
 impl DiffView {
     fn loaded(&mut self, turn: Vec<FileDiff>, session: Vec<FileDiff>) {
-        // An empty Turn is of no interest when the Session has changes.
+        // A Turn without changes is not worth a page while the Session has some.
         if turn.is_empty() && !session.is_empty() {
             self.scope = Scope::Session;
         }
@@ -42,35 +40,27 @@ impl DiffView {
     }
 }
 
-impl Overlay for DiffView {
-    fn title(&self) -> &'static str {
-        "Changes"
-    }
-
-    fn wants(&self, _: &State) -> Vec<Effect> {
-        vec![Effect::LoadDiffs]
-    }
-
-    fn hear(&mut self, told: Told<'_>) {
-        if let Told::Diffs { turn, session } = told {
+impl DiffView {
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Diffs { turn, session } = notification {
             self.loaded(turn.to_vec(), session.to_vec());
         }
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    fn key(&mut self, key: KeyEvent) -> Reply {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Reply::Close,
+            KeyCode::Esc | KeyCode::Char('q') => return Outcome::Close,
             KeyCode::Tab | KeyCode::Char('s') => {
                 self.scope = if self.scope == Scope::Turn { Scope::Session } else { Scope::Turn };
                 self.page = Page::default();
             }
             KeyCode::Char(']' | 'n') => {
                 let next = self.starts.iter().find(|at| **at > self.page.top).copied();
-                self.page.top = next.unwrap_or(self.page.top).min(self.page.most);
+                self.page.top = next.unwrap_or(self.page.top).min(self.page.max_top);
             }
             KeyCode::Char('[' | 'p') => {
                 self.page.top = self.starts.iter().rev().find(|at| **at < self.page.top).copied().unwrap_or(0)
@@ -79,10 +69,10 @@ impl Overlay for DiffView {
                 self.page.key(key);
             }
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let title = match self.scope {
             Scope::Turn => "Changes of this turn",
@@ -95,7 +85,7 @@ impl Overlay for DiffView {
             let Some((turn, session)) = files else { return vec![Line::styled("loading…", theme.dim())] };
             let shown = if *scope == Scope::Turn { turn } else { session };
             if shown.is_empty() {
-                return vec![Line::styled("no file was changed", theme.dim())];
+                return vec![Line::styled("no file has changed", theme.dim())];
             }
             let mut lines = Vec::new();
             for file in shown {
@@ -111,7 +101,7 @@ impl Overlay for DiffView {
     }
 }
 
-/// What became of a file.
+/// The heading of a file: what happened to it, and its counts of lines.
 fn head(file: &FileDiff, columns: usize, theme: &Theme) -> Line<'static> {
     let (mark, style) = match file.kind {
         ChangeKind::Created => ("new  ", theme.fg(theme.added)),

@@ -1,46 +1,53 @@
-//! Questions of the model: choose, or answer in own words.
+//! Questions of the model: the user chooses an option or answers in their own words.
 
 use std::collections::BTreeSet;
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use pixir_core::Input;
 use pixir_core::event::{Form, Question};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Act, Overlay, Paint, Reply, Told, centred, panel, send};
+use super::{Outcome, Paint, Request, centred, panel};
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
 
-/// Lines that a page key scrolls.
+/// Lines that PgUp and PgDn scroll.
 const PAGE: usize = 5;
 
-/// The layer.
+/// What gets the keys when a form appears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys {
+    Form,
+    /// The user is writing in the composer.
+    Composer,
+}
+
 #[derive(Debug)]
 pub(crate) struct FormView {
     form: Form,
-    /// Keys are answers; else they go to the composer, where somebody was writing when it came up.
+    /// Keys answer the form. Otherwise they go to the composer, where the user was writing when the form appeared.
     has_keys: bool,
-    /// The question that is asked now.
+    /// The question on the screen.
     at: usize,
     answers: Vec<Vec<String>>,
-    /// The row with the cursor; the last one is for own words.
+    /// The row with the cursor. The last row is the field for the user's own words.
     row: usize,
     marked: BTreeSet<usize>,
     own: String,
-    /// It was chosen by its number, and that may have been the start of own words.
+    /// The digit that chose the row. If the user types on, it was the start of their own words.
     digit: Option<char>,
-    /// The first line in sight, and whether it goes where the cursor goes.
+    /// The first line on the screen, and whether it follows the cursor.
     top: usize,
     follows: bool,
 }
 
 impl FormView {
-    pub(crate) fn new(form: Form, has_keys: bool) -> FormView {
+    pub(crate) fn new(form: Form, keys: Keys) -> FormView {
         FormView {
             form,
-            has_keys,
+            has_keys: keys == Keys::Form,
             at: 0,
             answers: Vec::new(),
             row: 0,
@@ -75,48 +82,48 @@ impl FormView {
         }
     }
 
-    /// To the question before, which is answered anew.
+    /// Goes back to the previous question, to answer it again.
     fn back(&mut self) {
         if self.answers.pop().is_some() {
-            self.turn_to(self.at - 1);
+            self.show(self.at - 1);
         }
     }
 
-    fn turn_to(&mut self, question: usize) {
+    fn show(&mut self, question: usize) {
         (self.at, self.row, self.top, self.follows) = (question, 0, 0, false);
         self.own.clear();
         self.marked.clear();
         self.digit = None;
     }
 
-    fn answer(&mut self) -> Reply {
+    fn answer(&mut self) -> Outcome {
         let question = self.question();
         let mut answer: Vec<String> =
             self.marked.iter().filter_map(|row| question.options.get(*row)).cloned().collect();
-        // In own words, when the cursor is on them, or beside what is marked.
+        // The user's own words count if the cursor is on them, or in addition to marked options.
         if self.is_own() || question.multiple {
             answer.extend(Some(self.own.trim().to_owned()).filter(|own| !own.is_empty()));
         }
         if answer.is_empty() {
             match question.options.get(self.row) {
                 Some(option) => answer.push(option.clone()),
-                None => return Reply::Stay,
+                None => return Outcome::Stay,
             }
         }
         self.answers.push(answer);
-        self.turn_to(self.at + 1);
+        self.show(self.at + 1);
         if self.at < self.form.questions.len() {
-            return Reply::Stay;
+            return Outcome::Stay;
         }
         let answers = std::mem::take(&mut self.answers);
         self.close(Some(answers))
     }
 
-    fn close(&self, answers: Option<Vec<Vec<String>>>) -> Reply {
-        Reply::CloseAndAct(send(Input::Answer { call_id: self.form.call_id.clone(), answers }))
+    fn close(&self, answers: Option<Vec<Vec<String>>>) -> Outcome {
+        Outcome::close_and_send(Input::Answer { call_id: self.form.call_id.clone(), answers })
     }
 
-    /// All lines, and which of them belong to the row with the cursor.
+    /// All lines, and the range of them that belongs to the row with the cursor.
     fn lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         let question = self.question();
         let mut lines = wrap_lines(&[Span::styled(visible(&question.question), theme.bold())], columns, &[], &[]);
@@ -130,12 +137,13 @@ impl FormView {
             };
             (mark, theme.dim(), visible(option), theme.fg(theme.text))
         });
-        let own = if self.own.is_empty() && !self.is_own() { "own words…".to_owned() } else { visible(&self.own) };
+        let own =
+            if self.own.is_empty() && !self.is_own() { "your own words…".to_owned() } else { visible(&self.own) };
         let style = if self.is_own() { theme.fg(theme.text) } else { theme.dim() };
         let own = ("› ".to_owned(), theme.fg(theme.accent), own, style);
         for (row, (mark, marked, text, style)) in rows.chain([own]).enumerate() {
             let indent = Span::raw(" ".repeat(width(&mark)));
-            // An empty line still has its mark.
+            // An empty line would lose its mark in wrapping.
             let text = if text.is_empty() { "\u{a0}".to_owned() } else { text };
             let wrapped = wrap_lines(&[Span::styled(text, style)], columns, &[Span::styled(mark, marked)], &[indent]);
             let chosen = row == self.row && self.has_keys;
@@ -149,52 +157,38 @@ impl FormView {
     }
 }
 
-impl Overlay for FormView {
-    fn title(&self) -> &'static str {
-        "Question of the model"
+impl FormView {
+    pub(crate) fn call_id(&self) -> &str {
+        &self.form.call_id
     }
 
-    fn is_question(&self) -> bool {
-        true
-    }
-
-    fn is_aside(&self) -> bool {
-        !self.has_keys
-    }
-
-    fn turn_to(&mut self) {
-        self.has_keys = true;
-    }
-
-    fn give_way(&mut self) {
-        self.has_keys = false;
-    }
-
-    fn must_be_seen(&self) -> bool {
+    pub(crate) fn has_keys(&self) -> bool {
         self.has_keys
     }
 
-    fn is_over(&self, told: Told<'_>) -> bool {
-        match told {
-            // Whoever asked has ended, and nobody waits for the answer.
-            Told::CallEnded(call) => self.form.call_id == call,
-            Told::TurnEnded => true,
-            _ => false,
-        }
+    /// Gives the keys to the form.
+    pub(crate) fn focus(&mut self) {
+        self.has_keys = true;
     }
 
-    fn on_close(&mut self) -> Option<Act> {
-        Some(send(Input::Answer { call_id: self.form.call_id.clone(), answers: None }))
+    /// Gives the keys back to the composer, because the user was writing there when the form appeared.
+    pub(crate) fn yield_keys(&mut self) {
+        self.has_keys = false;
     }
 
-    fn scroll(&mut self, by: isize) {
+    /// The user leaves the form without answers.
+    pub(crate) fn leave(self) -> Request {
+        Request::Send(vec![Input::Answer { call_id: self.form.call_id, answers: None }])
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.select(by);
     }
 
-    fn key(&mut self, key: KeyEvent) -> Reply {
-        let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+        let plain = key.modifiers.is_typing();
         match key.code {
-            // What was typed is not thrown away with the question.
+            // The first Esc clears what the user typed, the second leaves the form.
             KeyCode::Esc if !self.own.is_empty() => {
                 self.own.clear();
                 (self.row, self.follows) = (0, true);
@@ -213,9 +207,9 @@ impl Overlay for FormView {
             KeyCode::Char(c @ '1'..='9') if plain && self.digit.is_none() && self.has_option(c) => {
                 self.row = c as usize - '1' as usize;
                 (self.digit, self.follows) = (Some(c), true);
-                return Reply::Stay;
+                return Outcome::Stay;
             }
-            // Whoever begins to type has an answer that is not listed; a digit before it belongs to it.
+            // A user who begins to type has an answer that is not listed. A digit typed before belongs to it.
             KeyCode::Char(c) if plain => {
                 self.row = self.question().options.len();
                 self.follows = true;
@@ -225,26 +219,26 @@ impl Overlay for FormView {
             _ => {}
         }
         self.digit = None;
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         (self.row, self.follows) = (self.question().options.len(), true);
         self.own.push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let columns = usize::from(area.width.min(84).saturating_sub(4)).max(1);
         let (lines, cursor) = self.lines(columns, theme);
         let title = match self.form.questions.len() {
-            1 => "A question".to_owned(),
+            1 => "Question".to_owned(),
             n => format!("Question {} of {n}", self.at + 1),
         };
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let fits = height <= area.height;
         let keys = match (self.has_keys, self.question().multiple, fits) {
-            (false, ..) => "Tab answer · your text goes on",
+            (false, ..) => "Tab answer · keep typing to continue your draft",
             (true, true, true) => "Enter answer · Space mark · Esc no answer · ↑↓ · type your own",
             (true, false, true) => "Enter answer · Esc no answer · ↑↓ · type your own",
             (true, true, false) => "Enter answer · Space mark · Esc no answer · PgUp PgDn read",
@@ -253,7 +247,7 @@ impl Overlay for FormView {
         let inner = panel(canvas, centred(area, 84, height), &title, keys, theme);
         let rows = usize::from(inner.height);
         if self.follows {
-            // All of what the cursor is on is in sight, and of a long one its end, where it is written.
+            // The row with the cursor is visible. Of a long row it is the end, where the user writes.
             self.top = self.top.min(cursor.start).max(cursor.end.saturating_sub(rows));
         }
         self.top = self.top.min(lines.len().saturating_sub(rows));

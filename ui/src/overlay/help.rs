@@ -1,56 +1,49 @@
-//! Keys and commands, from the action table; narrowed by typing.
+//! Keys and commands, from the action table. Typing narrows the list.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::terminal::key::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{Overlay, Page, Paint, Reply, centred, panel};
-use crate::action::{Scope, VERBS};
-use crate::canvas::Canvas;
+use super::{Outcome, Page, Paint, centred, panel};
+use crate::input::action::{ACTIONS, Scope, SessionKind};
+use crate::input::keymap::Keymap;
+use crate::input::slash::{commands, fuzzy};
 use crate::render::text::{width, wrap_lines};
-use crate::slash::{commands, fuzzy};
-use crate::state::State;
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
-/// The layer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HelpView {
     page: Page,
     letters: String,
-    /// With every verb's name, for `[keys]`.
+    /// Shows the name of every action, for `[keys]`.
     names: bool,
-    keys: Vec<(String, Vec<String>)>,
-    /// Where the person is comes first.
+    /// The keys of each action, in the order of the table.
+    keys: Vec<String>,
+    /// The scope that comes first: the one where the user is.
     first: Option<Scope>,
-    /// There is no line, and nothing can be changed.
-    in_replay: bool,
+    session: SessionKind,
 }
 
-/// What the line understands besides keys.
-const LINE: [(&str, &str); 4] = [
-    ("!command", "run it here; the model reads what comes of it"),
-    ("!!command", "run it here; the model is not told"),
-    ("@file", "name a file of the workspace; an image goes with the message"),
-    ("/command", "see below"),
+/// What the composer understands besides keys.
+const PREFIXES: [(&str, &str); 4] = [
+    ("!command", "run a command here; the model reads its output"),
+    ("!!command", "run a command here; the model does not see it"),
+    ("@file", "mention a file of the workspace; an image is attached"),
+    ("/command", "run a slash command, see below"),
 ];
 
 impl HelpView {
-    /// Every verb, with the name by which the configuration binds it.
-    pub(crate) fn keys() -> HelpView {
-        HelpView { names: true, ..HelpView::default() }
+    /// Keys and commands, with the keys of `first` on top.
+    pub(crate) fn new(keymap: &Keymap, first: Option<Scope>, session: SessionKind) -> HelpView {
+        let keys = ACTIONS.iter().map(|spec| keymap.keys_of(spec.action).join(", ")).collect();
+        HelpView { page: Page::default(), letters: String::new(), names: false, keys, first, session }
     }
 
-    /// With the keys that hold now.
-    pub(crate) fn with(mut self, state: &State) -> HelpView {
-        self.first = state.scopes().first().copied();
-        self.in_replay = state.replay.is_some();
-        self.keys = VERBS.iter().map(|verb| (verb.id.to_owned(), state.keymap.keys_of(verb.id))).collect();
-        self
-    }
-
-    fn keys_of(&self, id: &str) -> String {
-        self.keys.iter().find(|(verb, _)| verb == id).map_or(String::new(), |(_, keys)| keys.join(", "))
+    /// Every action, with the name by which the configuration binds it.
+    pub(crate) fn of_keys(keymap: &Keymap, first: Option<Scope>, session: SessionKind) -> HelpView {
+        HelpView { names: true, ..HelpView::new(keymap, first, session) }
     }
 
     fn lines(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -63,81 +56,77 @@ impl HelpView {
             wrap_lines(&[Span::styled(about, style)], columns, &first, &[Span::raw(" ".repeat(wide))])
         };
         let mut parts = [
-            (Scope::Composer, "In the line"),
+            (Scope::Composer, "In the composer"),
             (Scope::Anywhere, "Everywhere"),
-            (Scope::Approval, "While a question is open"),
-            (Scope::Question, "With the question in focus (Tab)"),
+            (Scope::Approval, "While an approval is open"),
+            (Scope::ApprovalFocus, "With the approval in focus (Tab)"),
             (Scope::Transcript, "With the transcript in focus (Tab)"),
             (Scope::Side, "With the side panel in focus (Tab)"),
             (Scope::Replay, "In a replay"),
         ];
         parts.sort_by_key(|(scope, _)| Some(*scope) != self.first);
         for (scope, title) in parts {
-            // A replay has no line, and nothing asks in it.
+            // A replay has neither a composer nor approvals.
             let is_elsewhere = match scope {
-                Scope::Composer | Scope::Approval | Scope::Question => self.in_replay,
-                Scope::Replay => !self.in_replay,
+                Scope::Composer | Scope::Approval | Scope::ApprovalFocus => self.session == SessionKind::Replay,
+                Scope::Replay => self.session == SessionKind::Live,
                 Scope::Anywhere | Scope::Transcript | Scope::Side => false,
             };
             if is_elsewhere && !self.names {
                 continue;
             }
-            let here =
-                VERBS.iter().filter(|verb| verb.scope == scope && (self.names || verb.is_of_use(self.in_replay)));
-            let here: Vec<_> = here
-                .map(|verb| (verb, self.keys_of(verb.id)))
+            let here: Vec<_> = ACTIONS
+                .iter()
+                .zip(&self.keys)
+                .filter(|(spec, _)| spec.scope == scope && (self.names || spec.applies(self.session)))
                 .filter(|(_, keys)| self.names || !keys.is_empty())
                 .collect();
-            let here = fuzzy(&self.letters, here, |(verb, keys)| format!("{} {keys} {}", verb.id, verb.about));
-            let line = LINE.iter().filter(|_| scope == Scope::Composer && !self.names).collect();
-            let line = fuzzy(&self.letters, line, |(what, about)| format!("{what} {about}"));
-            if here.is_empty() && line.is_empty() {
+            let here = fuzzy(&self.letters, here, |(spec, keys)| format!("{} {keys} {}", spec.id, spec.about));
+            let prefixes = PREFIXES.iter().filter(|_| scope == Scope::Composer && !self.names).collect();
+            let prefixes = fuzzy(&self.letters, prefixes, |(prefix, about)| format!("{prefix} {about}"));
+            if here.is_empty() && prefixes.is_empty() {
                 continue;
             }
             if !lines.is_empty() {
                 lines.push(Line::default());
             }
             lines.push(Line::styled(title, theme.bold()));
-            for (what, about) in line {
-                lines.extend(row((*what).to_owned(), (*about).to_owned(), theme.fg(theme.text)));
+            for (prefix, about) in prefixes {
+                lines.extend(row((*prefix).to_owned(), (*about).to_owned(), theme.fg(theme.text)));
             }
-            for (verb, keys) in here {
-                let name = if self.names { format!("{} · ", verb.id) } else { String::new() };
-                lines.extend(row(keys, format!("{name}{}", verb.about), theme.fg(theme.text)));
+            for (spec, keys) in here {
+                let name = if self.names { format!("{} · ", spec.id) } else { String::new() };
+                lines.extend(row(keys.clone(), format!("{name}{}", spec.about), theme.fg(theme.text)));
             }
         }
-        let found = fuzzy(&self.letters, commands(), |(slash, verb)| format!("/{} {}", slash.name, verb.about));
-        if !found.is_empty() && !self.names && !self.in_replay {
+        let commands = fuzzy(&self.letters, commands(), |(slash, spec)| format!("/{} {}", slash.name, spec.about));
+        if !commands.is_empty() && !self.names && self.session == SessionKind::Live {
             lines.push(Line::default());
             lines.push(Line::styled("Commands", theme.bold()));
-            for (slash, verb) in found {
+            for (slash, spec) in commands {
                 let args = if slash.args.is_empty() { String::new() } else { format!(" {}", slash.args) };
                 let name = format!("/{}{args}", slash.name);
-                lines.extend(row(name, verb.about.to_owned(), theme.fg(theme.text)));
+                lines.extend(row(name, spec.about.to_owned(), theme.fg(theme.text)));
                 lines.extend(row(String::new(), format!("does: {}", slash.does), theme.dim()));
             }
         }
         if lines.is_empty() {
-            lines.push(Line::styled("nothing fits", theme.dim()));
+            lines.push(Line::styled("no matches", theme.dim()));
         }
         lines
     }
 }
 
-impl Overlay for HelpView {
-    fn title(&self) -> &'static str {
-        "Help"
-    }
-
-    fn key(&mut self, key: KeyEvent) -> Reply {
+impl HelpView {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
-            KeyCode::Esc | KeyCode::F(1) | KeyCode::Enter => return Reply::Close,
-            KeyCode::Char('?') if self.letters.is_empty() => return Reply::Close,
+            KeyCode::Esc | KeyCode::F(1) | KeyCode::Enter => return Outcome::Close,
+            KeyCode::Char('?') if self.letters.is_empty() => return Outcome::Close,
             KeyCode::Backspace => {
                 self.letters.pop();
                 self.page = Page::default();
             }
-            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+            KeyCode::Char(c) if key.modifiers.is_typing() => {
                 self.letters.push(c);
                 self.page = Page::default();
             }
@@ -145,14 +134,14 @@ impl Overlay for HelpView {
                 self.page.key(key);
             }
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.page.scroll(by);
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let title = if self.letters.is_empty() { "Help".to_owned() } else { format!("Help: {}", self.letters) };
         let keys = "type to narrow · ↑↓ scroll · Esc close";
         let inner = panel(canvas, centred(area, 90, 44), &title, keys, paint.theme);

@@ -1,16 +1,15 @@
-//! What runs in the background.
+//! The background jobs of the Session.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::Input;
 use pixir_core::event::{JobState, JobStatus};
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Overlay, Paint, Reply, Told, centred, panel, send};
+use super::{Notification, Outcome, Paint, centred, panel};
 use crate::render::text::{fit, visible};
 
-/// The layer.
 #[derive(Debug)]
 pub(crate) struct JobsView {
     jobs: Vec<JobState>,
@@ -23,42 +22,38 @@ impl JobsView {
     }
 }
 
-impl Overlay for JobsView {
-    fn title(&self) -> &'static str {
-        "Background jobs"
-    }
-
-    fn hear(&mut self, told: Told<'_>) {
-        if let Told::Jobs(jobs) = told {
+impl JobsView {
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Jobs(jobs) = notification {
             self.jobs = jobs.to_vec();
         }
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.jobs.len().saturating_sub(1));
     }
 
-    fn key(&mut self, key: KeyEvent) -> Reply {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => return Reply::Close,
+            KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => return Outcome::Close,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::Char('x') => {
                 let running = self.jobs.get(self.chosen).filter(|job| job.status == JobStatus::Running);
-                return running.map_or(Reply::Stay, |job| Reply::Act(send(Input::StopJob { job: job.id })));
+                return running.map_or(Outcome::Stay, |job| Outcome::send(Input::StopJob { job: job.id }));
             }
             _ => {}
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let rows = u16::try_from(self.jobs.len().clamp(1, 16)).unwrap_or(16);
         let inner = panel(canvas, centred(area, 90, rows + 2), "Background jobs", "x stop · ↑↓ · Esc close", theme);
         let columns = usize::from(inner.width);
         if self.jobs.is_empty() {
-            canvas.line(Line::styled(fit("nothing runs in the background", columns), theme.dim()), inner);
+            canvas.line(Line::styled(fit("no background jobs", columns), theme.dim()), inner);
             return;
         }
         let top = (self.chosen + 1).saturating_sub(usize::from(inner.height));

@@ -1,14 +1,14 @@
-//! The choice of one row, narrowed by typing.
+//! A list that typing narrows, and the cursor in it.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::Canvas;
 use crate::render::text::width;
+use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
-/// What was typed, and which of the rows that fit it is chosen.
+/// The letters that the user has typed, and the chosen one of the rows that match them.
 #[derive(Debug, Default)]
 pub(crate) struct Narrow {
     pub(crate) letters: String,
@@ -16,7 +16,7 @@ pub(crate) struct Narrow {
 }
 
 impl Narrow {
-    /// Takes a key of the list; false is what means nothing to it.
+    /// Handles a key of a list of `rows` matching rows. False if the key has no meaning here.
     pub(crate) fn key(&mut self, key: KeyEvent, rows: usize) -> bool {
         match key.code {
             KeyCode::Up => self.scroll(-1, rows),
@@ -35,7 +35,7 @@ impl Narrow {
                 self.letters.pop();
                 self.chosen = 0;
             }
-            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+            KeyCode::Char(c) if key.modifiers.is_typing() => {
                 self.letters.push(c);
                 self.chosen = 0;
             }
@@ -48,7 +48,7 @@ impl Narrow {
         self.chosen = self.chosen.saturating_add_signed(by).min(rows.saturating_sub(1));
     }
 
-    /// Draws what was typed at the top of a panel, with the caret; below it is the room for rows.
+    /// Draws the letters and the caret at the top of a panel. Returns the area below, for the rows.
     pub(crate) fn draw(&self, canvas: &mut Canvas, inner: Rect, theme: &Theme) -> Rect {
         let typed = Line::from(vec![
             Span::styled("› ", theme.fg(theme.accent)),
@@ -60,13 +60,13 @@ impl Narrow {
         Rect { y: inner.y + 2.min(inner.height), height: inner.height.saturating_sub(2), ..inner }
     }
 
-    /// The first row in sight, so that the chosen one is.
+    /// The first row to draw, so that the chosen one is visible.
     pub(crate) fn top(&self, height: u16) -> usize {
         (self.chosen + 1).saturating_sub(usize::from(height))
     }
 }
 
-/// Takes the last word away.
+/// Removes the last word.
 pub(crate) fn cut_word(text: &mut String) {
     let rest = text.trim_end();
     let end = rest.rfind(char::is_whitespace).map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8));

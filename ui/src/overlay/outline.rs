@@ -1,24 +1,23 @@
-//! The conversation, turn by turn: what was asked, and what came of it.
+//! The conversation, Turn by Turn: each prompt, with its calls, changes and errors.
 
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::Fact;
 use pixir_core::history::starts_turn;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{Overlay, Paint, Reply, centred, panel};
-use crate::canvas::Canvas;
-use crate::render::cell::target;
+use super::{Outcome, Paint, Request, centred, panel};
 use crate::render::markdown::first_line;
-use crate::state::{Focus, State};
-use crate::transcript::{Cell, Mark};
-use crate::viewport::Place;
+use crate::terminal::canvas::Canvas;
+use crate::transcript::rows::target;
+use crate::transcript::viewport::Viewport;
+use crate::transcript::{Cell, Mark, Transcript};
 
-/// A prompt and what came of it.
+/// A prompt, and what followed it.
 #[derive(Debug)]
 struct Turn {
     cell: usize,
-    /// As the tree and /undo count.
+    /// The number that the tree and /undo use.
     number: Option<u32>,
     text: String,
     calls: usize,
@@ -27,7 +26,6 @@ struct Turn {
     compaction: bool,
 }
 
-/// The layer.
 #[derive(Debug)]
 pub(crate) struct Outline {
     turns: Vec<Turn>,
@@ -35,8 +33,7 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    pub(crate) fn new(state: &State) -> Outline {
-        let transcript = &state.transcript;
+    pub(crate) fn new(transcript: &Transcript, viewport: &Viewport) -> Outline {
         let mut turns: Vec<Turn> = Vec::new();
         let begins = |cell, number, text: &str| {
             let text = first_line(text, 300);
@@ -51,7 +48,7 @@ impl Outline {
                         turns.push(begins(at, entry.turn.filter(|_| starts_turn(&entry.fact)), &it.text));
                     }
                 }
-                Cell::Tool(tool) if tool.is_by_person() => {
+                Cell::Tool(tool) if tool.is_by_user() => {
                     let number = tool.entries().next().and_then(|entry| entry.turn);
                     turns.push(begins(at, number, &format!("{}{}", tool.call().name, target(tool))));
                 }
@@ -71,20 +68,16 @@ impl Outline {
             turn.errors = transcript.has_mark(Mark::Error, turn.cell..end);
             turn.compaction = transcript.has_mark(Mark::Compaction, turn.cell..end);
         }
-        let here = state.viewport.top().map_or(0, |top| top.cell);
+        let here = viewport.top().map_or(0, |top| top.cell);
         let chosen = turns.iter().rposition(|turn| turn.cell <= here).unwrap_or(0);
         Outline { turns, chosen }
     }
 }
 
-impl Overlay for Outline {
-    fn title(&self) -> &'static str {
-        "Outline"
-    }
-
-    fn key(&mut self, key: KeyEvent) -> Reply {
+impl Outline {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q' | 'o') => return Reply::Close,
+            KeyCode::Esc | KeyCode::Char('q' | 'o') => return Outcome::Close,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::PageUp => self.scroll(-10),
@@ -92,29 +85,24 @@ impl Overlay for Outline {
             KeyCode::Home | KeyCode::Char('g') => self.chosen = 0,
             KeyCode::End | KeyCode::Char('G') => self.chosen = self.turns.len().saturating_sub(1),
             KeyCode::Enter => {
-                let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Reply::Close };
-                return Reply::CloseAndAct(Box::new(move |state| {
-                    state.focus = Focus::Transcript;
-                    state.cell = Some(cell);
-                    state.viewport.stand_at(Place { cell, row: 0 }, &state.transcript);
-                    Vec::new()
-                }));
+                let Some(cell) = self.turns.get(self.chosen).map(|turn| turn.cell) else { return Outcome::Close };
+                return Outcome::CloseAndAsk(Request::ShowCell(cell));
             }
             _ => {}
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.turns.len().saturating_sub(1));
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let rows = u16::try_from(self.turns.len().clamp(1, 40)).unwrap_or(40);
         let inner = panel(canvas, centred(area, 100, rows + 2), "Outline", "Enter go there · ↑↓ · Esc close", theme);
         if self.turns.is_empty() {
-            canvas.line(Line::styled("nothing was said yet", theme.dim()), inner);
+            canvas.line(Line::styled("no prompts yet", theme.dim()), inner);
             return;
         }
         let columns = usize::from(inner.width);

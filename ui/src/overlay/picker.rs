@@ -1,21 +1,19 @@
-//! One of many: a list that is narrowed by typing. Each row carries the command that it means.
+//! Lists to choose from: Sessions, models, skills, settings. Each row has the slash command that it stands for.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::narrow::Narrow;
-use super::{Act, Overlay, Paint, Reply, Told, centred, command, panel};
+use super::{Notification, Outcome, Paint, Request, centred, panel};
+use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
-use crate::slash::fuzzy;
-use crate::state::{Effect, State};
 
-/// A row.
 #[derive(Debug, Clone)]
 struct Row {
     label: String,
@@ -23,7 +21,7 @@ struct Row {
     command: String,
 }
 
-/// What is listed; rows that come late must find the list that asked for them.
+/// What a list shows. Rows that arrive late are for the list of their kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sessions,
@@ -36,7 +34,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn title(self) -> &'static str {
+    pub(super) fn title(self) -> &'static str {
         match self {
             Kind::Sessions => "Sessions",
             Kind::Models => "Models",
@@ -49,33 +47,32 @@ impl Kind {
     }
 }
 
-/// The list.
 #[derive(Debug)]
 pub(crate) struct Picker {
     kind: Kind,
     rows: Vec<Row>,
     narrow: Narrow,
-    /// What to say while there are no rows.
+    /// The text in place of rows, while there are none.
     empty: &'static str,
-    /// The theme to go back to when nothing is chosen.
-    before: Option<String>,
+    /// In the list of themes: the theme to return to if the user chooses none.
+    theme_before: Option<String>,
 }
 
 impl Picker {
     fn new(kind: Kind, rows: Vec<Row>, chosen: usize) -> Picker {
-        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "nothing here", before: None }
+        Picker { kind, rows, narrow: Narrow { chosen, ..Narrow::default() }, empty: "none", theme_before: None }
     }
 
-    /// A list whose rows are still to come.
+    /// A list whose rows are being loaded.
     pub(crate) fn loading(kind: Kind) -> Picker {
         Picker { empty: "loading…", ..Picker::new(kind, Vec::new(), 0) }
     }
 
     pub(crate) fn modes(current: Mode) -> Picker {
         let about = |mode| match mode {
-            Mode::ReadOnly => "nothing that changes anything runs",
-            Mode::Ask => "reading runs, the rest asks you",
-            Mode::Auto => "everything runs; protected files still ask",
+            Mode::ReadOnly => "only calls that read",
+            Mode::Ask => "calls that read run, all others ask you",
+            Mode::Auto => "every call runs; protected paths still ask you",
         };
         let rows = Mode::ALL.map(|mode| Row {
             label: mode.name().into(),
@@ -89,7 +86,7 @@ impl Picker {
     pub(crate) fn toolsets(current: Toolset) -> Picker {
         let about = |toolset| match toolset {
             Toolset::Typed => "each tool with its own arguments",
-            Toolset::Run => "one tool: commands joined with | && || ;",
+            Toolset::Run => "one tool: commands joined by | && || ;",
             Toolset::Both => "both; costs the most tokens",
         };
         let rows = Toolset::ALL.map(|toolset| Row {
@@ -103,20 +100,20 @@ impl Picker {
 
     pub(crate) fn efforts(current: Option<&str>) -> Picker {
         let about = |effort| match effort {
-            Effort::None => "not at all",
-            Effort::Minimal => "as good as not",
-            Effort::Low => "a little: quick and cheap",
+            Effort::None => "no reasoning",
+            Effort::Minimal => "almost none",
+            Effort::Low => "little: fast and cheap",
             Effort::Medium => "moderately",
             Effort::High => "much",
-            Effort::XHigh => "very much, where a model can",
-            Effort::Max => "without restraint, where a model can",
+            Effort::XHigh => "very much, if the model supports it",
+            Effort::Max => "as much as the model supports",
         };
         let rows = Effort::ALL.map(|effort| Row {
             label: effort.name().into(),
             detail: about(effort).into(),
             command: format!("/effort {}", effort.name()),
         });
-        // Without a wish, the cursor is in the middle: Enter by mistake does the least there.
+        // Without a setting the cursor is in the middle, where an accidental Enter changes least.
         let current = current.unwrap_or(Effort::Medium.name());
         let chosen = Effort::ALL.iter().position(|it| it.name() == current).unwrap_or(0);
         Picker::new(Kind::Efforts, rows.to_vec(), chosen)
@@ -124,12 +121,12 @@ impl Picker {
 
     pub(crate) fn themes(names: &[String], current: &str) -> Picker {
         let row = |name: &String| {
-            let detail = if name == current { "as it is now" } else { "" };
+            let detail = if name == current { "current" } else { "" };
             Row { label: name.clone(), detail: detail.to_owned(), command: format!("/theme {name}") }
         };
         let chosen = names.iter().position(|n| n == current).unwrap_or(0);
         Picker {
-            before: Some(current.to_owned()),
+            theme_before: Some(current.to_owned()),
             ..Picker::new(Kind::Themes, names.iter().map(row).collect(), chosen)
         }
     }
@@ -148,12 +145,12 @@ impl Picker {
     }
 
     fn models(&mut self, models: &[String], current: &str) {
-        self.empty = "no provider answers; pixir doctor says why";
+        self.empty = "no provider answers; `pixir doctor` shows why";
         self.rows = models
             .iter()
             .map(|m| Row {
                 label: m.clone(),
-                detail: if m == current { "answers now".into() } else { String::new() },
+                detail: if m == current { "current".into() } else { String::new() },
                 command: format!("/model {m}"),
             })
             .collect();
@@ -163,7 +160,7 @@ impl Picker {
     }
 
     fn skills(&mut self, skills: &[Skill]) {
-        self.empty = "no skills yet: put one at .pixir/skills/<name>/SKILL.md, or among your own";
+        self.empty = "no skills; add one at .pixir/skills/<name>/SKILL.md";
         let about = |s: &Skill| match s.warnings.first() {
             Some(warning) => format!("{} · ⚠ {warning}", s.description),
             None => s.description.clone(),
@@ -178,20 +175,19 @@ impl Picker {
             .collect();
     }
 
-    fn choose(&self, at: usize) -> Act {
+    fn choose(&self, at: usize) -> Request {
         let chosen = self.rows[at].command.clone();
         if self.kind != Kind::Skills {
-            return command(chosen);
+            return Request::Command(chosen);
         }
-        // It may be told what to do.
-        Box::new(move |state| {
-            state.composer.set(&format!("/skill {chosen} "));
-            state.say("add a task, or press Enter to activate it alone");
-            Vec::new()
-        })
+        // A skill can be given a task.
+        Request::Complete {
+            draft: format!("/skill {chosen} "),
+            hint: Some("add a task, or press Enter to activate the skill alone"),
+        }
     }
 
-    /// Rows that fit what was typed, best first.
+    /// The rows that match the letters, best first.
     fn shown(&self) -> Vec<usize> {
         fuzzy(&self.narrow.letters, (0..self.rows.len()).collect(), |at| {
             let row = &self.rows[*at];
@@ -200,64 +196,54 @@ impl Picker {
     }
 }
 
-impl Overlay for Picker {
-    fn title(&self) -> &'static str {
-        self.kind.title()
+impl Picker {
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
-    fn wants(&self, _: &State) -> Vec<Effect> {
-        match self.kind {
-            Kind::Sessions => vec![Effect::LoadSessions { forks_of: None }],
-            Kind::Models => vec![Effect::LoadModels],
-            Kind::Skills => vec![Effect::LoadSkills],
-            Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match (self.kind, notification) {
+            (Kind::Sessions, Notification::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
+            (Kind::Models, Notification::Models { all, current }) => self.models(all, current),
+            (Kind::Skills, Notification::Skills(all)) => self.skills(all),
+            (_, _) => {}
         }
     }
 
-    fn hear(&mut self, told: Told<'_>) {
-        match (self.kind, told) {
-            (Kind::Sessions, Told::Sessions { all, current, forks_of: None }) => self.sessions(all, current),
-            (Kind::Models, Told::Models { all, current }) => self.models(all, current),
-            (Kind::Skills, Told::Skills(all)) => self.skills(all),
-            _ => {}
-        }
+    /// Goes back to the theme that was in use before the list previewed others.
+    pub(crate) fn leave(self) -> Option<Request> {
+        self.theme_before.map(Request::RestoreTheme)
     }
 
-    /// A theme that was only looked at is put back.
-    fn on_close(&mut self) -> Option<Act> {
-        let before = self.before.take()?;
-        Some(Box::new(move |_| vec![Effect::LoadTheme { name: before, is_told: false }]))
-    }
-
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         let rows = self.shown().len();
         self.narrow.scroll(by, rows);
     }
 
-    fn key(&mut self, key: KeyEvent) -> Reply {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         match key.code {
-            KeyCode::Esc => return Reply::Close,
+            KeyCode::Esc => return Outcome::Close,
             KeyCode::Enter => {
                 return self
                     .shown()
                     .get(self.narrow.chosen)
-                    .map_or(Reply::Stay, |at| Reply::CloseAndAct(self.choose(*at)));
+                    .map_or(Outcome::Stay, |at| Outcome::CloseAndAsk(self.choose(*at)));
             }
             _ => {
                 let rows = self.shown().len();
                 if !self.narrow.key(key, rows) {
-                    return Reply::Stay;
+                    return Outcome::Stay;
                 }
             }
         }
-        // A theme is best judged by looking at it.
+        // A theme is previewed on the whole screen while the cursor is on it.
         match self.shown().get(self.narrow.chosen).filter(|_| self.kind == Kind::Themes) {
-            Some(at) => Reply::Act(command(self.rows[*at].command.clone())),
-            None => Reply::Stay,
+            Some(at) => Outcome::Ask(Request::Command(self.rows[*at].command.clone())),
+            None => Outcome::Stay,
         }
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let shown = self.shown();
         let rows = u16::try_from(shown.len().clamp(1, 16)).unwrap_or(16);
@@ -270,7 +256,7 @@ impl Overlay for Picker {
         );
         let list = self.narrow.draw(canvas, inner, theme);
         if shown.is_empty() {
-            let text = if self.rows.is_empty() { self.empty } else { "nothing fits" };
+            let text = if self.rows.is_empty() { self.empty } else { "no matches" };
             canvas.line(
                 Line::styled(fit(text, usize::from(list.width)), theme.dim()),
                 Rect { height: 1.min(list.height), ..list },

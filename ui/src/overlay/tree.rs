@@ -1,42 +1,49 @@
-//! Turns and branches: go back, edit a prompt again, fork.
+//! Turns and branches: go back, edit a prompt, fork.
 
-use crate::canvas::Canvas;
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use pixir_core::Input;
-use pixir_core::history::Jump;
+use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
 use pixir_core::tree::{self, Node};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::narrow::cut_word;
-use super::{Overlay, Paint, Reply, Told, command, panel, send};
+use super::{Notification, Outcome, Paint, Request, panel};
+use crate::input::action::SessionKind;
 use crate::render::markdown::first_line;
 use crate::render::text::{fit, plain, wrap_lines};
-use crate::state::{Effect, State};
 use crate::theme::Theme;
-use crate::update::travel::{self, Going};
 
-/// Columns from which there is room for a preview.
+/// The narrowest panel that has room for a preview, in columns.
 const WIDE: u16 = 90;
 
-/// The layer.
+/// A move of the head, until the user has decided whether files go along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PendingMove {
+    pub(crate) to_seq: Option<u64>,
+    pub(crate) summarize: Summarize,
+    /// The prompt that returns to the composer after the move.
+    pub(crate) edit: Option<String>,
+}
+
 #[derive(Debug)]
 pub(crate) struct TreeView {
     nodes: Vec<Node>,
-    /// Where the head was before it was moved last.
+    /// Where the head was before its last move.
     back: Option<Jump>,
     family: Vec<Relative>,
     chosen: usize,
     summarize: Summarize,
-    /// The name that is being typed for the chosen node.
+    /// The label of the chosen node, while the user types it.
     naming: Option<String>,
-    /// The Session is only told again: one can go through it, and nothing else.
-    in_replay: bool,
+    /// In a replay the tree only navigates.
+    session: SessionKind,
 }
 
-/// Another Session that shares a part of this conversation.
+/// Another Session that shares a part of this conversation: a fork, or the Session that this one was forked from.
 #[derive(Debug)]
 struct Relative {
     id: String,
@@ -44,21 +51,26 @@ struct Relative {
 }
 
 impl TreeView {
-    pub(crate) fn new(state: &State) -> TreeView {
-        let nodes = tree::nodes(&state.history);
+    pub(crate) fn new(history: &History, session: SessionKind) -> TreeView {
+        let nodes = tree::nodes(history);
         let chosen = nodes.iter().position(|node| node.is_head).unwrap_or(0);
         TreeView {
             nodes,
-            back: state.history.jumps().last().copied(),
+            back: history.jumps().last().copied(),
             family: Vec::new(),
             chosen,
             summarize: Summarize::No,
             naming: None,
-            in_replay: state.replay.is_some(),
+            session,
         }
     }
 
-    /// Forks of this Session, and what it was forked from.
+    /// The list has forks, which have to be loaded.
+    pub(crate) fn shows_forks(&self) -> bool {
+        self.session == SessionKind::Live
+    }
+
+    /// Finds the forks of this Session, and the Session that it was forked from.
     fn set_family(&mut self, sessions: &[Summary], own: &str) {
         let me = sessions.iter().find(|it| it.id == own);
         let parent = me.and_then(|it| it.forked_from.as_deref());
@@ -81,38 +93,38 @@ impl TreeView {
         self.nodes.len() + self.family.len()
     }
 
-    fn name_key(&mut self, key: KeyEvent) -> Reply {
-        let Some(name) = &mut self.naming else { return Reply::Stay };
+    fn name_key(&mut self, key: KeyEvent) -> Outcome {
+        let Some(name) = &mut self.naming else { return Outcome::Stay };
         match key.code {
             KeyCode::Esc => self.naming = None,
             KeyCode::Backspace => drop(name.pop()),
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => name.clear(),
             KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(name),
-            KeyCode::Char(c) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => name.push(c),
+            KeyCode::Char(c) if key.modifiers.is_typing() => name.push(c),
             KeyCode::Enter => {
                 let text = self.naming.take().unwrap_or_default().trim().to_owned();
                 if let Some(node) = self.nodes.get(self.chosen) {
-                    return Reply::Act(send(Input::Label { seq: node.seq, text }));
+                    return Outcome::send(Input::Label { seq: node.seq, text });
                 }
             }
             _ => {}
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Reply {
-        let going = Going { to_seq, summarize: self.summarize, edit };
-        Reply::CloseAndAct(Box::new(move |state| travel::go(state, going)))
+    fn go(&self, to_seq: Option<u64>, edit: Option<String>) -> Outcome {
+        let summarize = self.summarize;
+        Outcome::CloseAndAsk(Request::MoveHead(PendingMove { to_seq, summarize, edit }))
     }
 
-    fn enter(&self) -> Reply {
+    fn enter(&self) -> Outcome {
         match self.nodes.get(self.chosen) {
-            // The head is there already.
-            Some(node) if node.is_head => Reply::Close,
+            // The head is already there.
+            Some(node) if node.is_head => Outcome::Close,
             Some(node) => self.go(Some(node.end_seq), None),
             None => match self.family.get(self.chosen - self.nodes.len().min(self.chosen)) {
-                Some(relative) => Reply::CloseAndAct(command(format!("/resume {}", relative.id))),
-                None => Reply::Stay,
+                Some(relative) => Outcome::CloseAndAsk(Request::Command(format!("/resume {}", relative.id))),
+                None => Outcome::Stay,
             },
         }
     }
@@ -140,37 +152,32 @@ impl TreeView {
     }
 }
 
-impl Overlay for TreeView {
-    fn title(&self) -> &'static str {
-        "Tree"
-    }
-
-    fn wants(&self, state: &State) -> Vec<Effect> {
-        if self.in_replay {
-            return Vec::new();
-        }
-        vec![Effect::LoadSessions { forks_of: state.session.as_ref().map(ToString::to_string) }]
-    }
-
-    fn hear(&mut self, told: Told<'_>) {
-        match told {
-            Told::Labels(history) => self.nodes = tree::nodes(history),
-            Told::Sessions { all, forks_of: Some(own), .. } => self.set_family(all, own),
-            _ => {}
+impl TreeView {
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        match notification {
+            Notification::Labels(history) => self.nodes = tree::nodes(history),
+            Notification::Sessions { all, forks_of: Some(own), .. } => self.set_family(all, own),
+            Notification::Sessions { forks_of: None, .. }
+            | Notification::Models { .. }
+            | Notification::Skills(_)
+            | Notification::Diffs { .. }
+            | Notification::Jobs(_)
+            | Notification::CallEnded(_)
+            | Notification::TurnEnded => {}
         }
     }
 
-    fn scroll(&mut self, by: isize) {
+    pub(crate) fn scroll(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.count().saturating_sub(1));
     }
 
-    fn key(&mut self, key: KeyEvent) -> Reply {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         if self.naming.is_some() {
             return self.name_key(key);
         }
         let node = self.nodes.get(self.chosen);
         match (key.code, node) {
-            (KeyCode::Esc | KeyCode::Char('q'), _) => return Reply::Close,
+            (KeyCode::Esc | KeyCode::Char('q'), _) => return Outcome::Close,
             (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll(-1),
             (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll(1),
             (KeyCode::PageUp, _) => self.scroll(-10),
@@ -178,21 +185,21 @@ impl Overlay for TreeView {
             (KeyCode::Home | KeyCode::Char('g'), _) => self.chosen = 0,
             (KeyCode::End | KeyCode::Char('G'), _) => self.chosen = self.count().saturating_sub(1),
             (KeyCode::Enter, _) => return self.enter(),
-            _ if self.in_replay => {}
+            _ if self.session == SessionKind::Replay => {}
             (KeyCode::Char('e'), Some(node)) => return self.go(node.before, Some(node.text.clone())),
             (KeyCode::Char('b'), _) => {
                 if let Some(jump) = self.back {
                     return self.go(jump.from, None);
                 }
             }
-            (KeyCode::Char('f'), Some(node)) => return Reply::CloseAndAct(send(Input::Fork { seq: node.end_seq })),
+            (KeyCode::Char('f'), Some(node)) => return Outcome::close_and_send(Input::Fork { seq: node.end_seq }),
             (KeyCode::Char('l'), Some(node)) => self.naming = Some(node.label.clone().unwrap_or_default()),
             (KeyCode::Char('p'), Some(node)) => {
                 let mut seqs = vec![node.seq, node.end_seq];
                 seqs.dedup();
                 let pinned = !node.pinned;
-                let pin = move |seq| Effect::Send(Input::Pin { seq, pinned });
-                return Reply::Act(Box::new(move |_| seqs.into_iter().map(pin).collect()));
+                let pin = |seq| Input::Pin { seq, pinned };
+                return Outcome::Ask(Request::Send(seqs.into_iter().map(pin).collect()));
             }
             (KeyCode::Char('s'), _) => {
                 self.summarize = match self.summarize {
@@ -203,14 +210,14 @@ impl Overlay for TreeView {
             }
             _ => {}
         }
-        Reply::Stay
+        Outcome::Stay
     }
 
-    fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let keys = match (&self.naming, self.summarize) {
-            _ if self.in_replay => "Enter go · Esc close".to_owned(),
-            (Some(name), _) => format!("name: {}▏ Enter keep · Esc leave", plain(name)),
+            _ if self.session == SessionKind::Replay => "Enter go · Esc close".to_owned(),
+            (Some(name), _) => format!("label: {}▏ Enter save · Esc cancel", plain(name)),
             (None, summarize) => {
                 let summary = match summarize {
                     Summarize::No => "s no summary",
@@ -218,7 +225,7 @@ impl Overlay for TreeView {
                     Summarize::Model => "s summary by the model",
                 };
                 let back = if self.back.is_some() { " · b back" } else { "" };
-                format!("Enter go · Esc close · e edit{back} · f fork · {summary} · l name · p pin")
+                format!("Enter go · Esc close · e edit{back} · f fork · {summary} · l label · p pin")
             }
         };
         let inner = panel(canvas, area, "Tree", &keys, theme);
@@ -270,7 +277,7 @@ fn node_line(node: &Node, columns: usize, theme: &Theme) -> Line<'static> {
 
 fn draw_preview(canvas: &mut Canvas, area: Rect, node: &Node, theme: &Theme) {
     let columns = usize::from(area.width);
-    // More than fits is not laid out.
+    // Text beyond the screen is not laid out.
     let most = columns * usize::from(area.height) * 4;
     let start = |text: &str| plain(&text[..text.floor_char_boundary(most)]).into_owned();
     let mut lines = wrap_lines(

@@ -93,11 +93,11 @@ fn starts(hunk: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Depth;
+    use crate::theme::{Background, Depth};
 
     #[test]
     fn each_line_has_its_number_on_its_own_side() {
-        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let diff = "--- a/x\n+++ b/x\n@@ -9,3 +9,4 @@\n same\n-old\u{202e}\n--- x\n+new\n+++ y\n same\n\\ No newline\n";
         let shown: Vec<String> = lines(diff, 24, &theme).iter().map(|l| l.to_string().trim_end().to_owned()).collect();
         assert_eq!(

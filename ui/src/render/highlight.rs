@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher as _};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use ratatui::style::Color;
 use syntect::parsing::{ParseState, ScopeStack, SyntaxSet};
 
@@ -88,7 +89,7 @@ impl Highlighter {
             return None;
         }
         let key = hash(&(language, before, code));
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if let Some(there) = known.get(&key) {
             return there.clone();
         }
@@ -98,7 +99,7 @@ impl Highlighter {
         known.insert(key, None);
         drop(known);
         let job = Job { key, language: language.to_owned(), before: before.to_owned(), code: code.to_owned() };
-        let mut worker = lock(&self.worker);
+        let mut worker = self.worker.lock();
         let sender = worker.get_or_insert_with(|| self.start());
         // A worker that broke leaves code plain.
         let _ = sender.send(job);
@@ -113,7 +114,7 @@ impl Highlighter {
             let mut places = Places::default();
             for job in jobs {
                 let colours = colour(&syntaxes, &mut places, &job);
-                lock(&known).insert(job.key, colours.map(Arc::new));
+                known.lock().insert(job.key, colours.map(Arc::new));
                 ready();
             }
         });
@@ -128,10 +129,6 @@ fn hash(it: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     it.hash(&mut hasher);
     hasher.finish()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where the parser stands in a piece of code.

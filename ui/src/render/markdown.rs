@@ -8,12 +8,9 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::highlight::Highlighter;
+use super::context::RenderContext;
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
-use crate::keymap::More;
-use crate::theme::Theme;
-use crate::transcript::Fold;
 
 mod pipes; // in the code of a table
 mod table; // grids, and lists where there is no room for one
@@ -23,51 +20,24 @@ use pipes::with_pipes;
 use table::{MAX_TABLE, Table};
 pub(crate) use words::words;
 
-/// What rendering leans on.
-pub(crate) struct Look<'a> {
-    pub(crate) theme: &'a Theme,
-    pub(crate) highlighter: &'a Highlighter,
-    pub(crate) columns: usize,
-    /// Code gets its colours.
-    pub(crate) colours: bool,
-    /// How much of tool cards and of what was summed up is shown.
-    pub(crate) details: Fold,
-    /// How much of thinking.
-    pub(crate) thinking: Fold,
-    /// What shows more.
-    pub(crate) more: &'a More,
-}
-
-impl<'a> Look<'a> {
-    /// A text by itself, with all of its colours.
-    pub(crate) fn new(theme: &'a Theme, highlighter: &'a Highlighter, columns: usize) -> Look<'a> {
-        Look { theme, highlighter, columns, colours: true, details: Fold::Some, thinking: Fold::Line, more: More::NONE }
-    }
-
-    /// The same, narrower.
-    pub(crate) fn inset(&self, by: usize) -> Look<'_> {
-        Look { columns: self.columns.saturating_sub(by).max(1), ..*self }
-    }
-}
-
 /// How the parts of pulldown-cmark that models use are switched on.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_FOOTNOTES
 }
 
 /// The rows of a text; blocks are parted by an empty one.
-pub(crate) fn rows(source: &str, look: &Look<'_>) -> Vec<Row> {
-    inside(source, look, "")
+pub(crate) fn rows(source: &str, context: &RenderContext<'_>) -> Vec<Row> {
+    inside(source, context, "")
 }
 
 /// The same, where code goes on that began in `before`, the text from its fence on.
-pub(crate) fn inside(source: &str, look: &Look<'_>, before: &str) -> Vec<Row> {
-    let mut page = Page::new(look);
+pub(crate) fn inside(source: &str, context: &RenderContext<'_>, before: &str) -> Vec<Row> {
+    let mut page = Page::new(context);
     if !before.is_empty() {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
         // Only its colours depend on what the code began with.
         let begun = || plain(&outdented(before)[outdented(fence).len()..]).into_owned();
-        page.continued = Some(if look.colours { begun() } else { String::new() });
+        page.continued = Some(if context.colours { begun() } else { String::new() });
     }
     page.take_all(&with_fence(source, before));
     page.finish()
@@ -137,7 +107,7 @@ struct OpenLink {
 }
 
 struct Page<'a> {
-    look: &'a Look<'a>,
+    context: &'a RenderContext<'a>,
     rows: Vec<Row>,
     containers: Vec<Container>,
     /// Inline text of the current block.
@@ -157,13 +127,13 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn new(look: &'a Look<'a>) -> Page<'a> {
+    fn new(context: &'a RenderContext<'a>) -> Page<'a> {
         Page {
-            look,
+            context,
             rows: Vec::new(),
             containers: Vec::new(),
             pieces: Vec::new(),
-            styles: vec![look.theme.fg(look.theme.text)],
+            styles: vec![context.theme.fg(context.theme.text)],
             urls: Vec::new(),
             open_links: Vec::new(),
             code: None,
@@ -197,7 +167,7 @@ impl<'a> Page<'a> {
             self.gap();
         }
         self.flush();
-        let style = self.look.theme.dim();
+        let style = self.context.theme.dim();
         self.put(&[(text.trim().to_owned(), (style, 0))]);
     }
 
@@ -211,7 +181,7 @@ impl<'a> Page<'a> {
     }
 
     fn take(&mut self, event: Event<'_>) {
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -243,7 +213,7 @@ impl<'a> Page<'a> {
     }
 
     fn start(&mut self, tag: Tag<'_>) {
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         match tag {
             Tag::Paragraph => self.gap(),
             Tag::Heading { level, .. } => {
@@ -366,7 +336,7 @@ impl<'a> Page<'a> {
                 let shown = says(&label, &target);
                 // What the terminal can follow is not said twice; the rest is shown, so that nobody is led astray.
                 if !shown {
-                    self.say(format!(" ({target})"), self.look.theme.dim());
+                    self.say(format!(" ({target})"), self.context.theme.dim());
                 }
             }
             _ => {}
@@ -375,7 +345,7 @@ impl<'a> Page<'a> {
 
     /// What stands in front of the next line, and of the lines that follow it; a mark is used once.
     fn prefixes(&mut self) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         let (mut items, mut has_mark) = (0, false);
         for container in &mut self.containers {
@@ -409,7 +379,7 @@ impl<'a> Page<'a> {
                 Container::Item { mark, .. } => width(mark),
             })
             .sum();
-        self.look.columns.saturating_sub(taken).max(1)
+        self.context.columns.saturating_sub(taken).max(1)
     }
 
     /// An empty line before a block, except at the start and right after a list's mark.
@@ -427,7 +397,7 @@ impl<'a> Page<'a> {
         let is_quote = |c: &Container| matches!(c, Container::Quote { .. });
         let until = self.containers.iter().rposition(is_quote).map_or(0, |at| at + 1);
         let prefix = |c: &Container| match c {
-            Container::Quote { .. } => Span::styled("▎ ", self.look.theme.fg(self.look.theme.quote)),
+            Container::Quote { .. } => Span::styled("▎ ", self.context.theme.fg(self.context.theme.quote)),
             Container::Item { mark, .. } => Span::raw(" ".repeat(width(mark))),
             Container::List(_) => Span::raw(""),
         };
@@ -448,7 +418,7 @@ impl<'a> Page<'a> {
         let (first, rest) = self.prefixes();
         let begin = self.rows.len();
         let pieces = pieces.iter().map(|(text, ink)| (text.as_str(), *ink));
-        self.rows.extend(wrap_linked(pieces, &self.urls, self.look.columns, &first, &rest));
+        self.rows.extend(wrap_linked(pieces, &self.urls, self.context.columns, &first, &rest));
         if let Some(row) = self.rows.get_mut(begin) {
             row.lead = self.lead;
         }
@@ -456,10 +426,11 @@ impl<'a> Page<'a> {
 
     fn end_code(&mut self) {
         let Some((language, code)) = self.code.take() else { return };
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         let room = self.room().saturating_sub(2).max(1);
         let before = self.continued.take().unwrap_or_default();
-        let coloured = if self.look.colours { self.look.highlighter.colours(&language, &before, &code) } else { None };
+        let coloured =
+            if self.context.colours { self.context.highlighter.colours(&language, &before, &code) } else { None };
         let panel = Style::new().bg(theme.code_panel);
         for (number, text) in code.lines().enumerate() {
             let spans: Vec<Span<'static>> = match coloured.as_ref().and_then(|lines| lines.get(number)) {
@@ -551,13 +522,14 @@ pub(crate) fn first_line(source: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Depth;
+    use crate::render::highlight::Highlighter;
+    use crate::theme::{Background, Depth, Theme};
 
     fn shown(source: &str, columns: usize) -> Vec<String> {
-        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look = Look::new(&theme, &highlighter, columns);
-        rows(source, &look).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
+        let context = RenderContext::new(&theme, &highlighter, columns);
+        rows(source, &context).iter().map(|row| row.line.to_string().trim_end().to_owned()).collect()
     }
 
     #[test]

@@ -111,11 +111,11 @@ fn like(r: u16, g: u16, b: u16, theme: &Theme) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Depth;
+    use crate::theme::{Background, Depth};
 
     #[test]
     fn a_colour_is_understood_however_it_is_written_and_nonsense_is_none() {
-        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let base = theme.fg(theme.text);
         let turned = |sgr: &str| turned(base, sgr, base, &theme);
         let red = base.fg(theme.error);

@@ -231,18 +231,19 @@ fn starts_block(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::context::RenderContext;
     use crate::render::highlight::Highlighter;
-    use crate::render::markdown::{self, Look};
-    use crate::theme::{Depth, Theme};
+    use crate::render::markdown;
+    use crate::theme::{Background, Depth, Theme};
 
     fn shown(text: &str, parts: &[Part]) -> Vec<String> {
-        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let highlighter = Highlighter::new(|| ());
-        let look = Look { colours: false, ..Look::new(&theme, &highlighter, 50) };
+        let context = RenderContext { colours: false, ..RenderContext::new(&theme, &highlighter, 50) };
         let mut rows = Vec::new();
         for part in parts {
             let before = part.fence.map_or("", |at| &text[at..part.range.start]);
-            let laid = markdown::inside(&text[part.range.clone()], &look, before);
+            let laid = markdown::inside(&text[part.range.clone()], &context, before);
             if !part.goes_on && !rows.is_empty() && !laid.is_empty() {
                 rows.push(String::new());
             }

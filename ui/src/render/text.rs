@@ -8,23 +8,12 @@ use pixir_core::text::strip::Stripper;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
+
+pub(crate) use crate::terminal::width::width;
 
 /// What no line begins with, and what none ends with.
 const CLOSING: &str = "、。，．・：；？！ー）］｝〕〉》」』】’”…,.:;?!)]}%";
 const OPENING: &str = "（［｛〔〈《「『【‘“([{";
-
-/// Columns between tab stops.
-pub(crate) const TAB: usize = 4;
-
-/// Columns that a text takes; a tab takes some, wherever it stands.
-pub(crate) fn width(text: &str) -> usize {
-    if text.is_ascii() {
-        // The common case, and the one that is measured most.
-        return text.len() + text.bytes().filter(|b| *b == b'\t').count() * (TAB - 1);
-    }
-    text.split('\t').map(|part| part.width()).sum::<usize>() + text.matches('\t').count() * TAB
-}
 
 /// Text that shows everything it holds: control, bidirectional and zero-width characters as escapes.
 pub(crate) fn visible(text: &str) -> String {

@@ -3,9 +3,9 @@
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::markdown::{self, Look};
+use super::context::{Fold, LayoutKey, RenderContext};
+use super::markdown;
 use super::text::{Row, fit, plain, wrap};
-use crate::transcript::{Fold, LayoutKey};
 
 /// Lines that are shown before it is opened, while it goes on and after.
 const LIVE: usize = 3;
@@ -26,7 +26,7 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    pub(crate) fn rows(&mut self, text: &str, look: &Look<'_>, key: LayoutKey) -> Vec<Row> {
+    pub(crate) fn rows(&mut self, text: &str, context: &RenderContext<'_>, key: LayoutKey) -> Vec<Row> {
         if self.key != Some(key) {
             *self = Growing { key: Some(key), ..Growing::default() };
         }
@@ -35,18 +35,18 @@ impl Growing {
         }
         let open = |from: usize| text[from..].trim_end();
         if let Some(end) = open(self.settled).rfind('\n') {
-            let more = laid(&text[self.settled..self.settled + end], self.rows.is_empty(), look);
+            let more = laid(&text[self.settled..self.settled + end], self.rows.is_empty(), context);
             self.rows.extend(more);
             self.settled += end + 1;
         }
         while open(self.settled).len() > 2 * TAIL {
             let end = end_of_word(text, self.settled + TAIL);
-            let more = laid(&text[self.settled..end], self.rows.is_empty(), look);
+            let more = laid(&text[self.settled..end], self.rows.is_empty(), context);
             self.rows.extend(more);
             self.settled = end;
         }
         let rest = open(self.settled);
-        let rest = if rest.is_empty() { Vec::new() } else { laid(rest, self.rows.is_empty(), look) };
+        let rest = if rest.is_empty() { Vec::new() } else { laid(rest, self.rows.is_empty(), context) };
         self.rows.iter().cloned().chain(rest).collect()
     }
 }
@@ -58,12 +58,12 @@ fn end_of_word(text: &str, at: usize) -> usize {
     text[near..at].rfind(' ').map_or(at, |blank| near + blank + 1)
 }
 
-fn style(look: &Look<'_>) -> Style {
-    look.theme.fg(look.theme.thinking).add_modifier(Modifier::ITALIC)
+fn style(context: &RenderContext<'_>) -> Style {
+    context.theme.fg(context.theme.thinking).add_modifier(Modifier::ITALIC)
 }
 
-fn laid(text: &str, is_first: bool, look: &Look<'_>) -> Vec<Row> {
-    let style = style(look);
+fn laid(text: &str, is_first: bool, context: &RenderContext<'_>) -> Vec<Row> {
+    let style = style(context);
     let first = if is_first { Span::styled("✻ ", style) } else { Span::raw("  ") };
     let text = plain(text);
     // A line that is all bold is a headline.
@@ -80,29 +80,29 @@ fn laid(text: &str, is_first: bool, look: &Look<'_>) -> Vec<Row> {
             None => spans.push(Span::styled(line.to_owned(), style)),
         }
     }
-    wrap(&spans, look.columns, &[first], &[Span::raw("  ")])
+    wrap(&spans, context.columns, &[first], &[Span::raw("  ")])
 }
 
 /// The end of what still goes on.
-pub(crate) fn live(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
+pub(crate) fn live(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<Row> {
     let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
-    let rows = laid(text[from..].trim(), true, look);
+    let rows = laid(text[from..].trim(), true, context);
     let most = if fold == Fold::Line { 1 } else { LIVE };
     rows[rows.len().saturating_sub(most)..].to_vec()
 }
 
 /// What was thought.
-pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
-    let style = style(look);
-    let rows = laid(text.trim(), true, look);
+pub(crate) fn whole(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<Row> {
+    let style = style(context);
+    let rows = laid(text.trim(), true, context);
     match fold {
         Fold::Full => rows,
         Fold::Line | Fold::Some if rows.len() <= 1 => rows,
         Fold::Some if rows.len() <= PREVIEW + 1 => rows,
         Fold::Some => {
             let hidden = rows.len() - PREVIEW;
-            let text = format!("{hidden} lines before{}", look.more.thinking);
-            let note = Line::from(vec![Span::styled("✻ ", style), Span::styled(text, look.theme.dim())]);
+            let text = format!("{hidden} lines before{}", context.more.thinking);
+            let note = Line::from(vec![Span::styled("✻ ", style), Span::styled(text, context.theme.dim())]);
             let mut shown = vec![Row::mark(note)];
             shown.extend_from_slice(&rows[hidden..]);
             shown
@@ -111,13 +111,13 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
             // Models write headlines as Markdown.
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             let words = markdown::words(&line[..line.floor_char_boundary(HEADLINE)], "");
-            let first = fit(words.trim().lines().next().unwrap_or_default(), look.columns.saturating_sub(22));
+            let first = fit(words.trim().lines().next().unwrap_or_default(), context.columns.saturating_sub(22));
             let more = rows.len() - 1;
             let lines = if more == 1 { "line" } else { "lines" };
             let line = Line::from(vec![
                 Span::styled("✻ ", style),
                 Span::styled(first, style),
-                Span::styled(format!("  +{more} {lines}{}", look.more.thinking), look.theme.dim()),
+                Span::styled(format!("  +{more} {lines}{}", context.more.thinking), context.theme.dim()),
             ]);
             vec![Row { gutter: 2, ..Row::text(line) }]
         }
@@ -128,24 +128,24 @@ pub(crate) fn whole(text: &str, fold: Fold, look: &Look<'_>) -> Vec<Row> {
 mod tests {
     use super::*;
     use crate::render::highlight::Highlighter;
-    use crate::theme::{Depth, Theme};
+    use crate::theme::{Background, Depth, Theme};
 
     #[test]
     fn what_grows_is_laid_out_as_it_is_in_the_end_and_none_of_it_moves() {
-        let theme = Theme::load("dark", None, Depth::True, false).expect("a theme");
+        let theme = Theme::load("dark", None, Depth::True, Background::Dark).expect("a theme");
         let highlighter = Highlighter::new(|| ());
         let text =
             "\n \n First I look at it.\n\n  Then, with care, at 漢字 of all kinds\nand at what follows.\n\n\n- one\n";
         for columns in [8, 20, 70] {
             let key = LayoutKey { columns, generation: 0 };
-            let look = Look { thinking: Fold::Full, ..Look::new(&theme, &highlighter, columns) };
+            let context = RenderContext { thinking: Fold::Full, ..RenderContext::new(&theme, &highlighter, columns) };
             let mut growing = Growing::default();
             let mut before: Vec<Row> = Vec::new();
             for (end, c) in text.char_indices() {
                 let so_far = &text[..end + c.len_utf8()];
-                let rows = growing.rows(so_far, &look, key);
+                let rows = growing.rows(so_far, &context, key);
                 if !so_far.trim().is_empty() {
-                    assert_eq!(rows, whole(so_far, Fold::Full, &look), "{so_far:?}");
+                    assert_eq!(rows, whole(so_far, Fold::Full, &context), "{so_far:?}");
                 }
                 // The last row is the one that grows, and a word of it may go to the next.
                 let fixed = before.len().saturating_sub(1);
@@ -153,7 +153,7 @@ mod tests {
                 before = rows;
             }
             let endless = "word ".repeat(20_000);
-            let rows = growing.rows(&endless, &look, LayoutKey { generation: 1, ..key });
+            let rows = growing.rows(&endless, &context, LayoutKey { generation: 1, ..key });
             let shown: String = rows.iter().map(|row| row.line.to_string().trim()[..].to_owned() + " ").collect();
             assert_eq!(shown.matches("word ").count(), 20_000);
             assert!(growing.settled > 80_000);

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ratatui::buffer::Cell;
 use ratatui::style::Modifier;
 
-use crate::canvas::Canvas;
 use crate::render::text::width;
+use crate::terminal::canvas::Canvas;
 use crate::theme::contrast::seen;
 
 /// A cell, in pixels, and where in it the baseline of its text is.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-
-use super::decode::{Heard, Reply};
+use super::decode::{TerminalEvent, TerminalReply};
+use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// So many characters at once were typed by nobody.
 const LONG: usize = 64;
@@ -34,19 +33,21 @@ impl Bursts {
     }
 
     /// What came at once, with pastes in the place of what was none of typing.
-    pub(crate) fn sift(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
+    pub(crate) fn sift(&mut self, heard: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
         let mut kept = Vec::with_capacity(heard.len());
-        let mut burst: Vec<(char, Heard)> = Vec::new();
+        let mut burst: Vec<(char, TerminalEvent)> = Vec::new();
         for it in heard {
             match character(&it) {
                 Some(c) => burst.push((c, it)),
                 // Behind a paste a key that does something can only be part of a trick.
-                None if self.behind_paste && matches!(it, Heard::Key(_)) => {}
+                None if self.behind_paste && matches!(it, TerminalEvent::Key(_)) => {}
                 None => {
                     self.end(&mut burst, &mut kept);
-                    self.behind_paste |= matches!(it, Heard::Paste(_));
-                    self.marked |=
-                        matches!(it, Heard::Paste(_) | Heard::Reply(Reply::Mode { mode: 2004, known: true }));
+                    self.behind_paste |= matches!(it, TerminalEvent::Paste(_));
+                    self.marked |= matches!(
+                        it,
+                        TerminalEvent::Paste(_) | TerminalEvent::Reply(TerminalReply::Mode { mode: 2004, known: true })
+                    );
                     kept.push(it);
                 }
             }
@@ -55,13 +56,13 @@ impl Bursts {
         kept
     }
 
-    fn end(&self, burst: &mut Vec<(char, Heard)>, kept: &mut Vec<Heard>) {
+    fn end(&self, burst: &mut Vec<(char, TerminalEvent)>, kept: &mut Vec<TerminalEvent>) {
         let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
         let is_pasted = (self.behind_paste && !burst.is_empty())
             || (!self.marked && has_line_end && burst.len() > 2)
             || (!self.marked && burst.len() > LONG);
         if is_pasted {
-            kept.push(Heard::Paste(burst.drain(..).map(|(c, _)| c).collect()));
+            kept.push(TerminalEvent::Paste(burst.drain(..).map(|(c, _)| c).collect()));
         } else {
             kept.extend(burst.drain(..).map(|(_, it)| it));
         }
@@ -69,21 +70,21 @@ impl Bursts {
 }
 
 /// The character that a key types, as far as a paste could be made of such keys.
-fn character(it: &Heard) -> Option<char> {
+fn character(it: &TerminalEvent) -> Option<char> {
     match it {
-        Heard::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
-            if modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
+        TerminalEvent::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
+            if modifiers.is_typing() =>
         {
             Some(*c)
         }
-        Heard::Key(KeyEvent { code: KeyCode::Enter, modifiers, kind: KeyEventKind::Press, .. })
+        TerminalEvent::Key(KeyEvent { code: KeyCode::Enter, modifiers, kind: KeyEventKind::Press, .. })
             if modifiers.is_empty() =>
         {
             Some('\n')
         }
         // How a line feed of a paste arrives.
-        Heard::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
-        Heard::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
+        TerminalEvent::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
+        TerminalEvent::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
         _ => None,
     }
 }
@@ -98,16 +99,16 @@ mod tests {
         let typed = |marked, bytes: &[u8]| Bursts { marked, behind_paste: false }.sift(all(bytes));
         // Behind the end of a paste that holds such an end itself.
         let sneaky = b"\x1b[200~rm x\x1b[201~ -rf /\r";
-        assert_eq!(typed(true, sneaky), [Heard::Paste("rm x".into()), Heard::Paste(" -rf /\n".into())]);
+        assert_eq!(typed(true, sneaky), [TerminalEvent::Paste("rm x".into()), TerminalEvent::Paste(" -rf /\n".into())]);
         // In a terminal that does not mark pastes.
-        assert_eq!(typed(false, b"one\rtwo\r"), [Heard::Paste("one\ntwo\n".into())]);
+        assert_eq!(typed(false, b"one\rtwo\r"), [TerminalEvent::Paste("one\ntwo\n".into())]);
         assert_eq!(typed(false, b"a\r"), all(b"a\r"), "a fast finger is no paste");
         assert_eq!(typed(true, b"one\r"), all(b"one\r"), "keys that a program sends are keys");
         // However it is cut, and whatever keys it brings.
         let mut bursts = Bursts { marked: true, behind_paste: false };
-        assert_eq!(bursts.sift(all(b"\x1b[200~x\x1b[201~")), [Heard::Paste("x".into())]);
-        assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [Heard::Paste("/mode auto\n".into())]);
-        assert_eq!(bursts.sift(all(b"\r")), [Heard::Paste("\n".into())]);
+        assert_eq!(bursts.sift(all(b"\x1b[200~x\x1b[201~")), [TerminalEvent::Paste("x".into())]);
+        assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [TerminalEvent::Paste("/mode auto\n".into())]);
+        assert_eq!(bursts.sift(all(b"\r")), [TerminalEvent::Paste("\n".into())]);
         bursts.was_silent();
         assert_eq!(bursts.sift(all(b"\r")), all(b"\r"), "a person presses Enter after a moment");
     }

@@ -4,23 +4,23 @@
 
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 /// What the terminal said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum TerminalEvent {
     Key(KeyEvent),
     Mouse(MouseEvent),
     /// Text that was put in at once; it never submits.
     Paste(String),
     /// The window has the focus, or has lost it.
     Focus(bool),
-    Reply(Reply),
+    Reply(TerminalReply),
 }
 
 /// An answer of the terminal to a question of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum TerminalReply {
     /// It has this private mode (DECRPM).
     Mode { mode: u16, known: bool },
     /// It speaks the kitty keyboard protocol.
@@ -67,7 +67,7 @@ pub(crate) struct Decoder {
 /// How a buffer begins.
 enum Piece {
     /// This many bytes, which mean this.
-    Whole(usize, Option<Heard>),
+    Whole(usize, Option<TerminalEvent>),
     PasteBegins(usize),
     /// The rest has not come.
     Half,
@@ -75,7 +75,7 @@ enum Piece {
 
 impl Decoder {
     /// Everything that these bytes complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<TerminalEvent> {
         let mut heard = Vec::new();
         let mut held = std::mem::take(&mut self.held);
         let joined;
@@ -133,7 +133,7 @@ impl Decoder {
     }
 
     /// The rest has not come in time: what is held is all there is.
-    pub(crate) fn give_up(&mut self) -> Vec<Heard> {
+    pub(crate) fn give_up(&mut self) -> Vec<TerminalEvent> {
         if let Some(text) = &mut self.pasting {
             self.pauses += 1;
             if self.pauses > PAUSES {
@@ -172,7 +172,7 @@ impl Decoder {
         }
     }
 
-    fn end_paste(&mut self) -> Option<Heard> {
+    fn end_paste(&mut self) -> Option<TerminalEvent> {
         let mut text = self.pasting.take()?;
         if text.ends_with(PASTE_END) {
             text.truncate(text.len() - PASTE_END.len());
@@ -180,13 +180,13 @@ impl Decoder {
         // Some terminals paste an image, which they cannot write, as nothing; what was told already is no such paste.
         self.pauses = 0;
         let was_told = std::mem::take(&mut self.told);
-        pasted(&text).or_else(|| (!was_told).then(|| Heard::Paste(String::new())))
+        pasted(&text).or_else(|| (!was_told).then(|| TerminalEvent::Paste(String::new())))
     }
 }
 
-fn pasted(bytes: &[u8]) -> Option<Heard> {
+fn pasted(bytes: &[u8]) -> Option<TerminalEvent> {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
-    (!text.is_empty()).then_some(Heard::Paste(text))
+    (!text.is_empty()).then_some(TerminalEvent::Paste(text))
 }
 
 /// Takes what belongs to the paste, and returns what stands behind its end.
@@ -206,8 +206,8 @@ fn take_paste<'a>(text: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
     }
 }
 
-fn key(code: KeyCode, modifiers: KeyModifiers) -> Heard {
-    Heard::Key(KeyEvent::new(code, modifiers))
+fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalEvent {
+    TerminalEvent::Key(KeyEvent::press(code, modifiers))
 }
 
 /// What the buffer begins with; it is not empty.
@@ -267,7 +267,7 @@ fn escape(buffer: &[u8]) -> Piece {
             None => Piece::Half,
             // An arrow with Alt, as a few terminals send it: all of it at once.
             Some(b'[' | b'O') => match (buffer.get(3), escape(&buffer[1..])) {
-                (Some(b'A'..=b'D'), Piece::Whole(3, Some(Heard::Key(it)))) => {
+                (Some(b'A'..=b'D'), Piece::Whole(3, Some(TerminalEvent::Key(it)))) => {
                     Piece::Whole(4, Some(key(it.code, it.modifiers | KeyModifiers::ALT)))
                 }
                 (None, _) => Piece::Half,
@@ -297,7 +297,7 @@ fn moves(last: u8) -> Option<KeyCode> {
     })
 }
 
-fn ss3(last: u8) -> Option<Heard> {
+fn ss3(last: u8) -> Option<TerminalEvent> {
     let code = match last {
         b'M' => KeyCode::Enter,
         b'P'..=b'S' => KeyCode::F(last - b'P' + 1),
@@ -314,13 +314,13 @@ fn string(buffer: &[u8]) -> Piece {
     let Some(end) = end else { return Piece::Half };
     let body = String::from_utf8_lossy(&buffer[2..end]);
     let reply = match buffer[1] {
-        b']' => body.strip_prefix("11;").and_then(colour).map(|(r, g, b)| Reply::Background(r, g, b)),
-        b'P' => {
-            body.strip_prefix(">|").map(|name| Reply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect()))
-        }
+        b']' => body.strip_prefix("11;").and_then(colour).map(|(r, g, b)| TerminalReply::Background(r, g, b)),
+        b'P' => body
+            .strip_prefix(">|")
+            .map(|name| TerminalReply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect())),
         _ => None,
     };
-    let heard = reply.map(Heard::Reply);
+    let heard = reply.map(TerminalEvent::Reply);
     match (buffer[end], buffer.get(end + 1)) {
         (0x1b, None) => Piece::Half,
         (0x1b, Some(b'\\')) => Piece::Whole(end + 2, heard),
@@ -372,19 +372,19 @@ fn csi(buffer: &[u8]) -> Piece {
 }
 
 /// What a whole `CSI` sequence means.
-fn report(body: &[u8], last: u8) -> Option<Heard> {
+fn report(body: &[u8], last: u8) -> Option<TerminalEvent> {
     let text = std::str::from_utf8(body).ok()?;
     if let Some(text) = text.strip_prefix('<') {
-        return mouse(text, last == b'm').filter(|_| matches!(last, b'M' | b'm')).map(Heard::Mouse);
+        return mouse(text, last == b'm').filter(|_| matches!(last, b'M' | b'm')).map(TerminalEvent::Mouse);
     }
     if let Some(text) = text.strip_prefix('?') {
         let numbers = || text.trim_end_matches('$').split(';').map(|n| n.parse::<u16>().unwrap_or(0));
         let (first, second) = (numbers().next().unwrap_or(0), numbers().nth(1).unwrap_or(0));
-        return Some(Heard::Reply(match last {
-            b'u' => Reply::Keyboard,
-            b'c' => Reply::Done,
-            b'y' => Reply::Mode { mode: first, known: matches!(second, 1..=3) },
-            b'n' if first == 997 => Reply::Scheme { dark: second == 1 },
+        return Some(TerminalEvent::Reply(match last {
+            b'u' => TerminalReply::Keyboard,
+            b'c' => TerminalReply::Done,
+            b'y' => TerminalReply::Mode { mode: first, known: matches!(second, 1..=3) },
+            b'n' if first == 997 => TerminalReply::Scheme { dark: second == 1 },
             _ => return None,
         }));
     }
@@ -404,13 +404,13 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
     };
     let code = match last {
         b'Z' => return Some(key(KeyCode::BackTab, modifiers | KeyModifiers::SHIFT)),
-        b'I' if text.is_empty() => return Some(Heard::Focus(true)),
-        b'O' if text.is_empty() => return Some(Heard::Focus(false)),
+        b'I' if text.is_empty() => return Some(TerminalEvent::Focus(true)),
+        b'O' if text.is_empty() => return Some(TerminalEvent::Focus(false)),
         b'P' | b'Q' | b'S' => KeyCode::F(last - b'P' + 1),
         // The same letter tells where the cursor is; F3 has no row, and nothing held is not told.
         b'R' if number(first).is_some_and(|row| row > 1 || second == "1") => {
             let row = u16::try_from(number(first)?).ok()?;
-            return Some(Heard::Reply(Reply::Cursor { row }));
+            return Some(TerminalEvent::Reply(TerminalReply::Cursor { row }));
         }
         b'R' => KeyCode::F(3),
         b'~' => match number(first)? {
@@ -423,12 +423,12 @@ fn report(body: &[u8], last: u8) -> Option<Heard> {
     Some(press(code, modifiers, kind))
 }
 
-fn press(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> Heard {
+fn press(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> TerminalEvent {
     let code = match code {
         KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
         code => code,
     };
-    Heard::Key(KeyEvent::new_with_kind(code, modifiers, kind))
+    TerminalEvent::Key(KeyEvent { code, modifiers, kind })
 }
 
 /// One more than a set of bits: Shift, Alt, Ctrl, Super.
@@ -520,33 +520,27 @@ fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
         (false, false, Some(button)) => MouseEventKind::Down(button),
         (false, false, None) => return None,
     };
-    let mut modifiers = KeyModifiers::NONE;
-    for (bit, modifier) in [(4, KeyModifiers::SHIFT), (8, KeyModifiers::ALT), (16, KeyModifiers::CONTROL)] {
-        if buttons & bit != 0 {
-            modifiers |= modifier;
-        }
-    }
-    Some(MouseEvent { kind, column: column.saturating_sub(1), row: row.saturating_sub(1), modifiers })
+    Some(MouseEvent { kind, column: column.saturating_sub(1), row: row.saturating_sub(1) })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn all(bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn all(bytes: &[u8]) -> Vec<TerminalEvent> {
         let mut decoder = Decoder::default();
         let mut heard = decoder.feed(bytes);
         heard.extend(decoder.give_up());
         heard
     }
 
-    fn char_key(c: char, modifiers: KeyModifiers) -> Heard {
+    fn char_key(c: char, modifiers: KeyModifiers) -> TerminalEvent {
         key(KeyCode::Char(c), modifiers)
     }
 
     const EVERYTHING: &[u8] = b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\x91\x8d\r\x01\x1bx\x1b[A\x1b[1;5C\x1bOP\x1b[3~\x1b[97;5u\x1b[27;2;13~\x1b[Z\x1b[I\x1b[<0;3;4M\x1b[<64;1;1M\x1b[200~two\r\nlines\x1b[201~\x1b]11;rgb:1616/1818/1d1d\x1b\\\x1b[?2026;2$y\x1b[?1u\x1b[?62;4c\x1bP>|tmux 3.5a\x1b\\\x1b[?997;2n\x1b[35;150;7M\x1b_gk\x1b\\z";
 
-    fn everything() -> Vec<Heard> {
+    fn everything() -> Vec<TerminalEvent> {
         let none = KeyModifiers::NONE;
         vec![
             char_key('a', none),
@@ -563,21 +557,16 @@ pub(crate) mod tests {
             char_key('a', KeyModifiers::CONTROL),
             key(KeyCode::Enter, KeyModifiers::SHIFT),
             key(KeyCode::BackTab, KeyModifiers::SHIFT),
-            Heard::Focus(true),
-            Heard::Mouse(MouseEvent {
-                kind: MouseEventKind::Down(MouseButton::Left),
-                column: 2,
-                row: 3,
-                modifiers: none,
-            }),
-            Heard::Mouse(MouseEvent { kind: MouseEventKind::ScrollUp, column: 0, row: 0, modifiers: none }),
-            Heard::Paste("two\nlines".into()),
-            Heard::Reply(Reply::Background(0x16, 0x18, 0x1d)),
-            Heard::Reply(Reply::Mode { mode: 2026, known: true }),
-            Heard::Reply(Reply::Keyboard),
-            Heard::Reply(Reply::Done),
-            Heard::Reply(Reply::Name("tmux 3.5a".into())),
-            Heard::Reply(Reply::Scheme { dark: false }),
+            TerminalEvent::Focus(true),
+            TerminalEvent::Mouse(MouseEvent { kind: MouseEventKind::Down(MouseButton::Left), column: 2, row: 3 }),
+            TerminalEvent::Mouse(MouseEvent { kind: MouseEventKind::ScrollUp, column: 0, row: 0 }),
+            TerminalEvent::Paste("two\nlines".into()),
+            TerminalEvent::Reply(TerminalReply::Background(0x16, 0x18, 0x1d)),
+            TerminalEvent::Reply(TerminalReply::Mode { mode: 2026, known: true }),
+            TerminalEvent::Reply(TerminalReply::Keyboard),
+            TerminalEvent::Reply(TerminalReply::Done),
+            TerminalEvent::Reply(TerminalReply::Name("tmux 3.5a".into())),
+            TerminalEvent::Reply(TerminalReply::Scheme { dark: false }),
             char_key('z', none),
         ]
     }
@@ -592,7 +581,7 @@ pub(crate) mod tests {
             assert_eq!(heard, everything(), "cut at {cut}");
         }
         let mut decoder = Decoder::default();
-        let heard: Vec<Heard> = EVERYTHING.iter().flat_map(|b| decoder.feed(&[*b])).collect();
+        let heard: Vec<TerminalEvent> = EVERYTHING.iter().flat_map(|b| decoder.feed(&[*b])).collect();
         assert_eq!(heard, everything());
     }
 
@@ -609,7 +598,7 @@ pub(crate) mod tests {
             all(b"\x1b\x1b[5~"),
             [key(KeyCode::Esc, KeyModifiers::NONE), key(KeyCode::PageUp, KeyModifiers::NONE)]
         );
-        assert_eq!(all(b"\x1b[200~never ended"), [Heard::Paste("never ended".into())]);
+        assert_eq!(all(b"\x1b[200~never ended"), [TerminalEvent::Paste("never ended".into())]);
         assert_eq!(all(b"\x1b[<128;10;5M"), [], "the back button of a mouse is no click");
     }
 
@@ -622,9 +611,9 @@ pub(crate) mod tests {
         assert_eq!(decoder.feed(b"0;7Mx"), [char_key('x', KeyModifiers::NONE)], "its rest is no text");
         let mut decoder = Decoder::default();
         assert_eq!(decoder.feed(b"\x1b[200~one\r"), []);
-        assert_eq!(decoder.give_up(), [Heard::Paste("one\n".into())], "what is there is seen");
+        assert_eq!(decoder.give_up(), [TerminalEvent::Paste("one\n".into())], "what is there is seen");
         assert_eq!(decoder.feed(b"two\r\x1b[20"), []);
-        assert_eq!(decoder.give_up(), [Heard::Paste("two\n".into())]);
+        assert_eq!(decoder.give_up(), [TerminalEvent::Paste("two\n".into())]);
         assert_eq!(decoder.feed(b"1~z"), [char_key('z', KeyModifiers::NONE)]);
     }
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use super::canvas::Canvas;
 use super::paint::to_printed;
-use crate::canvas::Canvas;
 
 /// A terminal that does not say by then where its cursor stands is taken to be at its end.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -60,7 +60,7 @@ impl Inline {
     }
 
     /// The terminal says where its cursor stands, rows from 1.
-    pub(super) fn hear(&mut self, row: u16) {
+    pub(super) fn on_cursor_report(&mut self, row: u16) {
         self.asked = self.asked.saturating_sub(1);
         if self.asked == 0 {
             self.above.get_or_insert(row.saturating_sub(1).saturating_sub(self.before_cursor));

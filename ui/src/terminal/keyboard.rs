@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use super::burst::Bursts;
-use super::decode::{Decoder, Heard};
+use super::decode::{Decoder, TerminalEvent};
 
 /// The most that is read before something is made of it, bytes.
 const BATCH: usize = 64 << 10;
@@ -49,7 +49,7 @@ impl Keyboard {
     }
 
     /// What came since; none when the terminal is gone. Nothing is lost when it is not waited for.
-    pub(crate) async fn next(&mut self) -> Option<Vec<Heard>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<TerminalEvent>> {
         loop {
             let ready = match self.until {
                 Some(until) => tokio::time::timeout_at(until, self.input.readable()).await,
@@ -70,7 +70,7 @@ impl Keyboard {
                     ready.clear_ready();
                     continue;
                 }
-                Read::Heard(heard) => heard,
+                Read::TerminalEvent(heard) => heard,
             };
             self.until = self.decoder.patience().map(|most| Instant::now() + most);
             if !heard.is_empty() {
@@ -79,7 +79,7 @@ impl Keyboard {
         }
     }
 
-    fn sift(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
+    fn sift(&mut self, heard: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
         let now = Instant::now();
         if self.silent_at.is_some_and(|at| now >= at) {
             self.bursts.was_silent();
@@ -93,7 +93,7 @@ impl Keyboard {
 enum Read {
     Gone,
     Nothing,
-    Heard(Vec<Heard>),
+    TerminalEvent(Vec<TerminalEvent>),
 }
 
 /// Everything that is there.
@@ -111,7 +111,7 @@ fn read(input: &AsyncFd<std::os::fd::OwnedFd>, decoder: &mut Decoder) -> Read {
             None => return Read::Gone,
         }
     }
-    if all == 0 { Read::Nothing } else { Read::Heard(heard) }
+    if all == 0 { Read::Nothing } else { Read::TerminalEvent(heard) }
 }
 
 /// Bytes that are there, without waiting for any; none when there will be no more.

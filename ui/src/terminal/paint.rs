@@ -6,8 +6,8 @@ use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier};
 
-use crate::canvas::{Canvas, Grid, Shift};
-use crate::render::text::width;
+use super::canvas::{Canvas, Grid, Shift};
+use super::width::width;
 
 /// So many unchanged cells between two changed ones are written again: that is shorter than moving over them.
 const BRIDGE: usize = 4;

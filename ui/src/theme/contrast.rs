@@ -2,7 +2,7 @@
 
 use ratatui::style::Color;
 
-use super::{Depth, STEPS, Theme};
+use super::{Background, Depth, STEPS, Theme};
 
 /// One pair that stands on a screen.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,10 +30,13 @@ const TEXT: f64 = 4.5;
 const HIGH: f64 = 7.0;
 
 /// Every pair of a theme. Colours of a terminal are taken to be those of xterm, its background black or white.
-pub fn check(theme: &Theme, is_light: bool) -> Vec<Finding> {
+pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
     let wanted = if theme.name.starts_with("high-contrast") { HIGH } else { TEXT };
-    let ground = if is_light { (255, 255, 255) } else { (0, 0, 0) };
-    let own = if is_light { (0, 0, 0) } else { (229, 229, 229) };
+    // What the terminal shows where the theme sets no colour.
+    let (ground, own) = match background {
+        Background::Dark => ((0, 0, 0), (229, 229, 229)),
+        Background::Light => ((255, 255, 255), (0, 0, 0)),
+    };
     let mut findings = Vec::new();
     let mut see = |token, text: Color, on, behind: Color| {
         let ratio = ratio(seen(text, own), seen(behind, ground));
@@ -91,14 +94,14 @@ pub fn check_all() -> Vec<(String, Depth, Vec<Finding>)> {
     let mut all = Vec::new();
     for (name, _) in super::EMBEDDED {
         for depth in [Depth::True, Depth::Indexed, Depth::Named] {
-            let lights: &[bool] = match (name.ends_with("light"), name) {
-                (_, "mono") => &[false, true],
-                (true, _) => &[true],
-                (false, _) => &[false],
+            let backgrounds: &[Background] = match (name.ends_with("light"), name) {
+                (_, "mono") => &[Background::Dark, Background::Light],
+                (true, _) => &[Background::Light],
+                (false, _) => &[Background::Dark],
             };
-            for is_light in lights {
-                if let Ok(theme) = Theme::load(name, None, depth, *is_light) {
-                    all.push((name.to_owned(), depth, check(&theme, *is_light)));
+            for background in backgrounds {
+                if let Ok(theme) = Theme::load(name, None, depth, *background) {
+                    all.push((name.to_owned(), depth, check(&theme, *background)));
                 }
             }
         }

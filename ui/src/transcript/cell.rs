@@ -58,7 +58,7 @@ pub(crate) struct Thinking {
 pub(crate) struct Tool {
     pub(super) call: Arc<Entry>,
     /// It is a command of the person, as a call of the tool `!`, or of `!!` when no model reads it.
-    by_person: Option<Box<ToolCall>>,
+    by_user: Option<Box<ToolCall>>,
     pub(super) result: Option<Arc<Entry>>,
     /// When it was allowed, milliseconds since 1970, where somebody was asked.
     pub(super) allowed: Option<i64>,
@@ -69,15 +69,15 @@ pub(crate) struct Tool {
 
 impl Tool {
     pub(super) fn new(entry: &Arc<Entry>) -> Tool {
-        let by_person = match &entry.fact {
+        let by_user = match &entry.fact {
             Fact::UserCommand(it) => Some(Box::new(it.as_call())),
             _ => None,
         };
-        Tool { call: Arc::clone(entry), by_person, result: None, allowed: None, refused: false, answer: None }
+        Tool { call: Arc::clone(entry), by_user, result: None, allowed: None, refused: false, answer: None }
     }
 
     pub(crate) fn call(&self) -> &ToolCall {
-        match (&self.by_person, &self.call.fact) {
+        match (&self.by_user, &self.call.fact) {
             (Some(it), _) => it,
             (None, Fact::ToolCall(it)) => it,
             (None, other) => unreachable!("a tool's cell is made of a call, not of {}", other.kind()),
@@ -85,8 +85,8 @@ impl Tool {
     }
 
     /// A command of the person, and not the model's.
-    pub(crate) fn is_by_person(&self) -> bool {
-        self.by_person.is_some()
+    pub(crate) fn is_by_user(&self) -> bool {
+        self.by_user.is_some()
     }
 
     pub(crate) fn result(&self) -> Option<&ToolResult> {
@@ -98,7 +98,7 @@ impl Tool {
 
     /// A command line, and not a tool with arguments.
     pub(crate) fn is_command(&self) -> bool {
-        self.is_by_person() || matches!(self.call().name.as_str(), "bash" | "run")
+        self.is_by_user() || matches!(self.call().name.as_str(), "bash" | "run")
     }
 
     /// The call, and its result.
@@ -117,29 +117,6 @@ impl Tool {
     }
 }
 
-/// How much of a cell is shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Fold {
-    /// One line.
-    Line,
-    /// What is most likely to be of interest.
-    #[default]
-    Some,
-    /// All of it.
-    Full,
-}
-
-impl Fold {
-    pub(crate) fn next(self) -> Fold {
-        match self {
-            Fold::Some => Fold::Full,
-            Fold::Full => Fold::Line,
-            Fold::Line => Fold::Some,
-        }
-    }
-}
-
 /// What a cell is worth finding for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -150,3 +127,10 @@ pub(crate) enum Mark {
 }
 
 pub(crate) const MARKS: [Mark; 4] = [Mark::Prompt, Mark::Error, Mark::Change, Mark::Compaction];
+
+/// Which way to look for the next cell or hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Back,
+    Forward,
+}

@@ -1,6 +1,6 @@
 //! Places in the transcript: what is worth finding, and what a cell is called whatever else is on the screen.
 
-use super::{Cell, Mark, Transcript};
+use super::{Cell, Direction, Mark, Transcript};
 
 impl Transcript {
     pub(super) fn mark(&mut self, at: usize, mark: Mark) {
@@ -17,12 +17,11 @@ impl Transcript {
     }
 
     /// The nearest cell with this mark, before or behind this one.
-    pub(crate) fn next_mark(&self, mark: Mark, from: usize, forward: bool) -> Option<usize> {
+    pub(crate) fn next_mark(&self, mark: Mark, from: usize, direction: Direction) -> Option<usize> {
         let marked = &self.marks[mark as usize];
-        if forward {
-            marked.get(marked.partition_point(|at| *at <= from)).copied()
-        } else {
-            marked[..marked.partition_point(|at| *at < from)].last().copied()
+        match direction {
+            Direction::Forward => marked.get(marked.partition_point(|at| *at <= from)).copied(),
+            Direction::Back => marked[..marked.partition_point(|at| *at < from)].last().copied(),
         }
     }
 

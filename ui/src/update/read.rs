@@ -1,137 +1,144 @@
-//! Reading: scrolling, jumping, folding, finding, copying; and what stands beside the transcript.
+//! Reading: scrolling, jumping, folding, searching, copying.
 
 use std::time::Duration;
 
 use pixir_core::event::Fact;
 
+use crate::input::action::{Action, Scope, SessionKind};
+use crate::input::keymap::Keymap;
+use crate::overlay::Overlay;
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
-use crate::reading::find::{Hit, Search};
-use crate::reading::labels::Labels;
-use crate::reading::select::Selection;
+use crate::overlay::outline::Outline;
+use crate::overlay::palette::{Palette, TurnState};
+use crate::render::context::Fold;
 use crate::state::{Effect, Focus, State};
-use crate::transcript::{Cell, Fold, Mark};
-use crate::viewport::Place;
+use crate::terminal::MouseOwner;
+use crate::transcript::reading::find::{Hit, Search};
+use crate::transcript::reading::labels::CopyLabels;
+use crate::transcript::reading::select::Selection;
+use crate::transcript::viewport::CellRow;
+use crate::transcript::{Cell, Direction, Mark};
 
-pub(crate) fn page(state: &mut State, direction: isize) -> Vec<Effect> {
+/// The interval at which a search is repeated while an answer streams in.
+const SEARCH_AGAIN: Duration = Duration::from_millis(500);
+
+pub(super) fn page(state: &mut State, direction: isize) {
     let rows = isize::try_from(state.viewport.height.saturating_sub(2)).unwrap_or(1).max(1);
     state.scroll(rows * direction);
-    Vec::new()
 }
 
-pub(crate) fn to_start(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn to_start(state: &mut State) {
     state.viewport.show_start(&state.transcript);
     select(state, 0);
-    Vec::new()
 }
 
-pub(crate) fn to_end(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn to_end(state: &mut State) {
     state.viewport.follow();
     if state.focus == Focus::Transcript {
-        state.cell = state.transcript.len().checked_sub(1);
+        state.reading.cell = state.transcript.len().checked_sub(1);
     }
-    Vec::new()
 }
 
-/// The line, a question, the transcript, the side panel, and around.
-/// How often it is looked for again while more is being said.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
-pub(crate) fn focus_next(state: &mut State, _: &str) -> Vec<Effect> {
-    let order = [Focus::Composer, Focus::Question, Focus::Transcript, Focus::Side];
+/// Moves the focus: composer, approval, transcript, side panel, and around.
+pub(super) fn focus_next(state: &mut State) {
+    let order = [Focus::Composer, Focus::Approval, Focus::Transcript, Focus::Side];
     let at = order.iter().position(|it| *it == state.focus).unwrap_or(0);
     let there = |focus: &&Focus| match focus {
         Focus::Composer => true,
-        Focus::Question => state.questions.first().is_some_and(|question| question.feedback.is_none()),
+        Focus::Approval => state.approvals.first().is_some_and(|approval| !approval.is_in_feedback()),
         Focus::Transcript => !state.transcript.is_empty(),
-        Focus::Side => state.side_area.is_some(),
+        Focus::Side => state.layout.side.is_some(),
     };
     let next = order.iter().cycle().skip(at + 1).find(there).copied().unwrap_or_default();
     state.focus = next;
-    if next == Focus::Transcript && state.cell.is_none() {
-        state.cell = state.viewport.shown().last().map(|it| it.cell);
+    if next == Focus::Transcript && state.reading.cell.is_none() {
+        state.reading.cell = state.viewport.shown().last().map(|it| it.cell);
     }
-    Vec::new()
 }
 
-pub(crate) fn details(state: &mut State, _: &str) -> Vec<Effect> {
-    state.details = state.details.next();
-    state.say(match state.details {
+pub(super) fn details(state: &mut State) {
+    state.look.details = state.look.details.next();
+    state.say(match state.look.details {
         Fold::Line => "tool cards: one line each",
-        Fold::Some => "tool cards: as usual",
+        Fold::Some => "tool cards: preview",
         Fold::Full => "tool cards: in full",
     });
     follow_all(state);
-    state.generation += 1;
-    Vec::new()
+    state.look.generation += 1;
 }
 
-pub(crate) fn thinking(state: &mut State, _: &str) -> Vec<Effect> {
-    state.thinking = state.thinking.next();
-    state.say(match state.thinking {
-        Fold::Line => "thinking: one line",
-        Fold::Some => "thinking: its end",
-        Fold::Full => "thinking: in full",
+pub(super) fn thinking(state: &mut State) {
+    state.look.thinking = state.look.thinking.next();
+    state.say(match state.look.thinking {
+        Fold::Line => "reasoning: one line",
+        Fold::Some => "reasoning: its end",
+        Fold::Full => "reasoning: in full",
     });
     follow_all(state);
-    state.generation += 1;
-    Vec::new()
+    state.look.generation += 1;
 }
 
-/// Every entry is shown like the rest again.
+/// Drops the folds of single entries: all look alike again.
 fn follow_all(state: &mut State) {
     state.transcript.follow_all();
-    if let Some(search) = &mut state.search {
+    if let Some(search) = &mut state.reading.search {
         search.opened = None;
     }
 }
 
-pub(crate) fn help(state: &mut State, view: HelpView) -> Vec<Effect> {
-    let view = view.with(state);
-    state.open(view)
+pub(super) fn help(state: &mut State, view: fn(&Keymap, Option<Scope>, SessionKind) -> HelpView) -> Vec<Effect> {
+    let here = state.scopes().first().copied();
+    let view = view(&state.keys.map, here, state.session_kind());
+    state.open(Overlay::Help(view))
 }
 
-pub(crate) fn repaint(state: &mut State, _: &str) -> Vec<Effect> {
-    state.repaint = true;
-    Vec::new()
+pub(super) fn palette(state: &mut State) -> Vec<Effect> {
+    let turn = if state.is_busy() { TurnState::Running } else { TurnState::Idle };
+    let palette = Palette::new(&state.keys.map, &state.scopes(), state.session_kind(), turn);
+    state.open(Overlay::Palette(palette))
 }
 
-pub(crate) fn toggle_hud(state: &mut State, _: &str) -> Vec<Effect> {
-    state.hud = !state.hud;
-    Vec::new()
+pub(super) fn outline(state: &mut State) -> Vec<Effect> {
+    let outline = Outline::new(&state.transcript, &state.viewport);
+    state.open(Overlay::Outline(outline))
 }
 
-pub(crate) fn toggle_mouse(state: &mut State, _: &str) -> Vec<Effect> {
-    state.mouse = !state.mouse;
-    state.say(if state.mouse {
-        "clicks and the wheel are pixir's".to_owned()
-    } else {
-        let scroll = state.keymap.and_hints(&[("page-up", "reads back"), ("page-down", "reads on")]);
-        format!("clicks and the wheel are the terminal's: select with them as usual{scroll}")
+pub(super) fn toggle_mouse(state: &mut State) {
+    state.terminal.mouse_owner = match state.terminal.mouse_owner {
+        MouseOwner::Pixir => MouseOwner::Terminal,
+        MouseOwner::Terminal => MouseOwner::Pixir,
+    };
+    state.say(match state.terminal.mouse_owner {
+        MouseOwner::Pixir => "clicks and the wheel go to pixir".to_owned(),
+        MouseOwner::Terminal => {
+            let hints = [(Action::PageUp, "scrolls back"), (Action::PageDown, "scrolls forward")];
+            let scroll = state.keys.map.and_hints(&hints);
+            format!("clicks and the wheel go to the terminal: select text as usual{scroll}")
+        }
     });
-    Vec::new()
 }
 
 // ─── The chosen entry ───
 
-/// Chooses an entry, and brings it into sight.
+/// Chooses an entry, and scrolls to it.
 fn select(state: &mut State, cell: usize) {
-    state.cell = Some(cell);
+    state.reading.cell = Some(cell);
     let is_shown = state.viewport.shown().iter().any(|it| it.cell == cell && it.from == 0);
     if !is_shown {
-        state.viewport.stand_at(Place { cell, row: 0 }, &state.transcript);
+        state.viewport.stand_at(CellRow { cell, row: 0 }, &state.transcript);
     }
 }
 
-/// The entry that is chosen, else the first in sight.
+/// The chosen entry, else the first visible one.
 fn chosen(state: &State) -> usize {
-    state.cell.or_else(|| state.viewport.shown().first().map(|it| it.cell)).unwrap_or(0)
+    state.reading.cell.or_else(|| state.viewport.shown().first().map(|it| it.cell)).unwrap_or(0)
 }
 
-pub(crate) fn step(state: &mut State, by: isize) -> Vec<Effect> {
+pub(super) fn step(state: &mut State, by: isize) {
     let last = state.transcript.len().saturating_sub(1);
     let mut at = chosen(state).min(last);
-    // What shows nothing is passed over.
+    // Cells that show nothing are skipped.
     loop {
         let next = at.saturating_add_signed(by).min(last);
         if next == at {
@@ -146,14 +153,13 @@ pub(crate) fn step(state: &mut State, by: isize) -> Vec<Effect> {
         state.viewport.follow();
     }
     select(state, at);
-    Vec::new()
 }
 
-pub(crate) fn jump(state: &mut State, mark: Mark, forward: bool) -> Vec<Effect> {
-    match state.transcript.next_mark(mark, chosen(state), forward) {
+pub(super) fn jump(state: &mut State, mark: Mark, direction: Direction) {
+    match state.transcript.next_mark(mark, chosen(state), direction) {
         Some(cell) => {
-            state.cell = Some(cell);
-            state.viewport.stand_at(Place { cell, row: 0 }, &state.transcript);
+            state.reading.cell = Some(cell);
+            state.viewport.stand_at(CellRow { cell, row: 0 }, &state.transcript);
         }
         None => {
             let what = match mark {
@@ -162,27 +168,29 @@ pub(crate) fn jump(state: &mut State, mark: Mark, forward: bool) -> Vec<Effect> 
                 Mark::Change => "change",
                 Mark::Compaction => "compaction",
             };
-            state.say(format!("there is no {what} {}", if forward { "after this" } else { "before this" }));
+            let side = match direction {
+                Direction::Forward => "after",
+                Direction::Back => "before",
+            };
+            state.say(format!("there is no {what} {side} this one"));
         }
     }
-    Vec::new()
 }
 
-pub(crate) fn fold(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn fold(state: &mut State) {
     let cell = chosen(state);
     fold_cell(state, cell);
-    Vec::new()
 }
 
-/// Shows more of an entry, and less again.
-pub(crate) fn fold_cell(state: &mut State, cell: usize) {
+/// Cycles how much of an entry is shown.
+pub(super) fn fold_cell(state: &mut State, cell: usize) {
     let usual = match state.transcript.cell(cell) {
-        Some(Cell::Thinking(_) | Cell::Thoughts(_)) => state.thinking,
-        Some(Cell::Recorded(entry)) if matches!(entry.fact, Fact::Reasoning(_)) => state.thinking,
-        _ => state.details,
+        Some(Cell::Thinking(_) | Cell::Thoughts(_)) => state.look.thinking,
+        Some(Cell::Recorded(entry)) if matches!(entry.fact, Fact::Reasoning(_)) => state.look.thinking,
+        _ => state.look.details,
     };
-    // From now on it is as the person wants it.
-    if let Some(search) = &mut state.search {
+    // The fold is the user's own now, and does not go back with the search that opened it.
+    if let Some(search) = &mut state.reading.search {
         search.opened = search.opened.filter(|(opened, _)| *opened != cell);
     }
     state.viewport.stay(&state.transcript);
@@ -195,115 +203,121 @@ pub(crate) fn fold_cell(state: &mut State, cell: usize) {
     state.transcript.set_fold(cell, Some(now.next()));
 }
 
-pub(crate) fn open(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn open(state: &mut State) -> Vec<Effect> {
     let cell = chosen(state);
     let changed = matches!(state.transcript.cell(cell), Some(Cell::Tool(it)) if it.result().is_some_and(|r| !r.changes.is_empty()));
     if changed {
-        return state.open(DiffView::default());
+        return state.open(Overlay::Diff(DiffView::default()));
     }
     state.viewport.stay(&state.transcript);
     state.transcript.set_fold(cell, Some(Fold::Full));
     Vec::new()
 }
 
-// ─── Finding ───
+// ─── Searching ───
 
-/// Opens the search line, or searches at once.
-pub(crate) fn find(state: &mut State, text: &str) -> Vec<Effect> {
+/// Opens the search line, or searches for `text` at once.
+pub(super) fn find(state: &mut State, text: &str) -> Vec<Effect> {
     fold_again(state, None);
-    // A search in a search goes back to where the first one was begun.
-    let (before, focus) =
-        state.search.take().map_or((state.viewport.anchor(), state.focus), |search| (search.before, search.focus));
-    let mut search = Search::new(before, focus);
+    // A search within a search leads back to where the first one began.
+    let before = match state.reading.search.take() {
+        Some(search) => search.before,
+        None => {
+            state.reading.focus_before_search = state.focus;
+            state.viewport.anchor()
+        }
+    };
+    let mut search = Search::new(before);
     search.text = text.to_owned();
     search.is_typed = text.is_empty();
-    state.search = Some(search);
+    state.reading.search = Some(search);
     if text.is_empty() {
         return Vec::new();
     }
     state.focus = Focus::Transcript;
-    look_for(state)
+    start_search(state)
 }
 
-/// What is searched for has changed.
-pub(crate) fn look_for(state: &mut State) -> Vec<Effect> {
-    let Some(search) = &mut state.search else { return Vec::new() };
-    state.searches += 1;
-    search.number = state.searches;
-    (search.found, search.is_again) = (None, false);
+/// Searches for the text that the user has just changed.
+pub(super) fn start_search(state: &mut State) -> Vec<Effect> {
+    let Some(search) = &mut state.reading.search else { return Vec::new() };
+    state.reading.searches += 1;
+    search.number = state.reading.searches;
+    (search.matches, search.is_again) = (None, false);
     if search.text.is_empty() {
         return Vec::new();
     }
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
 }
 
-/// More is being said: what is searched for may be in it, and is looked for now and then.
-pub(crate) fn look_again_soon(state: &mut State) -> Vec<Effect> {
-    let is_due = state.search.as_ref().is_some_and(|search| {
-        search.found.is_some() && search.looked.is_none_or(|looked| state.now.since(looked) >= LOOK_AGAIN)
+/// Repeats the search now and then while an answer streams in.
+pub(super) fn search_again_soon(state: &mut State) -> Vec<Effect> {
+    let is_due = state.reading.search.as_ref().is_some_and(|search| {
+        search.matches.is_some() && search.searched_at.is_none_or(|at| state.now.since(at) >= SEARCH_AGAIN)
     });
-    if is_due { look_again(state) } else { Vec::new() }
+    if is_due { search_again(state) } else { Vec::new() }
 }
 
-/// More was said: what is searched for may be in it.
-pub(crate) fn look_again(state: &mut State) -> Vec<Effect> {
-    let Some(search) = state.search.as_mut().filter(|search| !search.text.is_empty()) else { return Vec::new() };
-    if search.found.is_none() {
+/// Repeats the search because the transcript has grown.
+pub(super) fn search_again(state: &mut State) -> Vec<Effect> {
+    let Some(search) = state.reading.search.as_mut().filter(|search| !search.text.is_empty()) else {
+        return Vec::new();
+    };
+    if search.matches.is_none() {
         search.is_stale = true;
         return Vec::new();
     }
-    state.searches += 1;
-    (search.number, search.is_again, search.looked) = (state.searches, true, Some(state.now.at));
+    state.reading.searches += 1;
+    (search.number, search.is_again, search.searched_at) = (state.reading.searches, true, Some(state.now.at));
     vec![Effect::Find { number: search.number, text: search.text.clone() }]
 }
 
-pub(crate) fn next_match(state: &mut State, forward: bool) -> Vec<Effect> {
+pub(super) fn next_match(state: &mut State, direction: Direction) {
     let at = chosen(state);
-    let Some(search) = &mut state.search else {
-        state.say(format!("nothing is searched for{}", state.keymap.and_hints(&[("find", "searches")])));
-        return Vec::new();
+    let Some(search) = &mut state.reading.search else {
+        state.say(format!("no search yet{}", state.keys.map.and_hints(&[(Action::Find, "searches")])));
+        return;
     };
-    match search.step(at, forward) {
+    match search.step(at, direction) {
         Some(hit) => show_hit(state, hit),
-        None => state.say("it was not found"),
+        None => state.say("no matches"),
     }
-    Vec::new()
 }
 
-/// What a search has opened is shown as before, unless the reader is taken to the same again.
-pub(crate) fn fold_again(state: &mut State, next: Option<usize>) {
-    let opened = state.search.as_mut().and_then(|search| search.opened.take_if(|(cell, _)| Some(*cell) != next));
+/// Closes the fold that a search has opened, unless the next hit is in the same cell.
+pub(super) fn fold_again(state: &mut State, next: Option<usize>) {
+    let opened =
+        state.reading.search.as_mut().and_then(|search| search.opened.take_if(|(cell, _)| Some(*cell) != next));
     if let Some((cell, fold)) = opened {
         state.viewport.stay(&state.transcript);
         state.transcript.set_fold(cell, fold);
     }
 }
 
-/// Brings a place where it was found into sight; what is folded around it opens.
-pub(crate) fn show_hit(state: &mut State, hit: Hit) {
-    state.cell = Some(hit.cell);
+/// Scrolls to a hit, and opens the fold around it.
+pub(super) fn show_hit(state: &mut State, hit: Hit) {
+    state.reading.cell = Some(hit.cell);
     fold_again(state, Some(hit.cell));
-    let text = state.search.as_ref().map(|search| search.text.clone()).unwrap_or_default();
+    let text = state.reading.search.as_ref().map(|search| search.text.clone()).unwrap_or_default();
     let row = state.row_of_hit(&text, hit);
-    // A third of the window above it, so that what it belongs to is seen.
+    // A third of the viewport stays above the hit, for its context.
     let above = isize::try_from(state.viewport.height / 3).unwrap_or(0);
-    state.viewport.stand_at(Place { cell: hit.cell, row }, &state.transcript);
+    state.viewport.stand_at(CellRow { cell: hit.cell, row }, &state.transcript);
     state.scroll(-above);
 }
 
 // ─── Copying ───
 
-pub(crate) fn label(state: &mut State, _: &str) -> Vec<Effect> {
-    let labels = Labels::of(state);
+pub(super) fn show_labels(state: &mut State) {
+    let labels = CopyLabels::of(&state.transcript, &state.viewport);
     if labels.is_empty() {
-        state.say("nothing in sight can be copied by a letter");
+        state.say("nothing on the screen can be copied by a label");
     } else {
-        state.labels = Some(labels);
+        state.reading.labels = Some(labels);
     }
-    Vec::new()
 }
 
-pub(crate) fn copy(state: &mut State, what: &str) -> Vec<Effect> {
+pub(super) fn copy(state: &mut State, what: &str) -> Vec<Effect> {
     match what {
         "" | "answer" => match state.transcript.last_answer() {
             Some(answer) => vec![Effect::Copy(answer.to_owned())],
@@ -312,53 +326,44 @@ pub(crate) fn copy(state: &mut State, what: &str) -> Vec<Effect> {
                 Vec::new()
             }
         },
-        "code" => label(state, ""),
+        "code" => {
+            show_labels(state);
+            Vec::new()
+        }
         other => {
-            state.say(format!("`{other}` is neither answer nor code"));
+            state.say(format!("/copy takes `answer` or `code`, not `{other}`"));
             Vec::new()
         }
     }
 }
 
-/// What was selected with the mouse.
-pub(crate) fn copy_selection(state: &mut State) -> Vec<Effect> {
-    let Some(selection) = state.selection.clone() else { return Vec::new() };
+/// Copies the selected text.
+pub(super) fn copy_selection(state: &mut State) -> Vec<Effect> {
+    let Some(selection) = state.reading.selection.clone() else { return Vec::new() };
     let text = state.selected_text(&selection);
     if text.trim().is_empty() {
-        state.selection = None;
+        state.reading.selection = None;
         return Vec::new();
     }
     vec![Effect::Copy(text)]
 }
 
-pub(crate) fn start_selection(state: &mut State, place: Place, column: usize, clicks: u8) {
-    state.selection = Some(Selection::new(place, column, clicks));
+pub(super) fn start_selection(state: &mut State, at: CellRow, column: usize, clicks: u8) {
+    state.reading.selection = Some(Selection::new(at, column, clicks));
 }
 
-// ─── Beside the transcript ───
+// ─── The side panel ───
 
-pub(crate) fn toggle_side(state: &mut State, _: &str) -> Vec<Effect> {
-    state.side.toggle(state.side_area.is_some());
-    if !state.is_wide {
+pub(super) fn toggle_side(state: &mut State) {
+    if state.layout.side.is_some() {
+        state.side.hide()
+    } else {
+        state.side.show()
+    }
+    if !state.layout.is_wide {
         state.say("the side panel needs a screen of 120 columns");
     }
     if state.focus == Focus::Side {
         state.focus = Focus::Composer;
     }
-    Vec::new()
-}
-
-pub(crate) fn turn_side(state: &mut State, by: isize) -> Vec<Effect> {
-    state.side.turn(by, &state.history);
-    Vec::new()
-}
-
-pub(crate) fn widen_side(state: &mut State, by: i16) -> Vec<Effect> {
-    state.side.widen(by);
-    Vec::new()
-}
-
-pub(crate) fn scroll_side(state: &mut State, by: isize) -> Vec<Effect> {
-    state.side.top = state.side.top.saturating_add_signed(by);
-    Vec::new()
 }

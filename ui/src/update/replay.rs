@@ -1,19 +1,19 @@
-//! Going through a Session that is told again.
+//! Stepping through a replay.
 
-use super::news;
-use crate::replay::Replay;
-use crate::state::{Effect, State};
+use super::events;
+use crate::state::State;
+use crate::transcript::replay::Replay;
 
-/// So many entries are taken in one by one; further away it is quicker to begin anew.
-const NEAR: usize = 64;
+/// A step forward over more entries than this folds the History anew, which is faster than adding them one by one.
+const MAX_SINGLE_STEPS: usize = 64;
 
-/// Shows so many entries.
+/// Shows the first `count` entries.
 fn show(state: &mut State, count: usize) {
     let Some(replay) = &mut state.replay else { return };
     let before = replay.shown();
-    if count < before || count - before > NEAR {
+    if count < before || count - before > MAX_SINGLE_STEPS {
         replay.show(count);
-        rewrite(state);
+        rebuild(state);
         return;
     }
     for _ in before..count {
@@ -24,77 +24,79 @@ fn show(state: &mut State, count: usize) {
     }
 }
 
-/// What was told so far, told anew.
-pub(crate) fn rewrite(state: &mut State) {
+/// Shows the replayed entries from the start again.
+pub(crate) fn rebuild(state: &mut State) {
     if let Some(replay) = &state.replay {
         let past = replay.history();
-        news::show(state, past);
+        events::show(state, past);
     }
 }
 
-/// The next entry comes.
+/// Shows the next entry.
 pub(crate) fn step(state: &mut State) {
     if let Some(entry) = state.replay.as_mut().and_then(Replay::advance) {
-        news::on_entry(state, &entry);
+        events::on_entry(state, &entry);
         state.toast = None;
     }
 }
 
-fn go(state: &mut State, to: impl FnOnce(&Replay) -> usize) -> Vec<Effect> {
+/// Goes to the count of entries that `to` computes.
+fn go(state: &mut State, to: impl FnOnce(&Replay) -> usize) {
     if let Some(count) = state.replay.as_ref().map(to) {
         state.viewport.follow();
         show(state, count);
     }
-    Vec::new()
 }
 
-pub(crate) fn play(state: &mut State, _: &str) -> Vec<Effect> {
-    let Some(replay) = &mut state.replay else { return Vec::new() };
-    let begins_anew = !replay.is_playing() && replay.shown() == replay.len();
-    replay.play(!replay.is_playing());
-    if begins_anew {
-        rewrite(state);
+pub(super) fn play(state: &mut State) {
+    let Some(replay) = &mut state.replay else { return };
+    let restarts = !replay.is_playing() && replay.shown() == replay.len();
+    if replay.is_playing() {
+        replay.stop()
+    } else {
+        replay.play()
     }
-    Vec::new()
+    if restarts {
+        rebuild(state);
+    }
 }
 
-pub(crate) fn forward(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn forward(state: &mut State) {
     go(state, |it| it.next_stop(it.shown()))
 }
 
-pub(crate) fn back(state: &mut State, _: &str) -> Vec<Effect> {
-    go(state, |it| it.stop_before(it.shown()))
+pub(super) fn back(state: &mut State) {
+    go(state, |it| it.previous_stop(it.shown()))
 }
 
-pub(crate) fn next_turn(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn next_turn(state: &mut State) {
     go(state, Replay::next_turn)
 }
 
-pub(crate) fn turn_before(state: &mut State, _: &str) -> Vec<Effect> {
-    go(state, Replay::turn_before)
+pub(super) fn previous_turn(state: &mut State) {
+    go(state, Replay::previous_turn)
 }
 
-pub(crate) fn to_start(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn to_start(state: &mut State) {
     go(state, |it| it.next_stop(0))
 }
 
-pub(crate) fn to_end(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn to_end(state: &mut State) {
     go(state, Replay::len)
 }
 
-/// Everything up to an entry.
-pub(crate) fn to_seq(state: &mut State, seq: Option<u64>) -> Vec<Effect> {
+/// Goes to the entry with this number.
+pub(super) fn to_seq(state: &mut State, seq: Option<u64>) {
     go(state, |it| it.count_to(seq))
 }
 
-/// Where the bar was clicked.
-pub(crate) fn to_fraction(state: &mut State, fraction: f64) -> Vec<Effect> {
+/// Goes to a fraction of the whole, from a click on the bar.
+pub(super) fn to_fraction(state: &mut State, fraction: f64) {
     go(state, |it| (fraction * it.len() as f64).round() as usize)
 }
 
-pub(crate) fn faster(state: &mut State, by: f64) -> Vec<Effect> {
+pub(super) fn faster(state: &mut State, by: f64) {
     if let Some(replay) = &mut state.replay {
         replay.faster(by);
     }
-    Vec::new()
 }

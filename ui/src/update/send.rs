@@ -1,30 +1,38 @@
-//! The draft: sending it, putting it aside, taking back what waits; and the ways out.
+//! Sending the draft, putting it aside, taking back queued messages; interrupting and quitting.
 
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 use pixir_core::input::Message;
 use pixir_core::{Decision, Input};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::run_slash;
-use crate::overlay::tree::TreeView;
-use crate::state::{Effect, Focus, Primed, State};
+use super::{run_slash, travel};
+use crate::input::action::Action;
+use crate::state::{Effect, Focus, PendingConfirm, State};
 
-pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
+/// How a message reaches a Turn that is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfBusy {
+    Steer,
+    FollowUp,
+}
+
+/// Sends the draft: a message, a slash command, a `!command`, or the feedback of a denial.
+pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
     if state.composer.continue_line() {
         return Vec::new();
     }
-    if state.questions.first().is_some_and(|q| q.feedback.is_some()) {
-        let question = state.questions.remove(0);
-        let said = Some(state.composer.text()).filter(|t| !t.trim().is_empty());
-        if said.as_ref().is_some_and(|text| !state.composer.images.within(text).attachments().is_empty()) {
-            state.say("the image does not go with a refusal; send it with a message");
+    if state.approvals.first().is_some_and(|it| it.is_in_feedback()) {
+        let denied = state.approvals.remove(0);
+        let feedback = Some(state.composer.text()).filter(|t| !t.trim().is_empty());
+        if feedback.as_ref().is_some_and(|text| !state.composer.images.within(text).attachments().is_empty()) {
+            state.say("feedback cannot carry an image; send it with a message");
         }
-        state.composer.remember(said.as_deref().unwrap_or_default());
-        state.composer.set(&question.feedback.unwrap_or_default());
-        let decision = Decision::Deny { feedback: said };
-        return vec![Effect::Send(Input::Decide { call_id: question.approval.call_id, decision })];
+        state.composer.remember(feedback.as_deref().unwrap_or_default());
+        state.composer.set(&denied.draft_before_feedback.unwrap_or_default());
+        let decision = Decision::Deny { feedback };
+        return vec![Effect::Send(Input::Decide { call_id: denied.approval.call_id, decision })];
     }
-    if !state.can_send {
-        state.say("there is no session to send it to; /new starts one");
+    if !state.session.can_send {
+        state.say("no session is open; /new starts one");
         return Vec::new();
     }
     if state.composer.text().trim().is_empty() {
@@ -33,9 +41,9 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
     if state.composer.runs().is_some() {
         return run_command(state);
     }
-    // What comes later must not overtake what goes with an image, and no image its message.
-    if state.reading_images > 0 {
-        state.say("an image is still being read; press Enter again in a moment");
+    // A message must not overtake the one before it, whose image is still being read.
+    if state.pending.images > 0 {
+        state.say("an image is still loading; press Enter again in a moment");
         return Vec::new();
     }
     let text = state.composer.take();
@@ -43,19 +51,19 @@ pub(crate) fn submit(state: &mut State, follow_up: bool) -> Vec<Effect> {
         return run_slash(state, &text);
     }
     state.viewport.follow();
-    let how = match (state.is_busy(), follow_up) {
-        (true, true) => Input::FollowUp,
-        (true, false) => Input::Steer,
-        (false, _) => Input::Prompt,
+    let input = match (state.is_busy(), if_busy) {
+        (true, IfBusy::FollowUp) => Input::FollowUp,
+        (true, IfBusy::Steer) => Input::Steer,
+        (false, IfBusy::FollowUp | IfBusy::Steer) => Input::Prompt,
     };
     let attachments = state.composer.images.within(&text).attachments();
     if let Some(marker) = state.composer.images.missing(&text) {
-        state.say(format!("{marker} is only a word here: its image is in another session; put it in again"));
+        state.say(format!("{marker} belongs to another session; attach the image again"));
     }
-    vec![Effect::message(how(Message { text, attachments }))]
+    vec![Effect::message(input(Message { text, attachments }))]
 }
 
-/// `!cmd`, and `!!cmd` for what the model is not told.
+/// Runs `!cmd`, or `!!cmd`, whose output the model does not see.
 fn run_command(state: &mut State) -> Vec<Effect> {
     let text = state.composer.text();
     let (command, send_to_model) = match text.strip_prefix("!!") {
@@ -63,13 +71,13 @@ fn run_command(state: &mut State) -> Vec<Effect> {
         None => (text.trim_start_matches('!').trim(), true),
     };
     if command.is_empty() {
-        state.say("type a command behind it: !git status");
+        state.say("type a command after it: !git status");
         return Vec::new();
     }
     if state.is_busy() {
         state.say(format!(
-            "it runs when the turn has ended{}",
-            state.keymap.and_hints(&[("take-back", "takes it back")])
+            "the command runs when the turn has ended{}",
+            state.keys.map.and_hints(&[(Action::TakeBack, "takes it back")])
         ));
     }
     let input = Input::RunUserCommand { command: command.to_owned(), send_to_model };
@@ -78,17 +86,8 @@ fn run_command(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(input)]
 }
 
-pub(crate) fn paste_image(_: &mut State, _: &str) -> Vec<Effect> {
-    vec![Effect::AttachClipboard]
-}
-
-pub(crate) fn new_line(state: &mut State, _: &str) -> Vec<Effect> {
-    state.composer.newline();
-    Vec::new()
-}
-
 pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
-    let queue = std::mem::take(&mut state.queue);
+    let queue = std::mem::take(&mut state.session.queue);
     let mut texts: Vec<String> = queue.steer.into_iter().chain(queue.follow_up).collect();
     if texts.is_empty() {
         return Vec::new();
@@ -96,20 +95,20 @@ pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
     if !state.composer.is_empty() {
         texts.push(state.composer.text());
     }
-    bring_back(state, texts);
+    to_draft(state, texts);
     vec![Effect::Send(Input::Dequeue)]
 }
 
-/// Puts texts into the line, as one. Several commands, or a command and words, would be another command together: of
-/// those the last stays, and Up finds the others.
-pub(crate) fn bring_back(state: &mut State, mut texts: Vec<String>) {
+/// Puts messages back into the composer as one draft. A `!command` cannot be joined with anything without becoming another
+/// command, so then only the last message is the draft, and the history behind Up has the others.
+pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {
     let is_command = |text: &String| text.starts_with('!');
     if texts.len() > 1 && texts.iter().any(is_command) {
         let last = texts.pop().unwrap_or_default();
-        let (commands, words): (Vec<String>, Vec<String>) = texts.into_iter().partition(is_command);
+        let (commands, prose): (Vec<String>, Vec<String>) = texts.into_iter().partition(is_command);
         commands.iter().for_each(|text| state.composer.remember(text));
-        texts = words;
-        state.say("the others are behind Up: together they would be another command");
+        texts = prose;
+        state.say("Up finds the other messages: joined they would be another command");
         if is_command(&last) && !texts.is_empty() {
             state.composer.remember(&last);
         } else {
@@ -119,19 +118,18 @@ pub(crate) fn bring_back(state: &mut State, mut texts: Vec<String>) {
     state.composer.set(&texts.join("\n"));
 }
 
-/// Leaves what the person is in, then interrupts, then opens the tree.
+/// Leaves whatever the user is in; else interrupts the Turn; else, pressed twice, opens the tree.
 pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
-    let primed = std::mem::take(&mut state.primed);
-    if let Some(search) = state.search.take() {
-        // Back to where one was, in the line or in the transcript.
-        state.focus = search.focus;
+    let confirm = std::mem::take(&mut state.guard.confirm);
+    if state.reading.search.take().is_some() {
+        state.focus = state.reading.focus_before_search;
         return Vec::new();
     }
-    if state.selection.is_some() || state.labels.is_some() {
-        (state.selection, state.labels) = (None, None);
+    if state.reading.selection.is_some() || state.reading.labels.is_some() {
+        (state.reading.selection, state.reading.labels) = (None, None);
         return Vec::new();
     }
-    if let Some(draft) = state.questions.first_mut().and_then(|question| question.feedback.take()) {
+    if let Some(draft) = state.approvals.first_mut().and_then(|approval| approval.draft_before_feedback.take()) {
         state.composer.set(&draft);
         return Vec::new();
     }
@@ -142,13 +140,13 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
     if state.composer.leave_insertion() {
         return Vec::new();
     }
-    if state.inline && state.viewport.anchor().is_some() {
-        // Back from reading, to the lines of the terminal.
+    if state.printing.inline && state.viewport.anchor().is_some() {
+        // Leaves the full screen, back to the terminal's own lines.
         state.viewport.follow();
         return Vec::new();
     }
     if state.is_busy() {
-        // What waited to be sent comes back, so that stopping loses nothing.
+        // Queued messages go back into the draft, so that the interrupt loses none.
         let mut effects = take_back_queue(state);
         effects.push(Effect::Send(Input::Interrupt));
         return effects;
@@ -156,40 +154,35 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
     if !state.composer.is_empty() {
         return Vec::new();
     }
-    if primed == Primed::Tree {
-        return state.open(TreeView::new(state));
+    if confirm == PendingConfirm::Tree {
+        return travel::open_tree(state);
     }
-    state.primed = Primed::Tree;
+    state.guard.confirm = PendingConfirm::Tree;
     Vec::new()
 }
 
-pub(crate) fn interrupt(_: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn interrupt() -> Vec<Effect> {
     vec![Effect::Send(Input::Interrupt)]
 }
 
 pub(crate) fn stash_or_quit(state: &mut State) -> Vec<Effect> {
-    let primed = std::mem::take(&mut state.primed);
+    let confirm = std::mem::take(&mut state.guard.confirm);
     if !state.composer.is_empty() {
         state.composer.take();
-        state.say("the draft is put aside; Up brings it back");
+        state.say("draft put aside; Up brings it back");
         return Vec::new();
     }
-    if primed == Primed::Quit {
+    if confirm == PendingConfirm::Quit {
         return vec![Effect::Quit];
     }
-    state.primed = Primed::Quit;
+    state.guard.confirm = PendingConfirm::Quit;
     Vec::new()
 }
 
-pub(crate) fn quit_when_empty(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn quit_when_empty(state: &mut State) -> Vec<Effect> {
     if state.composer.is_empty() {
         return vec![Effect::Quit];
     }
-    state.composer.key(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE));
-    Vec::new()
-}
-
-pub(crate) fn suspend(state: &mut State, _: &str) -> Vec<Effect> {
-    state.suspend = true;
+    state.composer.key(KeyEvent::press(KeyCode::Delete, KeyModifiers::NONE));
     Vec::new()
 }

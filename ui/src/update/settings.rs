@@ -1,4 +1,4 @@
-//! How the Session goes on: who answers, what may run, what it is called; and how it looks.
+//! Settings of the Session: model, mode, toolset, effort, name; and the theme.
 
 use pixir_core::Input;
 use pixir_core::event::{Mode, SessionId, Severity, Toolset};
@@ -6,20 +6,20 @@ use pixir_core::input::SettingsChange;
 use pixir_core::provider::models::Effort;
 use pixir_core::usage::{Sums, Total, sums};
 
-use crate::action::list;
+use crate::overlay::Overlay;
 use crate::overlay::picker::{Kind, Picker};
 use crate::state::{Effect, State};
 use crate::theme::{Depth, Theme};
 use crate::transcript::Cell;
 
-/// Turns that `/usage` names one by one.
+/// The most Turns that `/usage` lists one by one.
 const SHOWN_TURNS: usize = 8;
 
 fn set(change: SettingsChange) -> Vec<Effect> {
     vec![Effect::Send(Input::Set(change))]
 }
 
-/// What is set, or why it cannot be.
+/// Sends the change, or shows why the value is wrong.
 fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> Vec<Effect> {
     match change {
         Ok(change) => set(change),
@@ -30,7 +30,7 @@ fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> 
     }
 }
 
-pub(crate) fn cycle_mode(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn cycle_mode(state: &State) -> Vec<Effect> {
     let next = match state.history.settings.mode {
         Mode::ReadOnly => Mode::Ask,
         Mode::Ask => Mode::Auto,
@@ -39,36 +39,40 @@ pub(crate) fn cycle_mode(state: &mut State, _: &str) -> Vec<Effect> {
     set(SettingsChange { mode: Some(next), ..SettingsChange::default() })
 }
 
-pub(crate) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
+fn pick(state: &mut State, picker: Picker) -> Vec<Effect> {
+    state.open(Overlay::Picker(picker))
+}
+
+pub(super) fn mode(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        return state.open(Picker::modes(state.history.settings.mode));
+        return pick(state, Picker::modes(state.history.settings.mode));
     }
     let change = Mode::parse(name).map(|mode| SettingsChange { mode: Some(mode), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
-pub(crate) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
+pub(super) fn toolset(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        return state.open(Picker::toolsets(state.history.settings.toolset));
+        return pick(state, Picker::toolsets(state.history.settings.toolset));
     }
     let change = Toolset::parse(name).map(|it| SettingsChange { toolset: Some(it), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
-pub(crate) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
+pub(super) fn effort(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        return state.open(Picker::efforts(state.history.settings.effort.as_deref()));
+        return pick(state, Picker::efforts(state.history.settings.effort.as_deref()));
     }
     let change = Effort::parse(name)
         .map(|effort| SettingsChange { effort: Some(effort.name().to_owned()), ..SettingsChange::default() });
     set_or_say(state, change)
 }
 
-pub(crate) fn model(state: &mut State, name: &str) -> Vec<Effect> {
+pub(super) fn model(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        return list(state, Kind::Models);
+        return pick(state, Picker::loading(Kind::Models));
     }
-    // A name without a provider is one of the provider that answers now.
+    // A name without a provider is a model of the current provider.
     let (provider, model) =
         name.split_once('/').map_or((state.history.settings.provider.as_str(), name), |(p, m)| (p, m));
     set(SettingsChange {
@@ -78,13 +82,13 @@ pub(crate) fn model(state: &mut State, name: &str) -> Vec<Effect> {
     })
 }
 
-pub(crate) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
-    if id.is_empty() { list(state, Kind::Sessions) } else { open_session(state, id) }
+pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
+    if id.is_empty() { pick(state, Picker::loading(Kind::Sessions)) } else { open_session(state, id) }
 }
 
 pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
     match SessionId::parse(id) {
-        Ok(id) if Some(&id) == state.session.as_ref() => Vec::new(),
+        Ok(id) if Some(&id) == state.session.id.as_ref() => Vec::new(),
         Ok(id) => vec![Effect::Open(id)],
         Err(e) => {
             state.transcript.push(Cell::Error(Box::new(e.body())));
@@ -93,17 +97,17 @@ pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
     }
 }
 
-pub(crate) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
+pub(super) fn rename(state: &mut State, name: &str) -> Vec<Effect> {
     if name.is_empty() {
-        state.say("give it a name: /rename <name>");
+        state.say("/rename needs a name: /rename <name>");
         return Vec::new();
     }
     set(SettingsChange { name: Some(name.to_owned()), ..SettingsChange::default() })
 }
 
-pub(crate) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
+pub(super) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     if rest.is_empty() {
-        return list(state, Kind::Skills);
+        return pick(state, Picker::loading(Kind::Skills));
     }
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     state.viewport.follow();
@@ -111,59 +115,66 @@ pub(crate) fn skill(state: &mut State, rest: &str) -> Vec<Effect> {
     vec![Effect::Send(Input::ActivateSkill { name: name.to_owned(), args: args.trim().to_owned(), attachments })]
 }
 
-pub(crate) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
-    state.instructions = Some(instructions.to_owned()).filter(|it| !it.is_empty());
-    vec![Effect::Send(Input::Compact { instructions: state.instructions.clone(), dry_run: true })]
+pub(super) fn compact(state: &mut State, instructions: &str) -> Vec<Effect> {
+    state.pending.compact_instructions = Some(instructions.to_owned()).filter(|it| !it.is_empty());
+    vec![Effect::Send(Input::Compact { instructions: state.pending.compact_instructions.clone(), dry_run: true })]
 }
 
-pub(crate) fn theme(_: &mut State, name: &str) -> Vec<Effect> {
+pub(super) fn theme(name: &str) -> Vec<Effect> {
     vec![match name {
         "" => Effect::ListThemes,
-        name => Effect::LoadTheme { name: name.to_owned(), is_told: true },
+        name => Effect::SetTheme(name.to_owned()),
     }]
 }
 
-/// The themes that there are.
+/// Lists the themes.
 pub(crate) fn on_themes(state: &mut State, names: &[String]) -> Vec<Effect> {
-    state.open(Picker::themes(names, &state.theme_name))
+    pick(state, Picker::themes(names, &state.look.theme_name))
 }
 
-/// A theme that was asked for, or why there is none such.
-pub(crate) fn on_theme(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>, is_told: bool) {
+/// The user chose a theme: uses it, and says so; or shows why it cannot be loaded.
+pub(crate) fn on_theme_chosen(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>) {
+    let is_loaded = loaded.is_ok();
+    use_theme(state, name, loaded);
+    if is_loaded {
+        state.say(match state.look.depth {
+            Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
+            Depth::True | Depth::Indexed | Depth::Named => {
+                format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it")
+            }
+        });
+    }
+}
+
+/// Uses a theme, or shows why it cannot be loaded.
+pub(crate) fn use_theme(state: &mut State, name: &str, loaded: pixir_core::Result<Theme>) {
     match loaded {
         Ok(theme) => {
-            name.clone_into(&mut state.theme_name);
-            wear(state, theme);
-            if is_told {
-                state.say(match state.depth {
-                    Depth::Mono => format!("{name}; without colours (NO_COLOR) all themes look alike"),
-                    _ => format!("{name} until you quit; theme = \"{name}\" in config.toml keeps it"),
-                });
-            }
+            name.clone_into(&mut state.look.theme_name);
+            set_theme(state, theme);
         }
         Err(e) => state.transcript.push(Cell::Error(Box::new(e.body()))),
     }
 }
 
-/// Everything looks so from now on.
-pub(crate) fn wear(state: &mut State, theme: Theme) {
-    if theme != state.theme {
-        state.theme = theme;
-        state.generation += 1;
+/// Draws with this theme from now on.
+pub(crate) fn set_theme(state: &mut State, theme: Theme) {
+    if theme != state.look.theme {
+        state.look.theme = theme;
+        state.look.generation += 1;
     }
 }
 
-pub(crate) fn usage(state: &mut State, _: &str) -> Vec<Effect> {
+pub(super) fn usage(state: &mut State) {
     let text = usage_text(&sums(&state.history));
     state.transcript.push(Cell::Notice(Severity::Info, text.into()));
     state.viewport.follow();
-    Vec::new()
 }
 
-/// What a Session took, line by line.
+/// The usage of a Session, line by line.
 fn usage_text(sums: &Sums) -> String {
     if sums.session.requests == 0 {
-        return "no request has said yet what it took".to_owned();
+        return "no request has reported its usage yet".to_owned();
     }
     let line = |name: &str, it: &Total| format!("{name:<16} {it}");
     let mut lines = vec![line("session", &sums.session)];
@@ -173,7 +184,7 @@ fn usage_text(sums: &Sums) -> String {
     lines.extend(sums.models.iter().map(|(model, total)| line(model, total)));
     let hidden = sums.turns.len().saturating_sub(SHOWN_TURNS);
     if hidden > 0 {
-        lines.push(format!("… {hidden} turns before (pixir sessions show --json has them)"));
+        lines.push(format!("… {hidden} earlier turns (pixir sessions show --json has them)"));
     }
     lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
     lines.join("\n")

@@ -1,63 +1,42 @@
-//! Writing: moving and cutting in the draft, finding what was sent before, completing.
+//! Editing the draft: keys of the composer and of vim, search in earlier prompts, completions.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use tui_textarea::CursorMove;
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::run_slash;
-use crate::composer::{Completion, PastSearch};
+use crate::composer::{Completion, Composer, PastSearch};
 use crate::state::{Effect, Focus, State};
 
-/// An edit of the draft, as a verb.
-macro_rules! edits {
-    ($($name:ident => $edit:expr;)*) => {
-        $(pub(crate) fn $name(state: &mut State, _: &str) -> Vec<Effect> {
-            let edit: fn(&mut crate::composer::Composer) = $edit;
-            edit(&mut state.composer);
-            mention(state)
-        })*
-    };
+/// Applies an edit to the draft.
+pub(super) fn edit(state: &mut State, edit: impl FnOnce(&mut Composer)) -> Vec<Effect> {
+    edit(&mut state.composer);
+    find_mentioned(state)
 }
 
-edits! {
-    undo => |it| { let _ = it.undo(); };
-    redo => |it| { let _ = it.redo(); };
-    kill_to_end => |it| it.kill_to_end();
-    kill_to_start => |it| it.kill_to_start();
-    kill_word_back => |it| it.kill_word_back();
-    kill_word => |it| it.kill_word();
-    yank => |it| it.yank();
-    yank_pop => |it| it.yank_pop();
-    to_line_start => |it| it.go(CursorMove::Head, false);
-    to_line_end => |it| it.go(CursorMove::End, false);
-    word_back => |it| it.go(CursorMove::WordBack, false);
-    word_forward => |it| it.go(CursorMove::WordForward, false);
-}
-
-/// A key as a command of vim, where keys are commands now.
+/// Handles a key as a vim command, if vim is on and not in insert mode.
 pub(super) fn on_vim_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    if state.focus != Focus::Composer || state.replay.is_some() || !state.pending.is_empty() {
+    if state.focus != Focus::Composer || state.replay.is_some() || !state.keys.chord.is_empty() {
         return None;
     }
     let c = match (key.code, key.modifiers) {
         (KeyCode::Char('r'), KeyModifiers::CONTROL) => 'U',
-        (KeyCode::Char(c), held) if held.difference(KeyModifiers::SHIFT).is_empty() => c,
+        (KeyCode::Char(c), held) if held.is_typing() => c,
         _ => return None,
     };
     state.composer.command(c).then(Vec::new)
 }
 
-/// A key that writes.
+/// Handles a key that edits the draft.
 pub(super) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Up if state.composer.on_first_line() => state.composer.older(),
         KeyCode::Down if state.composer.on_last_line() => state.composer.newer(),
         _ => state.composer.key(key),
     }
-    mention(state)
+    find_mentioned(state)
 }
 
-/// What stands behind an `@` is looked for beside the screen.
-pub(super) fn mention(state: &State) -> Vec<Effect> {
+/// Starts the search for the file after an `@`, in the background.
+fn find_mentioned(state: &State) -> Vec<Effect> {
     match state.composer.mention() {
         Some(mention) if state.composer.files.as_ref().is_none_or(|(letters, _)| *letters != mention.letters) => {
             vec![Effect::FindFiles(mention.letters)]
@@ -66,76 +45,68 @@ pub(super) fn mention(state: &State) -> Vec<Effect> {
     }
 }
 
-/// Another editor, for what is long.
-pub(crate) fn edit_elsewhere(_: &mut State, _: &str) -> Vec<Effect> {
-    vec![Effect::Edit]
+// ─── Earlier prompts ───
+
+pub(super) fn search_past(state: &mut State) {
+    state.composer.past_search = Some(PastSearch::new(state.composer.text()));
 }
 
-// ─── What was sent before ───
-
-pub(crate) fn search_past(state: &mut State, _: &str) -> Vec<Effect> {
-    state.past_search = Some(PastSearch::new(state.composer.text()));
-    Vec::new()
-}
-
-/// While what was sent is searched, keys are its letters.
+/// While the user searches earlier prompts, keys edit the search.
 pub(super) fn on_past_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    let mut search = state.past_search.take()?;
+    let mut search = state.composer.past_search.take()?;
     match (key.code, key.modifiers) {
         (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), KeyModifiers::CONTROL) => {
             state.composer.set(&search.draft);
             return Some(Vec::new());
         }
-        // What was found is in the line, to be changed or sent.
+        // The prompt that was found stays in the composer, to be changed or sent.
         (KeyCode::Enter | KeyCode::Tab | KeyCode::Left | KeyCode::Right, _) => {
             state.composer.past.remember(&search.draft);
             return Some(Vec::new());
         }
-        (KeyCode::Char('r'), KeyModifiers::CONTROL) | (KeyCode::Up, _) => search.step(&state.composer.past, true),
-        (KeyCode::Char('s'), KeyModifiers::CONTROL) | (KeyCode::Down, _) => search.step(&state.composer.past, false),
+        (KeyCode::Char('r'), KeyModifiers::CONTROL) | (KeyCode::Up, _) => search.older(&state.composer.past),
+        (KeyCode::Char('s'), KeyModifiers::CONTROL) | (KeyCode::Down, _) => search.newer(&state.composer.past),
         (KeyCode::Backspace, _) => search.pop(&state.composer.past),
-        (KeyCode::Char(c), held) if held.difference(KeyModifiers::SHIFT).is_empty() => {
-            search.push(c, &state.composer.past)
-        }
+        (KeyCode::Char(c), held) if held.is_typing() => search.push(c, &state.composer.past),
         _ => {}
     }
     let shown = search.found().unwrap_or(&search.draft).to_owned();
     state.composer.set(&shown);
-    state.past_search = Some(search);
+    state.composer.past_search = Some(search);
     Some(Vec::new())
 }
 
 // ─── Completing ───
 
-/// While completions are shown, a few keys are about them.
+/// While completions are shown, a few keys choose among them.
 pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
-    if state.focus != Focus::Composer || !key.modifiers.difference(KeyModifiers::SHIFT).is_empty() {
+    if state.focus != Focus::Composer || !key.modifiers.is_typing() {
         return None;
     }
-    // Only these are about them; every other key is spared the search.
+    // Computing the completions costs time, so every other key is sorted out first.
     if !matches!(key.code, KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab | KeyCode::Enter) {
         return None;
     }
-    let found = state.composer.completions();
-    if found.is_empty() {
+    let completions = state.composer.completions();
+    if completions.is_empty() {
         return None;
     }
-    let chosen = state.composer.chosen.min(found.len() - 1);
-    // What is written out already is not completed: Enter sends it.
-    if let (KeyCode::Enter, Completion::File(path)) = (key.code, &found[chosen])
+    let chosen = state.composer.chosen.min(completions.len() - 1);
+    // A path that is already complete is not completed again: Enter sends the draft.
+    if let (KeyCode::Enter, Completion::File(path)) = (key.code, &completions[chosen])
         && state.composer.mention().is_some_and(|it| it.letters == *path)
     {
         return None;
     }
-    match (key.code, &found[chosen]) {
-        (KeyCode::Up, _) => state.composer.chosen = chosen.checked_sub(1).unwrap_or(found.len() - 1),
-        (KeyCode::Down, _) => state.composer.chosen = (chosen + 1) % found.len(),
+    match (key.code, &completions[chosen]) {
+        (KeyCode::Up, _) => state.composer.chosen = chosen.checked_sub(1).unwrap_or(completions.len() - 1),
+        (KeyCode::Down, _) => state.composer.chosen = (chosen + 1) % completions.len(),
         (KeyCode::Esc, _) => state.composer.dismiss(),
         (_, Completion::File(path)) => {
             state.composer.accept_file(path);
-            return Some(mention(state));
+            return Some(find_mentioned(state));
         }
-        (KeyCode::Enter, Completion::Command(slash, _)) if !slash.args.starts_with('<') => {
+        (KeyCode::Enter, Completion::Command(slash, _)) if !slash.needs_args() => {
             let line = format!("/{}", slash.name);
             state.composer.set("");
             state.composer.remember(&line);
@@ -144,7 +115,7 @@ pub(super) fn on_completion_key(state: &mut State, key: KeyEvent) -> Option<Vec<
         (key, Completion::Command(slash, _)) => {
             state.composer.set(&format!("/{} ", slash.name));
             if key == KeyCode::Enter {
-                state.say(format!("it takes {}", slash.args));
+                state.say(format!("/{} needs {}", slash.name, slash.args));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The same without a screen of its own: what is settled, to be printed once, and what is still open.
+//! Inline mode: finished cells, printed once into the terminal's history, and below them what can still change.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -6,45 +6,56 @@ use ratatui::text::Line;
 
 use super::transcript::{draw_row, welcome_lines};
 use super::{Foot, draw_completions};
-use crate::canvas::Canvas;
+use crate::input::action::Action;
 use crate::render::text::Row;
 use crate::state::{Announced, Connection, State};
+use crate::terminal::Extent;
+use crate::terminal::canvas::Canvas;
+use crate::transcript::Answers;
 
-/// About so many rows are printed in one frame.
-const MOST: usize = 4_000;
+/// About how many rows one frame prints.
+const MAX_PRINTED: usize = 4_000;
 
-/// Draws what is new and settled, or all that is new, on one canvas, and what is open on the other; each is as high as it
-/// has to be. False when there is more to be printed.
-pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns: u16, rows: u16, all: bool) -> bool {
-    let text = Style { bg: None, ..state.theme.base() };
+/// Draws the new cells that are to be printed on one canvas, and everything that can still change on the other. Each canvas
+/// gets the height that it needs. False when more is left to print.
+pub(super) fn draw(
+    state: &mut State,
+    [settled, open]: [&mut Canvas; 2],
+    (columns, rows): (u16, u16),
+    extent: Extent,
+) -> bool {
+    let text = Style { bg: None, ..state.look.theme.base() };
     let whole = Rect { x: 0, y: 0, width: columns, height: rows };
-    state.transcript_area = whole;
-    state.side_area = None;
-    // Whoever reads back does so on a screen of its own, from the end.
+    state.layout.transcript = whole;
+    state.layout.side = None;
+    // Scrolling back switches to the whole screen, and begins at the end.
     state.viewport.leave(usize::from(rows.saturating_sub(6)));
     let mut foot = Foot::measure(state, whole);
     let room = usize::from(rows.saturating_sub(foot.rows() + 1));
     let mut printed: Vec<Row> = Vec::new();
-    let told = begin(state, room, columns, &mut printed);
-    // Whoever listens hears an answer once, when it is there.
-    let settled_until = || state.transcript.settled_until(told, state.is_busy(), !state.is_read_aloud);
-    let end = if all { state.transcript.len() } else { settled_until() };
-    let mut until = told;
-    while until < end && printed.len() < MOST {
+    let begun = begin(state, room, columns, &mut printed);
+    // A screen reader gets an answer as a whole, because it would read each part again as the answer grows.
+    let answers = if state.look.screen_reader { Answers::Whole } else { Answers::InParts };
+    let end = match extent {
+        Extent::All => state.transcript.len(),
+        Extent::Settled => state.transcript.settled_until(begun, state.session.status, answers),
+    };
+    let mut until = begun;
+    while until < end && printed.len() < MAX_PRINTED {
         printed.extend(state.rows_of(until).iter().cloned());
         until += 1;
     }
-    if !(state.told.is_none() && printed.is_empty()) {
-        state.told = Some(until);
+    if !(state.printing.printed.is_none() && printed.is_empty()) {
+        state.printing.printed = Some(until);
     }
-    if let (true, Some(turn)) = (state.is_read_aloud, state.busy_since) {
+    if let (true, Some(turn)) = (state.look.screen_reader, state.activity.busy_since) {
         let rows = foot.rows();
         let moves = |it: &Announced| it.turn == turn && (it.has_moved || it.rows != rows || !printed.is_empty());
-        let has_moved = state.announced.as_ref().is_some_and(moves);
-        state.announced = Some(Announced { turn, rows, has_moved });
+        let has_moved = state.printing.announced.as_ref().is_some_and(moves);
+        state.printing.announced = Some(Announced { turn, rows, has_moved });
     }
-    // What was seen of the conversation that was left stands before it.
-    printed.splice(0..0, std::mem::take(&mut state.left_over));
+    // Rows of the Session that the user has left come first.
+    printed.splice(0..0, std::mem::take(&mut state.printing.left_over));
     settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
     settled.tint(settled.area(), text);
     for (row, y) in printed.iter().zip(0..) {
@@ -52,7 +63,7 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     }
     let growing = end_of(state, until, room);
     let offered = state.composer.completions().len().min(8);
-    // A row parts it from the line.
+    // One empty row separates it from the composer.
     let shown = (growing.len() + 1).max(offered).min(room);
     let hidden = (growing.len() + 1).saturating_sub(shown);
     let above = u16::try_from(shown).unwrap_or(0);
@@ -64,19 +75,18 @@ pub(crate) fn draw(state: &mut State, [settled, open]: [&mut Canvas; 2], columns
     foot.move_to(above);
     foot.draw(state, open);
     draw_completions(state, open, foot.composer);
-    state.layer_since = None;
+    state.guard.top_overlay_since = None;
     until == end
 }
 
-/// The last rows of what is open, about as many as there is room for.
+/// The last rows of the cells that can still change, about as many as there is room for.
 fn end_of(state: &mut State, from: usize, room: usize) -> Vec<Row> {
     let end = state.transcript.len();
-    // What keeps the first of it open is looked for when it is laid out.
+    // Laying out the first cell asks for the diff that it waits for, if any.
     if from < end {
         state.rows_of(from);
     }
-    // Whoever listens hears an answer once, when it is there.
-    if state.is_read_aloud {
+    if state.look.screen_reader {
         return Vec::new();
     }
     let (mut cells, mut rows) = (Vec::new(), 0);
@@ -91,18 +101,18 @@ fn end_of(state: &mut State, from: usize, room: usize) -> Vec<Row> {
     cells.iter().rev().flat_map(|cell| cell.iter()).skip(skipped).cloned().collect()
 }
 
-/// Where printing goes on. After another conversation was opened, with what a screen shows of it.
+/// The first cell that is not printed. For a conversation that has just opened, one screen of it is printed.
 fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -> usize {
-    if let Some(told) = state.told {
-        return told.min(state.transcript.len());
+    if let Some(printed) = state.printing.printed {
+        return printed.min(state.transcript.len());
     }
     if state.transcript.is_empty() {
-        let lines = welcome_lines(&state.connection, usize::from(columns.saturating_sub(4)), &state.theme);
-        // It is said once, when it is known, and where a conversation begins.
-        if state.session.is_some() || matches!(state.connection, Connection::Failed(_)) {
+        let lines = welcome_lines(&state.session.connection, usize::from(columns.saturating_sub(4)), &state.look.theme);
+        // The welcome is printed once, when the connection is known.
+        if state.session.id.is_some() || matches!(state.session.connection, Connection::Failed(_)) {
             printed.extend(lines.into_iter().map(Row::text));
             printed.push(Row::default());
-            state.told = Some(0);
+            state.printing.printed = Some(0);
         }
         return 0;
     }
@@ -113,8 +123,8 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
     }
     if from > 0 {
         let what = if from == 1 { "1 entry".to_owned() } else { format!("{from} entries") };
-        let text = format!("… {what} before{}", state.keymap.and_hints(&[("page-up", "shows more")]));
-        printed.push(Row::text(Line::styled(text, state.theme.dim())));
+        let text = format!("… {what} before{}", state.keys.map.and_hints(&[(Action::PageUp, "shows them")]));
+        printed.push(Row::text(Line::styled(text, state.look.theme.dim())));
     }
     from
 }

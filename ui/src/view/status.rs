@@ -1,4 +1,4 @@
-//! The last line: what goes on, or a word to the person, and what it cost.
+//! The status line: what is going on or a message to the user, and the usage.
 
 use std::time::Duration;
 
@@ -7,65 +7,81 @@ use pixir_core::text::human::human_duration;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::canvas::Canvas;
-use crate::reading::find::Search;
+use crate::input::action::Action;
 use crate::render::text::{fit, visible, width};
-use crate::state::{Focus, Primed, State};
+use crate::state::{Focus, PendingConfirm, State};
+use crate::terminal::canvas::Canvas;
+use crate::transcript::reading::find::Search;
 
-/// After so long without a word from the model the person is told.
+/// After this time without data from the model, the status line says so.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How long a word to the person hides what is going on.
+/// How long a message hides what is going on.
 const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
 pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
-    let theme = &state.theme;
-    if let Some(search) = &state.search {
+    let theme = &state.look.theme;
+    if let Some(search) = &state.reading.search {
         return draw_search(search, state, canvas, area);
     }
-    if let Some(search) = &state.past_search {
-        let is_found = search.letters.is_empty() || search.found().is_some();
-        let before = state.keymap.hints(&[("search-past", "before · ")]);
+    if let Some(search) = &state.composer.past_search {
+        let has_match = search.letters.is_empty() || search.found().is_some();
+        let older = state.keys.map.hints(&[(Action::SearchPast, "older · ")]);
         let line = Line::from(vec![
-            Span::styled(" sent before: ", theme.fg(theme.accent)),
-            Span::styled(visible(&search.letters), theme.fg(if is_found { theme.text } else { theme.warning })),
-            Span::styled(if is_found { "" } else { "  not found" }, theme.fg(theme.warning)),
-            Span::styled(format!("  {before}Enter take it · Esc back"), theme.dim()),
+            Span::styled(" earlier prompts: ", theme.fg(theme.accent)),
+            Span::styled(visible(&search.letters), theme.fg(if has_match { theme.text } else { theme.warning })),
+            Span::styled(if has_match { "" } else { "  no matches" }, theme.fg(theme.warning)),
+            Span::styled(format!("  {older}Enter use it · Esc back"), theme.dim()),
         ]);
         return canvas.line(line, area);
     }
     let columns = usize::from(area.width);
-    let clock =
-        state.busy_since.map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
-    let spinner = if state.moves { SPINNER[usize::try_from(state.frame).unwrap_or(0) % SPINNER.len()] } else { "●" };
+    let clock = state
+        .activity
+        .busy_since
+        .map_or(String::new(), |since| format!(" {}", human_duration(whole(state.now.since(since)))));
+    let spinner = if state.look.animate {
+        SPINNER[usize::try_from(state.activity.frame).unwrap_or(0) % SPINNER.len()]
+    } else {
+        "●"
+    };
     let toast = state.toast.as_ref().filter(|(_, since)| !state.is_animated() || state.now.since(*since) < TOAST);
-    let stop = state.keymap.and_hints(&[("escape", "interrupts")]);
-    let again =
-        |id, word: &str, colour| Span::styled(format!(" {} again {word}", state.keymap.key_of(id)), theme.fg(colour));
-    let left = match (state.primed, toast, state.status) {
-        (Primed::Quit, ..) => again("stash-or-quit", "quits", theme.warning),
-        (Primed::Tree, ..) => again("escape", "opens the tree", theme.accent),
-        (Primed::Nothing, Some((text, _)), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
-        // Said once: a clock would be read out again and again.
-        (Primed::Nothing, None, Status::Thinking | Status::Working) if state.is_read_aloud => {
-            // Written again where the line moves down, it would be read again.
-            if state.announced.as_ref().is_some_and(|it| Some(it.turn) == state.busy_since && it.has_moved) {
+    let stop = state.keys.map.and_hints(&[(Action::Escape, "interrupts")]);
+    let again = |action, word: &str, colour| {
+        let key = state.keys.map.key_of(action).unwrap_or_default();
+        Span::styled(format!(" {key} again {word}"), theme.fg(colour))
+    };
+    let left = match (state.guard.confirm, toast, state.session.status) {
+        (PendingConfirm::Quit, ..) => again(Action::StashOrQuit, "quits", theme.warning),
+        (PendingConfirm::Tree, ..) => again(Action::Escape, "opens the tree", theme.accent),
+        (PendingConfirm::Nothing, Some((text, _)), _) => {
+            Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent))
+        }
+        // No clock here: a screen reader would read it again and again.
+        (PendingConfirm::Nothing, None, Status::Thinking | Status::Working) if state.look.screen_reader => {
+            // The line is not written again where it moves down, because the screen reader would read it again.
+            if state
+                .printing
+                .announced
+                .as_ref()
+                .is_some_and(|it| Some(it.turn) == state.activity.busy_since && it.has_moved)
+            {
                 return;
             }
             Span::styled(format!(" working{stop}"), theme.fg(theme.accent))
         }
-        (Primed::Nothing, None, Status::Idle) if state.is_read_aloud && state.replay.is_none() => return,
-        (Primed::Nothing, None, Status::Thinking) => {
-            // A long call takes a while to write, and nothing else is seen of it.
-            let doing = match &state.writing {
+        (PendingConfirm::Nothing, None, Status::Idle) if state.look.screen_reader && state.replay.is_none() => return,
+        (PendingConfirm::Nothing, None, Status::Thinking) => {
+            // The user sees nothing else of a long call while the model writes it.
+            let doing = match &state.activity.writing_call {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
                 Some(_) | None if state.transcript.is_answering() => "answering".to_owned(),
                 Some(_) | None => "thinking".to_owned(),
             };
-            // A server that says nothing looks like a model that thinks; the difference is worth a word.
-            let silence = state.now.since(state.heard);
+            // A silent server looks like a model that thinks, so the line says which it may be.
+            let silence = state.now.since(state.activity.last_heard);
             let wait =
-                state.tries_again.map(|at| at.saturating_duration_since(state.now.at)).filter(|it| !it.is_zero());
+                state.activity.retry_at.map(|at| at.saturating_duration_since(state.now.at)).filter(|it| !it.is_zero());
             let (doing, silence) = match wait {
                 Some(wait) => (format!("trying again in {} s", wait.as_secs() + 1), Duration::ZERO),
                 None => (doing, silence),
@@ -75,20 +91,20 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             } else if silence < SILENCE {
                 clock
             } else {
-                format!("{clock} · nothing for {}", human_duration(whole(silence)))
+                format!("{clock} · no data for {}", human_duration(whole(silence)))
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (Primed::Nothing, None, Status::Working) => {
+        (PendingConfirm::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
         }
-        (Primed::Nothing, None, Status::Asking) => {
-            Span::styled(" ● waiting for your answer".to_owned(), theme.fg(theme.warning))
+        (PendingConfirm::Nothing, None, Status::Asking) => {
+            Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning))
         }
-        (Primed::Nothing, None, Status::Idle) => Span::styled(idle_hints(state), theme.dim()),
+        (PendingConfirm::Nothing, None, Status::Idle) => Span::styled(idle_hints(state), theme.dim()),
     };
-    let mut right = if state.is_read_aloud { String::new() } else { usage_text(state) };
-    // Where both do not fit, what is happening is worth more than what it cost.
+    let mut right = if state.look.screen_reader { String::new() } else { usage_text(state) };
+    // The usage gives way where both do not fit.
     if width(&left.content) + width(&right) + 2 > columns {
         right = right.split(" · ").next().unwrap_or_default().to_owned();
     }
@@ -101,66 +117,70 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     canvas.line(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
 }
 
-/// Keys that are of use where the person is.
+/// Hints for the keys that matter where the user is.
 fn idle_hints(state: &State) -> String {
-    let hint = |ids: &[(&str, &str)]| format!(" {}", state.keymap.hints(ids));
-    if state.labels.is_some() {
-        return " press a letter to copy · Esc leaves".to_owned();
+    let hint = |actions: &[(Action, &str)]| format!(" {}", state.keys.map.hints(actions));
+    if state.reading.labels.is_some() {
+        return " press a letter to copy · Esc cancels".to_owned();
     }
-    // A layer says itself what its keys are.
-    if state.overlays.iter().any(|layer| !layer.is_aside()) {
+    // An overlay shows its own keys.
+    if state.overlays.iter().any(|overlay| !overlay.is_aside()) {
         return String::new();
     }
     match state.focus {
         Focus::Composer if state.replay.is_some() => hint(&[
-            ("replay-play", "play"),
-            ("replay-forward", "on"),
-            ("replay-back", "back"),
-            ("replay-quit", "quit"),
-            ("replay-next-turn", "turn"),
-            ("replay-faster", "faster"),
-            ("replay-slower", "slower"),
+            (Action::PlayReplay, "play"),
+            (Action::StepReplay, "next"),
+            (Action::StepReplayBack, "previous"),
+            (Action::QuitReplay, "quit"),
+            (Action::NextReplayTurn, "turn"),
+            (Action::SpeedUpReplay, "faster"),
+            (Action::SlowDownReplay, "slower"),
         ]),
         Focus::Composer => " / commands · ? help".to_owned(),
-        Focus::Question => hint(&[
-            ("question-allow-once", "once"),
-            ("question-allow-always", "always"),
-            ("question-deny", "no"),
-            ("question-deny-feedback", "no, because…"),
-            ("question-expand", "all of it"),
+        Focus::Approval => hint(&[
+            (Action::FocusedAllowOnce, "once"),
+            (Action::FocusedAllowAlways, "always"),
+            (Action::FocusedDeny, "no"),
+            (Action::FocusedDenyWithFeedback, "no, because…"),
+            (Action::ExpandApproval, "show all"),
         ]),
         Focus::Transcript => hint(&[
-            ("cell-next", "next"),
-            ("cell-previous", "before"),
-            ("next-prompt", "prompt"),
-            ("next-error", "error"),
-            ("transcript-find", "find"),
-            ("copy-labels", "copy"),
-            ("fold", "fold"),
-            ("transcript-outline", "outline"),
-            ("escape", "back"),
+            (Action::NextCell, "next"),
+            (Action::PreviousCell, "previous"),
+            (Action::NextPrompt, "prompt"),
+            (Action::NextError, "error"),
+            (Action::FindInTranscript, "find"),
+            (Action::ShowCopyLabels, "copy"),
+            (Action::FoldCell, "fold"),
+            (Action::OutlineOfTranscript, "outline"),
+            (Action::Escape, "back"),
         ]),
-        Focus::Side => {
-            hint(&[("side-next", "tab"), ("side-wider", "wider"), ("side-narrower", "narrower"), ("escape", "back")])
-        }
+        Focus::Side => hint(&[
+            (Action::NextSideTab, "tab"),
+            (Action::WidenSide, "wider"),
+            (Action::NarrowSide, "narrower"),
+            (Action::Escape, "back"),
+        ]),
     }
 }
 
-/// The line in which is typed what is searched for.
+/// The search line.
 fn draw_search(search: &Search, state: &State, canvas: &mut Canvas, area: Rect) {
-    let theme = &state.theme;
-    let told = search.told();
-    let told_style = if told == "not found" { theme.fg(theme.warning) } else { theme.dim() };
+    let theme = &state.look.theme;
+    let result = search.result();
+    let result_style = if search.is_without_match() { theme.fg(theme.warning) } else { theme.dim() };
     let line = Line::from(vec![
         Span::styled(" find: ", theme.fg(theme.accent)),
         Span::styled(visible(&search.text), theme.fg(theme.text)),
-        Span::styled(format!("  {told}"), told_style),
+        Span::styled(format!("  {result}"), result_style),
         Span::styled(
             if search.is_typed {
-                "  Enter keep · ↑↓ others · Esc back".to_owned()
+                "  Enter done · ↑↓ next · Esc back".to_owned()
             } else {
-                let ids = [("next-match", "next"), ("previous-match", "before"), ("escape", "done")];
-                format!("  {}", state.keymap.hints(&ids))
+                let actions =
+                    [(Action::NextMatch, "next"), (Action::PreviousMatch, "previous"), (Action::Escape, "done")];
+                format!("  {}", state.keys.map.hints(&actions))
             },
             theme.dim(),
         ),
@@ -172,7 +192,7 @@ fn draw_search(search: &Search, state: &State, canvas: &mut Canvas, area: Rect) 
     canvas.line(line, area);
 }
 
-/// Without what is less than a second.
+/// The time without fractions of a second.
 pub(super) fn whole(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
@@ -183,12 +203,12 @@ pub(crate) fn usage_text(state: &State) -> String {
     let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
     let mark = if history.last_input.is_some() { "" } else { "~" };
     let mut parts = Vec::new();
-    match state.jobs.iter().filter(|job| job.status == JobStatus::Running).count() {
+    match state.session.jobs.iter().filter(|job| job.status == JobStatus::Running).count() {
         0 => {}
         1 => parts.push("1 job".to_owned()),
         n => parts.push(format!("{n} jobs")),
     }
-    match state.window {
+    match state.session.window {
         Some(window) if used > 0 => parts.push(format!("{mark}{}% of {}", used * 100 / window.max(1), short(window))),
         None if used > 0 => parts.push(format!("{mark}{} tokens", short(used))),
         Some(_) | None => {}

@@ -38,13 +38,13 @@ impl Page<'_> {
         }
         if table.more > 0 {
             let (mut line, _) = self.prefixes();
-            line.push(Span::styled(format!("… {} more rows", table.more), self.look.theme.dim()));
+            line.push(Span::styled(format!("… {} more rows", table.more), self.context.theme.dim()));
             self.rows.push(Row::mark(Line::from(line)));
         }
     }
 
     fn table_as_grid(&mut self, table: &Table, widths: &[usize]) {
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         for (number, row) in table.rows.iter().enumerate() {
             let cells: Vec<Vec<Row>> = widths
                 .iter()
@@ -92,7 +92,7 @@ impl Page<'_> {
 
     /// Where there is no room for columns: each row with the names of its columns.
     fn table_as_list(&mut self, table: &Table) {
-        let theme = self.look.theme;
+        let theme = self.context.theme;
         let Some((head, rows)) = table.rows.split_first() else { return };
         for (number, row) in rows.iter().enumerate() {
             if number > 0 {
@@ -106,7 +106,7 @@ impl Page<'_> {
                 rest.push(Span::raw("  "));
                 let pieces = name.iter().map(|it| (it.as_str(), (theme.bold(), 0)));
                 let pieces = pieces.chain(cell.iter().map(|(text, ink)| (text.as_str(), *ink)));
-                self.rows.extend(wrap_linked(pieces, &self.urls, self.look.columns, &first, &rest));
+                self.rows.extend(wrap_linked(pieces, &self.urls, self.context.columns, &first, &rest));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The person's own editor, for a draft that is long.
+//! The user's own editor, for a long draft.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitStatus;
@@ -10,13 +10,13 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
 
-/// How long an editor has to leave the terminal as it found it, when it is told to end.
+/// How long an editor may take to restore the terminal after it is asked to end.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// An editor that has the draft, and the terminal.
+/// A running editor, with the draft and the terminal.
 ///
-/// The draft lies in a file of its own that only the person can read, and is gone afterwards. However the editor ends, the
-/// terminal is set as it was before.
+/// The draft is in a temporary file that only the user can read. However the editor ends, the terminal modes are restored
+/// and the file is deleted.
 #[derive(Debug)]
 pub(crate) struct Editing {
     file: NamedTempFile,
@@ -27,23 +27,23 @@ pub(crate) struct Editing {
 }
 
 impl Editing {
-    /// Opens the draft in it.
+    /// Starts the editor on the draft.
     ///
     /// # Errors
-    /// Why it could not, for the person.
+    /// A message for the user.
     pub(crate) fn begin(draft: &str, editor: &str) -> Result<Editing, String> {
-        let unwritten = |e: io::Error| format!("the draft could not be written for the editor: {e}");
+        let unwritten = |e: io::Error| format!("cannot write the draft to a file for the editor: {e}");
         let mut file = tempfile::Builder::new().prefix("pixir-").suffix(".md").tempfile().map_err(unwritten)?;
         file.write_all(draft.as_bytes()).map_err(unwritten)?;
         let mut words = editor.split_whitespace();
         let name = words.next().unwrap_or("vi").to_owned();
         let before = tcgetattr(io::stdin()).ok();
         let started = OfThePerson::start(Command::new(&name).args(words).arg(file.path()).kill_on_drop(true));
-        let (child, guard) = started.map_err(|e| format!("{name} could not be started: {e}; set VISUAL or EDITOR"))?;
+        let (child, guard) = started.map_err(|e| format!("cannot start {name}: {e}; set VISUAL or EDITOR"))?;
         Ok(Editing { file, name, child, before, _guard: guard })
     }
 
-    /// Returns when it has ended.
+    /// Waits until the editor ends.
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
@@ -52,13 +52,13 @@ impl Editing {
         self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
     }
 
-    /// It has stopped itself, to go back to the shell.
+    /// The editor has stopped itself, to go back to the shell.
     pub(crate) fn is_stopped(&self) -> bool {
-        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.id().is_some_and(|id| matches!(waitid(WaitId::Pid(id), look), Ok(Some(_))))
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.id().is_some_and(|id| matches!(waitid(WaitId::Pid(id), options), Ok(Some(_))))
     }
 
-    /// Ends it; what was written in it is lost, and the draft is as it was.
+    /// Ends the editor. The draft stays as it was before.
     pub(crate) async fn stop(mut self) {
         if let Some(id) = self.id() {
             let _ = kill_process(id, Signal::TERM);
@@ -66,19 +66,22 @@ impl Editing {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
-    /// What was written, or why it does not count.
+    /// The text that the user has written.
+    ///
+    /// # Errors
+    /// Why the draft stays unchanged, for the user.
     pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<String, String> {
         let name = &self.name;
-        let status = ended.map_err(|e| format!("{name} was lost: {e}; the draft is as it was"))?;
+        let status = ended.map_err(|e| format!("lost {name}: {e}; the draft is unchanged"))?;
         if !status.success() {
             let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
-            return Err(format!("{name} ended with {how}; the draft is as it was"));
+            return Err(format!("{name} ended with {how}; the draft is unchanged"));
         }
-        // Many editors write a new file in the place of the old one.
+        // Opened by path again, because many editors replace the file instead of writing into it.
         let mut text = String::new();
         std::fs::File::open(self.file.path())
             .and_then(|mut file| file.read_to_string(&mut text))
-            .map_err(|e| format!("what {name} has written could not be read: {e}"))?;
+            .map_err(|e| format!("cannot read what {name} has written: {e}"))?;
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 }

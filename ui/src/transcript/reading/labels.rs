@@ -7,9 +7,8 @@ use pixir_core::event::Fact;
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};
 use crate::render::text::{End, Row, width};
-use crate::state::State;
-use crate::transcript::Cell;
-use crate::viewport::Place;
+use crate::transcript::viewport::{CellRow, Viewport};
+use crate::transcript::{Cell, Transcript};
 
 /// Letters in the order in which they are easy to reach; none that does something else while they are shown.
 const LETTERS: &str = "asdfghjklqwertuiopzxcvbnmASDFGHJKLQWERTUIOPZXCVBNM";
@@ -19,9 +18,9 @@ const MAX_ADDRESS: usize = 2_000;
 
 /// Something that can be copied, and its letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct CopyLabel {
     pub(crate) letter: char,
-    pub(crate) place: Place,
+    pub(crate) at: CellRow,
     /// Where it stands in its row; none when it is all of the row, or more.
     pub(crate) column: Option<usize>,
     pub(crate) what: &'static str,
@@ -30,27 +29,27 @@ pub(crate) struct Label {
 
 /// Letters on everything in sight that can be copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Labels(pub(crate) Vec<Label>);
+pub(crate) struct CopyLabels(pub(crate) Vec<CopyLabel>);
 
-impl Labels {
+impl CopyLabels {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn of(state: &State) -> Labels {
-        let mut found: Vec<(Place, Option<usize>, &'static str, String)> = Vec::new();
+    pub(crate) fn of(transcript: &Transcript, viewport: &Viewport) -> CopyLabels {
+        let mut found: Vec<(CellRow, Option<usize>, &'static str, String)> = Vec::new();
         let mut last_message = None;
-        for it in state.viewport.shown() {
-            let Some(cell) = state.transcript.cell(it.cell) else { continue };
-            let at = |row| Place { cell: it.cell, row };
+        for it in viewport.shown() {
+            let Some(cell) = transcript.cell(it.cell) else { continue };
+            let at = |row| CellRow { cell: it.cell, row };
             let tail;
             let message = match cell {
                 Cell::Recorded(entry) => cell.message().map(|(text, _)| (Some(entry), text, None)),
                 Cell::Part(entry, part) => cell.message().map(|(text, _)| (Some(entry), text, Some(&**part))),
-                Cell::Drafted(part) => Some((None, state.transcript.draft(), Some(&**part))),
+                Cell::Drafted(part) => Some((None, transcript.draft(), Some(&**part))),
                 Cell::Tail => {
-                    tail = state.transcript.tail();
-                    Some((None, state.transcript.draft(), Some(&tail)))
+                    tail = transcript.tail();
+                    Some((None, transcript.draft(), Some(&tail)))
                 }
                 _ => None,
             };
@@ -95,8 +94,7 @@ impl Labels {
                         found.push((at(card), None, what, text));
                     }
                 }
-                let diff = state
-                    .transcript
+                let diff = transcript
                     .diffs_of(it.cell)
                     .map(|files| files.iter().map(|file| file.text.as_str()).collect::<String>());
                 let output =
@@ -111,8 +109,8 @@ impl Labels {
         }
         found.sort_by_key(|(place, column, ..)| (*place, column.unwrap_or(usize::MAX)));
         let labelled = found.into_iter().zip(LETTERS.chars());
-        let label = |((place, column, what, text), letter)| Label { letter, place, column, what, text };
-        Labels(labelled.map(label).collect())
+        let label = |((at, column, what, text), letter)| CopyLabel { letter, at, column, what, text };
+        CopyLabels(labelled.map(label).collect())
     }
 }
 

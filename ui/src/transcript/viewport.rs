@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::render::markdown::Look;
+use crate::render::context::{LayoutKey, RenderContext};
 use crate::render::text::Row;
-use crate::transcript::{Cell, LayoutKey, Transcript};
+use crate::transcript::{Cell, Transcript};
 
 /// A place in the transcript: a cell and a row of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct CellRow {
     pub(crate) cell: usize,
     pub(crate) row: usize,
 }
@@ -29,9 +29,9 @@ const MOST_NEW: usize = 500;
 #[derive(Debug, Default)]
 pub(crate) struct Viewport {
     /// The first row that is shown; `None` follows the end.
-    anchor: Option<Place>,
+    anchor: Option<CellRow>,
     /// The first row that was shown last.
-    top: Option<Place>,
+    top: Option<CellRow>,
     pub(crate) height: usize,
     /// Cells when the end was left; what came since is new.
     seen: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Viewport {
 /// A place in a text: it is the same in any layout.
 #[derive(Debug)]
 struct Held {
-    anchor: Place,
+    anchor: CellRow,
     rows: Rc<Vec<Row>>,
     /// Characters of the cell before it, and rows without any between it and the next.
     before: usize,
@@ -54,7 +54,7 @@ struct Held {
 }
 
 impl Held {
-    fn new(anchor: Place, rows: Rc<Vec<Row>>) -> Held {
+    fn new(anchor: CellRow, rows: Rc<Vec<Row>>) -> Held {
         let lead = rows.iter().skip(anchor.row).take_while(|row| weight(row) == 0).count();
         let before = rows.iter().take(anchor.row).map(weight).sum();
         Held { anchor, rows, before, lead }
@@ -102,17 +102,17 @@ impl Viewport {
     }
 
     /// The first row that is shown; none when the end is followed.
-    pub(crate) fn anchor(&self) -> Option<Place> {
+    pub(crate) fn anchor(&self) -> Option<CellRow> {
         self.anchor
     }
 
-    pub(crate) fn anchor_mut(&mut self) -> Option<&mut Place> {
+    pub(crate) fn anchor_mut(&mut self) -> Option<&mut CellRow> {
         self.held = None;
         self.anchor.as_mut()
     }
 
     /// The first row that was shown last.
-    pub(crate) fn top(&self) -> Option<Place> {
+    pub(crate) fn top(&self) -> Option<CellRow> {
         self.top
     }
 
@@ -121,12 +121,12 @@ impl Viewport {
         &self.shown
     }
 
-    /// The place that is shown in this row of the window.
-    pub(crate) fn place_at(&self, mut row: usize) -> Option<Place> {
+    /// The cell row that is drawn in this row of the viewport.
+    pub(crate) fn row_at(&self, mut row: usize) -> Option<CellRow> {
         for it in &self.shown {
             let rows = it.to - it.from;
             if row < rows {
-                return Some(Place { cell: it.cell, row: it.from + row });
+                return Some(CellRow { cell: it.cell, row: it.from + row });
             }
             row -= rows;
         }
@@ -134,7 +134,7 @@ impl Viewport {
     }
 
     /// Shows this place as the first, if it is there.
-    pub(crate) fn stand_at(&mut self, place: Place, transcript: &Transcript) {
+    pub(crate) fn stand_at(&mut self, place: CellRow, transcript: &Transcript) {
         if place.cell < transcript.len() {
             self.leave_end(transcript);
             (self.anchor, self.held) = (Some(place), None);
@@ -142,7 +142,7 @@ impl Viewport {
     }
 
     /// Shows what was shown before; none is the end.
-    pub(crate) fn return_to(&mut self, place: Option<Place>, transcript: &Transcript) {
+    pub(crate) fn return_to(&mut self, place: Option<CellRow>, transcript: &Transcript) {
         match place {
             Some(place) => self.stand_at(place, transcript),
             None => self.follow(),
@@ -163,7 +163,7 @@ impl Viewport {
 
     /// Shows the start.
     pub(crate) fn show_start(&mut self, transcript: &Transcript) {
-        self.stand_at(Place { cell: 0, row: 0 }, transcript);
+        self.stand_at(CellRow { cell: 0, row: 0 }, transcript);
     }
 
     fn leave_end(&mut self, transcript: &Transcript) {
@@ -173,15 +173,21 @@ impl Viewport {
     }
 
     /// Moves by rows; upwards is negative. The end is followed again only when that is asked for.
-    pub(crate) fn scroll(&mut self, by: isize, transcript: &mut Transcript, look: &Look<'_>, key: LayoutKey) {
-        let place = self.anchor.or(self.top).unwrap_or_else(|| last_top(self.height, transcript, look, key));
+    pub(crate) fn scroll(
+        &mut self,
+        by: isize,
+        transcript: &mut Transcript,
+        context: &RenderContext<'_>,
+        key: LayoutKey,
+    ) {
+        let place = self.anchor.or(self.top).unwrap_or_else(|| last_top(self.height, transcript, context, key));
         if by < 0 {
             self.leave_end(transcript);
         } else if self.anchor.is_none() {
             return;
         }
-        let last = last_top(self.height, transcript, look, key);
-        self.anchor = Some(moved(place, by, transcript, look, key).min(last));
+        let last = last_top(self.height, transcript, context, key);
+        self.anchor = Some(moved(place, by, transcript, context, key).min(last));
     }
 
     /// What is to be shown, from the top. Only cells in sight are laid out.
@@ -189,14 +195,14 @@ impl Viewport {
         &mut self,
         height: usize,
         transcript: &mut Transcript,
-        look: &Look<'_>,
+        context: &RenderContext<'_>,
         key: LayoutKey,
     ) -> &[Shown] {
         self.height = height;
-        let last = last_top(height, transcript, look, key);
+        let last = last_top(height, transcript, context, key);
         if let Some(mut anchor) = self.anchor {
             anchor.cell = anchor.cell.min(transcript.len().saturating_sub(1));
-            let rows = transcript.rows(anchor.cell, look, key);
+            let rows = transcript.rows(anchor.cell, context, key);
             match &mut self.held {
                 // At another width, and in a table that grows, the same text stands in another row.
                 Some(held) if held.anchor == anchor => {
@@ -226,20 +232,20 @@ impl Viewport {
         self.shown.clear();
         let (mut place, mut left) = (top, height);
         while left > 0 && place.cell < transcript.len() {
-            let rows = transcript.rows(place.cell, look, key);
+            let rows = transcript.rows(place.cell, context, key);
             let to = (place.row + left).min(rows.len());
             if place.row < to {
                 left -= to - place.row;
                 self.shown.push(Shown { cell: place.cell, from: place.row, to, rows });
             }
-            place = Place { cell: place.cell + 1, row: 0 };
+            place = CellRow { cell: place.cell + 1, row: 0 };
         }
         &self.shown
     }
 
     /// How far what was shown has moved up since another window, if some of it is still in sight.
     pub(crate) fn moved_since(&self, before: &[Shown]) -> Option<i32> {
-        let offset = |of: &[Shown], place: Place| {
+        let offset = |of: &[Shown], place: CellRow| {
             let mut above = 0;
             for it in of {
                 if it.cell == place.cell && (it.from..it.to).contains(&place.row) {
@@ -249,7 +255,7 @@ impl Viewport {
             }
             None
         };
-        let first = |of: &[Shown]| of.first().map(|it| Place { cell: it.cell, row: it.from });
+        let first = |of: &[Shown]| of.first().map(|it| CellRow { cell: it.cell, row: it.from });
         match (offset(before, first(&self.shown)?), offset(&self.shown, first(before)?)) {
             (Some(up), _) if up > 0 => Some(up),
             (_, Some(down)) if down > 0 => Some(-down),
@@ -273,7 +279,7 @@ impl Viewport {
         }
         let row = (all.saturating_sub(self.height) as f64 * fraction.clamp(0.0, 1.0)).round() as usize;
         let (cell, row) = transcript.at_row(row);
-        self.stand_at(Place { cell, row }, transcript);
+        self.stand_at(CellRow { cell, row }, transcript);
     }
 
     /// Nothing of it is in sight; whoever scrolls begins at the end, in a window of this height.
@@ -290,46 +296,46 @@ impl Viewport {
 
 /// The place so many rows from another.
 pub(crate) fn moved(
-    mut place: Place,
+    mut place: CellRow,
     by: isize,
     transcript: &mut Transcript,
-    look: &Look<'_>,
+    context: &RenderContext<'_>,
     key: LayoutKey,
-) -> Place {
+) -> CellRow {
     let mut left = by.unsigned_abs();
     if by < 0 {
         while left > place.row {
             if place.cell == 0 {
-                return Place { cell: 0, row: 0 };
+                return CellRow { cell: 0, row: 0 };
             }
             left -= place.row;
             place.cell -= 1;
-            place.row = transcript.rows(place.cell, look, key).len();
+            place.row = transcript.rows(place.cell, context, key).len();
         }
         place.row -= left;
         return place;
     }
     while left > 0 {
-        let there = transcript.rows(place.cell, look, key).len();
+        let there = transcript.rows(place.cell, context, key).len();
         if place.row + left < there || place.cell + 1 >= transcript.len() {
             place.row = (place.row + left).min(there);
             return place;
         }
         left -= there.saturating_sub(place.row);
-        place = Place { cell: place.cell + 1, row: 0 };
+        place = CellRow { cell: place.cell + 1, row: 0 };
     }
     place
 }
 
 /// The first row of the last windowful.
-fn last_top(height: usize, transcript: &mut Transcript, look: &Look<'_>, key: LayoutKey) -> Place {
+fn last_top(height: usize, transcript: &mut Transcript, context: &RenderContext<'_>, key: LayoutKey) -> CellRow {
     let mut left = height;
     for cell in (0..transcript.len()).rev() {
-        let there = transcript.rows(cell, look, key).len();
+        let there = transcript.rows(cell, context, key).len();
         if there >= left {
-            return Place { cell, row: there - left };
+            return CellRow { cell, row: there - left };
         }
         left -= there;
     }
-    Place { cell: 0, row: 0 }
+    CellRow { cell: 0, row: 0 }
 }

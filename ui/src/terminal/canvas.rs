@@ -12,7 +12,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Widget;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::render::text::{TAB, width};
+use super::width::{TAB, width};
 
 /// Combining marks beyond these are left out of a cell, bytes.
 const MAX_CELL: usize = 64;

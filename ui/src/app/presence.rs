@@ -1,4 +1,4 @@
-//! What the terminal shows of us outside the screen: the title, progress, a word when somebody is waited for.
+//! What the terminal shows outside of the screen: window title, progress, notifications.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use pixir_core::event::Status;
 use crate::render::text::{fit, visible};
 use crate::state::State;
 
-/// Columns of a title or a notification.
-const MOST: usize = 80;
+/// The longest title or notification, in columns.
+const MAX_TITLE: usize = 80;
 
-/// How a terminal is told to notify, by its name.
+/// The sequence with which a terminal shows a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bell {
     /// `OSC 9 ; text`.
@@ -19,14 +19,14 @@ enum Bell {
     Urxvt,
     /// kitty's own.
     Kitty,
-    /// A sound, or what the terminal makes of it.
+    /// BEL: a sound, or whatever the terminal makes of it.
     Plain,
 }
 
 impl Bell {
     fn of(terminal: Option<&str>) -> Bell {
         let name = terminal.unwrap_or_default().to_ascii_lowercase();
-        let is = |known: &[&str]| known.iter().any(|it| name.starts_with(it));
+        let is = |names: &[&str]| names.iter().any(|it| name.starts_with(it));
         if is(&["iterm2", "wezterm", "ghostty"]) {
             Bell::Nine
         } else if is(&["foot", "vte", "rxvt"]) {
@@ -39,24 +39,24 @@ impl Bell {
     }
 }
 
-/// Terminals that show progress in their tab or task bar (OSC 9;4). Others would show the bytes, or notify.
+/// The terminal shows progress in its tab or task bar (OSC 9;4). Others would print the bytes, or show a notification.
 fn shows_progress(terminal: Option<&str>) -> bool {
     let name = terminal.unwrap_or_default().to_ascii_lowercase();
     ["ghostty", "wezterm", "iterm2", "windows terminal", "konsole"].iter().any(|it| name.starts_with(it))
 }
 
-/// What was shown last, so that nothing is sent twice.
+/// What the terminal shows now, so that nothing is sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     title: String,
     is_busy: bool,
     is_asking: bool,
-    ended: u64,
+    turns_ended: u64,
     shows_progress: bool,
 }
 
 impl Presence {
-    /// The bytes that bring it up to date.
+    /// The bytes that bring the terminal up to date.
     pub(crate) fn update(&mut self, state: &State, terminal: Option<&str>) -> String {
         let mut bytes = String::new();
         let title = title(state);
@@ -64,57 +64,58 @@ impl Presence {
             let _ = write!(bytes, "\x1b]2;{title}\x1b\\");
             self.title = title;
         }
-        let is_busy = matches!(state.status, Status::Thinking | Status::Working);
+        let is_busy = matches!(state.session.status, Status::Thinking | Status::Working);
         if is_busy != self.is_busy && (shows_progress(terminal) || self.shows_progress) {
             self.shows_progress = is_busy;
             bytes.push_str(if is_busy { "\x1b]9;4;3;0\x1b\\" } else { "\x1b]9;4;0;0\x1b\\" });
         }
         self.is_busy = is_busy;
-        let is_asking = state.status == Status::Asking;
-        let text = match (is_asking && !self.is_asking, state.ended > self.ended) {
-            (true, _) => Some("pixir has a question"),
+        let is_asking = state.session.status == Status::Asking;
+        let text = match (is_asking && !self.is_asking, state.session.turns_ended > self.turns_ended) {
+            (true, _) => Some("pixir needs your answer"),
             (false, true) => Some("pixir has finished"),
             (false, false) => None,
         };
-        (self.is_asking, self.ended) = (is_asking, state.ended);
-        if let Some(text) = text.filter(|_| !state.has_focus) {
-            bytes.push_str(&notification(Bell::of(terminal), &place(state), text));
+        (self.is_asking, self.turns_ended) = (is_asking, state.session.turns_ended);
+        if let Some(text) = text.filter(|_| !state.terminal.has_focus) {
+            bytes.push_str(&notification(Bell::of(terminal), &subject(state), text));
         }
         bytes
     }
 
-    /// The bytes that leave nothing of it behind.
+    /// The bytes that end the progress display.
     pub(crate) fn end(&self) -> &'static str {
         if self.shows_progress { "\x1b]9;4;0;0\x1b\\" } else { "" }
     }
 
-    /// The terminal was given away; everything is sent again.
+    /// Another program has used the terminal: everything has to be sent again.
     pub(crate) fn forget(&mut self) {
         self.title.clear();
         (self.is_busy, self.shows_progress) = (false, false);
     }
 }
 
-fn place(state: &State) -> String {
+/// The name of the Session, else of its folder.
+fn subject(state: &State) -> String {
     let name = state.history.settings.name.clone();
-    let folder = state.workspace.file_name().map(|it| it.to_string_lossy().into_owned());
-    fit(&visible(&name.or(folder).unwrap_or_else(|| "/".into())).replace([';', '\t'], " "), MOST - 20)
+    let folder = state.session.workspace.file_name().map(|it| it.to_string_lossy().into_owned());
+    fit(&visible(&name.or(folder).unwrap_or_else(|| "/".into())).replace([';', '\t'], " "), MAX_TITLE - 20)
 }
 
 fn title(state: &State) -> String {
-    let mark = match state.status {
+    let mark = match state.session.status {
         Status::Asking => "? ",
         Status::Thinking | Status::Working => "● ",
         Status::Idle => "",
     };
-    format!("{mark}pixir · {}", place(state))
+    format!("{mark}pixir · {}", subject(state))
 }
 
-fn notification(bell: Bell, place: &str, text: &str) -> String {
+fn notification(bell: Bell, subject: &str, text: &str) -> String {
     match bell {
-        Bell::Nine => format!("\x1b]9;{text}: {place}\x1b\\"),
-        Bell::Urxvt => format!("\x1b]777;notify;{text};{place}\x1b\\"),
-        Bell::Kitty => format!("\x1b]99;;{text}: {place}\x1b\\"),
+        Bell::Nine => format!("\x1b]9;{text}: {subject}\x1b\\"),
+        Bell::Urxvt => format!("\x1b]777;notify;{text};{subject}\x1b\\"),
+        Bell::Kitty => format!("\x1b]99;;{text}: {subject}\x1b\\"),
         Bell::Plain => "\x07".to_owned(),
     }
 }
@@ -124,11 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_terminal_is_told_in_its_own_way_and_no_other() {
+    fn each_terminal_gets_its_own_notification_sequence() {
         assert_eq!(notification(Bell::of(Some("kitty(0.40)")), "app", "done"), "\x1b]99;;done: app\x1b\\");
         assert_eq!(notification(Bell::of(Some("ghostty 1.2")), "app", "done"), "\x1b]9;done: app\x1b\\");
         assert_eq!(notification(Bell::of(Some("XTerm(390)")), "app", "done"), "\x07");
         assert_eq!(notification(Bell::of(None), "app", "done"), "\x07");
-        assert!(!shows_progress(Some("kitty(0.40)")), "it would notify");
+        assert!(!shows_progress(Some("kitty(0.40)")), "it would show a notification");
     }
 }

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use crate::render::text::{End, Row, width};
-use crate::state::State;
-use crate::viewport::Place;
+use crate::transcript::viewport::CellRow;
 
 /// By how much a selection grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +14,7 @@ enum Unit {
 }
 
 /// A place and a column of it.
-type Spot = (Place, usize);
+type Spot = (CellRow, usize);
 
 /// What was selected with the mouse.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// One click begins with a character, two with a word, three with a row.
-    pub(crate) fn new(place: Place, column: usize, clicks: u8) -> Selection {
+    pub(crate) fn new(place: CellRow, column: usize, clicks: u8) -> Selection {
         let unit = match clicks {
             0 | 1 => Unit::Character,
             2 => Unit::Word,
@@ -36,7 +35,7 @@ impl Selection {
         Selection { from: (place, column), to: (place, column), unit }
     }
 
-    pub(crate) fn drag_to(&mut self, place: Place, column: usize) {
+    pub(crate) fn drag_to(&mut self, place: CellRow, column: usize) {
         self.to = (place, column);
     }
 
@@ -50,12 +49,12 @@ impl Selection {
     }
 
     /// Where it begins and ends.
-    pub(crate) fn places_mut(&mut self) -> [&mut Place; 2] {
+    pub(crate) fn positions_mut(&mut self) -> [&mut CellRow; 2] {
         [&mut self.from.0, &mut self.to.0]
     }
 
     /// The columns of a row that are selected.
-    pub(crate) fn columns(&self, place: Place, row: &Row) -> Option<Range<usize>> {
+    pub(crate) fn columns(&self, place: CellRow, row: &Row) -> Option<Range<usize>> {
         let ((first, left), (last, right)) = self.ends();
         if place < first || place > last || row.end == End::Skip {
             return None;
@@ -108,36 +107,6 @@ fn word_at(text: &str, column: usize) -> Range<usize> {
         end = at;
     }
     begin.unwrap_or(column)..end.max(column + 1)
-}
-
-impl State {
-    /// The text of a selection, as it stands in the source: no marks, no soft line ends.
-    pub(crate) fn selected_text(&mut self, selection: &Selection) -> String {
-        let ((first, _), (last, _)) = selection.ends();
-        let mut text = String::new();
-        let mut joint = String::new();
-        for cell in first.cell..=last.cell.min(self.transcript.len().saturating_sub(1)) {
-            let rows = self.rows_of(cell);
-            for (at, row) in rows.iter().enumerate() {
-                let place = Place { cell, row: at };
-                if place < first || place > last || row.end == End::Skip {
-                    continue;
-                }
-                text.push_str(&joint);
-                if let Some(columns) = selection.columns(place, row) {
-                    // The mark of a list, as it is written.
-                    text.push_str(&row.between(columns.start, columns.end.min(row.gutter)).replace('•', "-"));
-                    text.push_str(&row.between(columns.start.max(row.gutter), columns.end));
-                }
-                joint = match row.end {
-                    End::Line | End::Skip => "\n".to_owned(),
-                    End::Blanks(n) => " ".repeat(usize::from(n)),
-                    End::Nothing => String::new(),
-                };
-            }
-        }
-        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-    }
 }
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
-//! Slash commands: what is typed, to the verb of the action table that it means.
+//! Slash commands: from the typed line to the action of the table.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use pixir_core::error::nearest;
 
-use crate::action::{Slash, VERBS, Verb, of_slash};
+use crate::input::action::{ACTIONS, ActionSpec, Slash, of_slash};
 
-/// Verbs that have a slash command, with it, by name.
-pub(crate) fn commands() -> Vec<(Slash, &'static Verb)> {
-    let mut all: Vec<_> = VERBS.iter().filter_map(|verb| Some((verb.slash?, verb))).collect();
+/// All slash commands with their actions, sorted by name.
+pub(crate) fn commands() -> Vec<(Slash, &'static ActionSpec)> {
+    let mut all: Vec<_> = ACTIONS.iter().filter_map(|spec| Some((spec.slash?, spec))).collect();
     all.sort_by_key(|(slash, _)| slash.name);
     all
 }
 
-/// Commands that fit these letters, best first.
-pub(crate) fn complete(letters: &str) -> Vec<(Slash, &'static Verb)> {
-    let mut found = fuzzy(letters, commands(), |(slash, _)| slash.name.to_owned());
-    // What begins so is what is meant.
-    found.sort_by_key(|(slash, _)| !slash.name.starts_with(letters));
-    found
+/// The commands that match these letters, best first.
+pub(crate) fn complete(letters: &str) -> Vec<(Slash, &'static ActionSpec)> {
+    let mut matches = fuzzy(letters, commands(), |(slash, _)| slash.name.to_owned());
+    // A user who types a prefix means a command that begins with it.
+    matches.sort_by_key(|(slash, _)| !slash.name.starts_with(letters));
+    matches
 }
 
-/// What fits these letters, best first; all in their order, without letters.
+/// The items that match these letters, best first. Without letters, all items in their order.
 pub(crate) fn fuzzy<T>(letters: &str, items: Vec<T>, text: impl Fn(&T) -> String) -> Vec<T> {
     if letters.is_empty() {
         return items;
@@ -29,23 +29,26 @@ pub(crate) fn fuzzy<T>(letters: &str, items: Vec<T>, text: impl Fn(&T) -> String
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(letters, CaseMatching::Ignore, Normalization::Smart);
     let mut buffer = Vec::new();
-    let mut found: Vec<(u32, T)> = items
+    let mut scored: Vec<(u32, T)> = items
         .into_iter()
         .filter_map(|item| Some((pattern.score(Utf32Str::new(&text(&item), &mut buffer), &mut matcher)?, item)))
         .collect();
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    found.into_iter().map(|(_, item)| item).collect()
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    scored.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Splits `/name rest`; an unknown name comes back with the nearest.
-pub(crate) fn parse(text: &str) -> Result<(&'static Verb, &str), String> {
+/// Splits `/name rest`.
+///
+/// # Errors
+/// For an unknown name, a message that suggests the nearest one.
+pub(crate) fn parse(text: &str) -> Result<(&'static ActionSpec, &str), String> {
     let body = text.strip_prefix('/').unwrap_or(text);
     let (name, rest) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
     match of_slash(name) {
-        Some(verb) => Ok((verb, rest.trim())),
+        Some(spec) => Ok((spec, rest.trim())),
         None => {
             let near = nearest(name, commands().iter().map(|(slash, _)| slash.name))
-                .map_or_else(|| "/help lists all".to_owned(), |near| format!("did you mean /{near}?"));
+                .map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean /{near}?"));
             Err(format!("there is no command /{name}; {near}"))
         }
     }
@@ -54,6 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<(&'static Verb, &str), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::action::Action;
 
     #[test]
     fn a_few_letters_find_a_command_and_a_wrong_one_gets_the_nearest() {
@@ -61,8 +65,8 @@ mod tests {
         assert_eq!(complete("tr")[0].0.name, "tree");
         assert_eq!(complete("").len(), commands().len());
         assert_eq!(
-            parse("/skill review the diff").map(|(verb, rest)| (verb.id, rest)),
-            Ok(("skill", "review the diff"))
+            parse("/skill review the diff").map(|(spec, rest)| (spec.action, rest)),
+            Ok((Action::ActivateSkill, "review the diff"))
         );
         assert_eq!(
             parse("/compcat").expect_err("no such command"),

@@ -1,4 +1,4 @@
-//! Putting a text where it can be pasted, and saying what really happened; taking an image that was copied.
+//! Copying text to a clipboard, with a truthful report of where it went; reading a copied image.
 
 use std::process::Stdio;
 
@@ -9,28 +9,28 @@ use tokio::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How long a program may take to put something into the clipboard, or to give what is in it.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-/// The most that terminals take, bytes of text.
+/// How long a clipboard program may take.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// The longest text that terminals accept in OSC 52, in bytes.
 const MAX_OSC: usize = 74_994;
 
-/// What the environment says of ways to a clipboard.
+/// The ways to a clipboard, as far as the environment tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct Clipboards {
     /// Inside tmux.
     pub tmux: bool,
-    /// Over the network: a clipboard of this machine is not the person's.
+    /// Over SSH: the clipboard of this machine is not the user's.
     pub ssh: bool,
-    /// A Wayland, or an X11 display.
+    /// A Wayland display.
     pub wayland: bool,
     /// An X11 display.
     pub x11: bool,
 }
 
-impl Ways {
-    /// As variables say.
-    pub fn of(variable: impl Fn(&str) -> bool) -> Ways {
-        Ways {
+impl Clipboards {
+    /// Reads the environment; `variable` tells whether a variable is set.
+    pub fn of(variable: impl Fn(&str) -> bool) -> Clipboards {
+        Clipboards {
             tmux: variable("TMUX"),
             ssh: variable("SSH_CONNECTION") || variable("SSH_TTY"),
             wayland: variable("WAYLAND_DISPLAY"),
@@ -38,7 +38,7 @@ impl Ways {
         }
     }
 
-    /// Programs that put their input into a clipboard, the best first.
+    /// Programs that copy their input to a clipboard, the best first.
     fn programs(&self) -> Vec<&'static [&'static str]> {
         let mut programs: Vec<&'static [&'static str]> = Vec::new();
         if !self.ssh {
@@ -54,90 +54,102 @@ impl Ways {
             }
         }
         if self.tmux {
-            // -w hands it on to the terminal, where tmux is allowed to.
+            // -w also passes it on to the terminal, if tmux may do so.
             programs.push(&["tmux", "load-buffer", "-w", "-"]);
         }
         programs
     }
 }
 
-/// The sequence that asks the terminal to take it; none when it is too long for that.
+/// The sequence that asks the terminal to copy the text. None if the text is too long for it.
 pub(crate) fn osc52(text: &str) -> Option<String> {
     (text.len() <= MAX_OSC).then(|| format!("\x1b]52;c;{}\x1b\\", STANDARD.encode(text)))
 }
 
-/// Gives it to the first program that takes it; says which, or what else became of it.
-pub(crate) async fn copy(text: &str, ways: &Ways, sent: bool) -> String {
-    let what = amount(text);
-    let mut taken = None;
-    for program in ways.programs() {
-        if give(program, text).await.is_some_and(|gave| gave) {
-            taken = Some(program);
+/// Whether the text was sent to the terminal with OSC 52.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Osc52 {
+    Sent,
+    TooLong,
+}
+
+/// Copies the text with the first program that accepts it. Returns a report for the user.
+pub(crate) async fn copy(text: &str, clipboards: &Clipboards, osc52: Osc52) -> String {
+    let amount = amount(text);
+    let mut accepted = None;
+    for program in clipboards.programs() {
+        if give(program, text).await.unwrap_or(false) {
+            accepted = Some(program);
             break;
         }
     }
-    match (taken, sent) {
-        (Some(["tmux", ..]), _) => format!("copied {what}: tmux has it (prefix ]), and the terminal if tmux may"),
-        (Some(program), _) => format!("copied {what}: {} took it", program[0]),
-        (None, true) => format!("copied {what}: sent to the terminal (OSC 52), which may ignore it"),
-        (None, false) => format!("{what} are too many for this terminal, and no clipboard program was found"),
+    match (accepted, osc52) {
+        (Some(["tmux", ..]), _) => format!("copied {amount} to tmux (prefix ]), and to the terminal if tmux may"),
+        (Some(program), _) => format!("copied {amount} with {}", program[0]),
+        (None, Osc52::Sent) => format!("copied {amount}: sent to the terminal (OSC 52), which may ignore it"),
+        (None, Osc52::TooLong) => {
+            format!("not copied: {amount} are too much for the terminal, and there is no clipboard program")
+        }
     }
 }
 
+/// Runs a program with the text as its input. None if the program cannot be started.
 async fn give(program: &[&str], text: &str) -> Option<bool> {
     let (name, args) = program.split_first()?;
     let mut command = Command::new(name);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let (mut child, _guard) = OfThePerson::start(&mut command).ok()?;
     let mut input = child.stdin.take()?;
-    let taken = async {
+    let run = async {
         let written = input.write_all(text.as_bytes()).await.is_ok();
         drop(input);
         written && child.wait().await.is_ok_and(|status| status.success())
     };
-    Some(tokio::time::timeout(PATIENCE, taken).await.unwrap_or(false))
+    Some(tokio::time::timeout(TIMEOUT, run).await.unwrap_or(false))
 }
 
-/// The image that is in the clipboard of this machine, as PNG.
+/// Reads the image in the clipboard of this machine, as PNG.
 ///
 /// # Errors
-/// Why there is none, for the person.
-pub(crate) async fn image(ways: &Ways) -> Result<Vec<u8>, &'static str> {
-    if ways.ssh {
-        return Err("the clipboard is on your own machine, not here; copy the file over, then @ its name");
+/// A message for the user.
+pub(crate) async fn image(clipboards: &Clipboards) -> Result<Vec<u8>, &'static str> {
+    if clipboards.ssh {
+        return Err(
+            "over SSH the clipboard of your machine cannot be read; copy the file over, then mention it with @",
+        );
     }
     let mut programs: Vec<&[&str]> = Vec::new();
     if cfg!(target_os = "macos") {
         programs.push(&["pngpaste", "-"]);
     }
-    if ways.wayland {
+    if clipboards.wayland {
         programs.push(&["wl-paste", "--no-newline", "--type", "image/png"]);
     }
-    if ways.x11 {
+    if clipboards.x11 {
         programs.push(&["xclip", "-selection", "clipboard", "-target", "image/png", "-out"]);
     }
-    let mut was_asked = false;
+    let mut has_program = false;
     for program in programs {
-        match take(program).await {
+        match read(program).await {
             Some(bytes) if !bytes.is_empty() => return Ok(bytes),
-            Some(_) => was_asked = true,
+            Some(_) => has_program = true,
             None => {}
         }
     }
-    Err(if was_asked {
-        "no image was found in the clipboard; a path that is pasted, or @ and its name, goes as well"
+    Err(if has_program {
+        "no image in the clipboard; paste the path of a file, or mention it with @"
     } else {
-        "nothing here reads the clipboard: install wl-paste or xclip (pngpaste), paste a path, or type @ and its name"
+        "no program reads the clipboard: install wl-paste, xclip or pngpaste, paste a path, or mention a file with @"
     })
 }
 
-/// What it gives, which may be nothing; none when there is no such program.
-async fn take(program: &[&str]) -> Option<Vec<u8>> {
+/// The output of a program, empty if it fails. None if the program cannot be started.
+async fn read(program: &[&str]) -> Option<Vec<u8>> {
     let (name, args) = program.split_first()?;
     let mut command = Command::new(name);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let (child, _guard) = OfThePerson::start(&mut command).ok()?;
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.ok()?.ok()?;
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await.ok()?.ok()?;
     Some(if output.status.success() { output.stdout } else { Vec::new() })
 }
 
@@ -157,15 +169,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_what_can_be_known_is_claimed() {
+    async fn the_report_claims_only_what_is_known() {
         assert_eq!(
-            copy("abc", &Ways::default(), true).await,
+            copy("abc", &Clipboards::default(), Osc52::Sent).await,
             "copied 3 characters: sent to the terminal (OSC 52), which may ignore it"
         );
-        assert!(copy("abc", &Ways::default(), false).await.contains("no clipboard program"));
+        assert!(copy("abc", &Clipboards::default(), Osc52::TooLong).await.contains("there is no clipboard program"));
         assert_eq!(osc52("hi"), Some("\x1b]52;c;aGk=\x1b\\".into()));
         assert_eq!(osc52(&"x".repeat(MAX_OSC + 1)), None);
-        let over_ssh = Ways { ssh: true, x11: true, wayland: true, tmux: false };
-        assert!(over_ssh.programs().is_empty(), "another machine's clipboard is nobody's");
+        let over_ssh = Clipboards { ssh: true, x11: true, wayland: true, tmux: false };
+        assert!(over_ssh.programs().is_empty(), "the clipboard of this machine is not the user's");
     }
 }

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use pixir_core::event::{Entry, Fact};
 
+use crate::render::context::Fold;
 use crate::render::markdown;
 use crate::render::split::Part;
 use crate::render::text::{End, Row, width};
-use crate::state::{Focus, State};
-use crate::transcript::{Cell, Fold, Transcript};
-use crate::viewport::Place;
+use crate::transcript::viewport::CellRow;
+use crate::transcript::{Cell, Direction, Transcript};
 
 /// A place where it was found: the n-th in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub(crate) struct Hit {
 
 /// Every place where it was found, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Matches {
     /// Cells in which it stands, and how many places come before the first of each.
     cells: Vec<(usize, usize)>,
     len: usize,
 }
 
-impl Found {
+impl Matches {
     fn push(&mut self, cell: usize, count: usize) {
         if count > 0 && self.cells.last().is_none_or(|(last, _)| *last != cell) {
             self.cells.push((cell, self.len));
@@ -64,18 +64,17 @@ pub(crate) struct Search {
     pub(crate) is_typed: bool,
     /// Grows with every change of the text; an answer to another one is thrown away.
     pub(crate) number: u64,
-    pub(crate) found: Option<Found>,
+    pub(crate) matches: Option<Matches>,
     /// Which of them was shown last.
     pub(crate) at: Option<usize>,
     /// It is looked for again because more was said: nobody is taken anywhere.
     pub(crate) is_again: bool,
-    /// When it was looked for again last.
-    pub(crate) looked: Option<Instant>,
+    /// When the search was last repeated.
+    pub(crate) searched_at: Option<Instant>,
     /// More was said while it was looked for.
     pub(crate) is_stale: bool,
-    /// Where the reader was before, and what had the keys.
-    pub(crate) before: Option<Place>,
-    pub(crate) focus: Focus,
+    /// Where the viewport was before the search. None followed the end.
+    pub(crate) before: Option<CellRow>,
     /// What was opened to show it, and how it was shown before.
     pub(crate) opened: Option<(usize, Option<Fold>)>,
     /// Where the place that was shown last stands, in rows that may have been laid out anew since.
@@ -83,33 +82,33 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(before: Option<Place>, focus: Focus) -> Search {
-        Search { is_typed: true, before, focus, ..Search::default() }
+    pub(crate) fn new(before: Option<CellRow>) -> Search {
+        Search { is_typed: true, before, ..Search::default() }
     }
 
     /// The first place from where the reader is: on from there, or back from the end.
     pub(crate) fn first(&mut self) -> Option<Hit> {
         match self.before {
-            Some(place) => self.step(place.cell, true),
-            None => self.step(usize::MAX, false),
+            Some(place) => self.step(place.cell, Direction::Forward),
+            None => self.step(usize::MAX, Direction::Back),
         }
     }
 
     /// The next place, or the one before; around at the ends.
-    pub(crate) fn step(&mut self, cell: usize, forward: bool) -> Option<Hit> {
-        let found = self.found.as_ref()?;
+    pub(crate) fn step(&mut self, cell: usize, direction: Direction) -> Option<Hit> {
+        let found = self.matches.as_ref()?;
         let last = found.len.checked_sub(1)?;
-        let next = match (self.at, forward) {
-            (Some(at), true) => {
+        let next = match (self.at, direction) {
+            (Some(at), Direction::Forward) => {
                 if at >= last {
                     0
                 } else {
                     at + 1
                 }
             }
-            (Some(at), false) => at.checked_sub(1).unwrap_or(last),
-            (None, true) => Some(found.before(cell)).filter(|at| *at <= last).unwrap_or(0),
-            (None, false) => found.before(cell.saturating_add(1)).checked_sub(1).unwrap_or(last),
+            (Some(at), Direction::Back) => at.checked_sub(1).unwrap_or(last),
+            (None, Direction::Forward) => Some(found.before(cell)).filter(|at| *at <= last).unwrap_or(0),
+            (None, Direction::Back) => found.before(cell.saturating_add(1)).checked_sub(1).unwrap_or(last),
         };
         (self.at, self.shown) = (Some(next), None);
         self.hit()
@@ -117,7 +116,7 @@ impl Search {
 
     /// The place that was shown last.
     pub(crate) fn hit(&self) -> Option<Hit> {
-        self.found.as_ref()?.get(self.at?)
+        self.matches.as_ref()?.get(self.at?)
     }
 
     /// Where it stands in the rows of a cell.
@@ -130,13 +129,18 @@ impl Search {
         self.shown.as_ref().map_or(&[], |(_, stretches)| stretches)
     }
 
+    /// The search has ended without a match.
+    pub(crate) fn is_without_match(&self) -> bool {
+        self.matches.as_ref().is_some_and(|matches| matches.len == 0)
+    }
+
     /// `3 of 17`.
-    pub(crate) fn told(&self) -> String {
-        match (&self.found, self.at) {
+    pub(crate) fn result(&self) -> String {
+        match (&self.matches, self.at) {
             (None, _) => String::new(),
-            (Some(Found { len: 0, .. }), _) => "not found".into(),
+            (Some(Matches { len: 0, .. }), _) => "no matches".into(),
             (Some(found), Some(at)) => format!("{} of {}", at + 1, found.len),
-            (Some(found), None) => format!("{} found", found.len),
+            (Some(found), None) => format!("{} matches", found.len),
         }
     }
 }
@@ -182,9 +186,9 @@ pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
 }
 
 /// Every place where it stands, oldest first; upper and lower case differ only where the text has upper case.
-pub(crate) fn find(hay: &[Hay], text: &str) -> Found {
+pub(crate) fn find(hay: &[Hay], text: &str) -> Matches {
     let needle = Needle::new(text);
-    let mut found = Found::default();
+    let mut found = Matches::default();
     for it in hay {
         let mut count = 0;
         match &it.source {
@@ -388,30 +392,6 @@ impl Broken {
     }
 }
 
-impl State {
-    /// The row of a cell in which a hit is; what is folded around it opens.
-    pub(crate) fn row_of_hit(&mut self, text: &str, hit: Hit) -> usize {
-        let needle = Needle::new(text);
-        let find = |rows: &[Row]| {
-            let all = needle.in_rows(rows, 0..rows.len());
-            let row = |stretches: &Stretches| stretches.first().map(|(row, _)| *row);
-            (all.get(hit.nth).and_then(row), all.last().and_then(row))
-        };
-        if let (Some(row), _) = find(&self.rows_of(hit.cell)) {
-            return row;
-        }
-        let fold = self.transcript.fold_of(hit.cell);
-        if fold != Some(Fold::Full) {
-            self.transcript.set_fold(hit.cell, Some(Fold::Full));
-            if let Some(search) = &mut self.search {
-                search.opened = Some((hit.cell, fold));
-            }
-        }
-        let (row, last) = find(&self.rows_of(hit.cell));
-        row.or(last).unwrap_or(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,7 +411,7 @@ mod tests {
 
     #[test]
     fn however_often_it_stands_there_every_place_is_gone_to_and_the_nearest_first() {
-        let mut found = Found::default();
+        let mut found = Matches::default();
         for (cell, count) in [(2, 3), (2, 1), (4, 0), (5, 100_000), (9, 2)] {
             found.push(cell, count);
         }
@@ -441,9 +421,9 @@ mod tests {
         assert_eq!((found.get(4), found.get(100_006)), (Some(Hit { cell: 5, nth: 0 }), None));
         assert_eq!(found.position(Hit { cell: 9, nth: 2 }), None);
         let first = |cell: Option<usize>| {
-            let before = cell.map(|cell| Place { cell, row: 0 });
-            let mut search = Search { found: Some(found.clone()), before, ..Search::default() };
-            (search.first().expect("a place"), search.told())
+            let before = cell.map(|cell| CellRow { cell, row: 0 });
+            let mut search = Search { matches: Some(found.clone()), before, ..Search::default() };
+            (search.first().expect("a place"), search.result())
         };
         assert_eq!(first(None), (Hit { cell: 9, nth: 1 }, "100006 of 100006".into()), "at the end, the last");
         assert_eq!(first(Some(3)), (Hit { cell: 5, nth: 0 }, "5 of 100006".into()));

@@ -1,10 +1,10 @@
-//! Keys as people write them: `ctrl+t`, `shift+enter`, `] e`.
+//! Keys as the configuration and the screen write them: `ctrl+t`, `shift+enter`, `] e`.
 
 use std::fmt;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
 
-/// One key with what is held down.
+/// A key with its modifiers, in normal form: one key has one `Key`, however the terminal reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) code: KeyCode,
@@ -37,11 +37,11 @@ const NAMED: [(KeyCode, &str, &str); 16] = [
 ];
 
 impl Key {
-    /// A key as a terminal reports it; the many ways of reporting one key become one.
+    /// The normal form of a key as a terminal reports it.
     pub(crate) fn of(event: KeyEvent) -> Key {
         let held = event.modifiers;
-        // What the window system's own key is held with is for it, and means nothing here.
-        if held.intersects(KeyModifiers::SUPER | KeyModifiers::HYPER | KeyModifiers::META) {
+        // A key with Super is meant for the window system.
+        if held.contains(KeyModifiers::SUPER) {
             return Key { code: KeyCode::Null, modifiers: held };
         }
         match event.code {
@@ -58,41 +58,41 @@ impl Key {
         }
     }
 
-    /// `ctrl+t`.
+    /// Parses `ctrl+t`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message for the user.
     pub(crate) fn parse(text: &str) -> Result<Key, String> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text.trim();
         while let Some((held, after)) = rest.split_once('+').filter(|(_, after)| !after.is_empty()) {
             let Some((modifier, ..)) = HELD.iter().find(|(_, name, _)| *name == held.to_ascii_lowercase()) else {
-                return Err(format!("`{held}` in `{text}` is none of ctrl, alt, shift"));
+                return Err(format!("`{held}` in `{text}` is not ctrl, alt or shift"));
             };
             modifiers |= *modifier;
             rest = after;
         }
         let name = rest.to_ascii_lowercase();
-        let code = match NAMED.iter().find(|(_, known, _)| *known == name) {
+        let code = match NAMED.iter().find(|(_, it, _)| *it == name) {
             Some((code, ..)) => *code,
             None => match (name.strip_prefix('f').and_then(|n| n.parse::<u8>().ok()), rest.chars().count()) {
                 (Some(n @ 1..=24), _) => KeyCode::F(n),
                 (_, 1) => KeyCode::Char(rest.chars().next().unwrap_or(' ')),
-                _ => return Err(format!("there is no key `{rest}`; keys are ctrl+t, alt+enter, f5, pgup, ]")),
+                _ => return Err(format!("unknown key `{rest}`; keys are written ctrl+t, alt+enter, f5, pgup, ]")),
             },
         };
         let code =
             if code == KeyCode::Tab && modifiers.contains(KeyModifiers::SHIFT) { KeyCode::BackTab } else { code };
-        Ok(Key::of(KeyEvent::new(code, modifiers)))
+        Ok(Key::of(KeyEvent::press(code, modifiers)))
     }
 
-    /// It types a character.
+    /// The key types a character.
     pub(crate) fn is_plain(self) -> bool {
         matches!(self.code, KeyCode::Char(_)) && self.modifiers.is_empty()
     }
 
     pub(crate) fn event(self) -> KeyEvent {
-        KeyEvent::new(self.code, self.modifiers)
+        KeyEvent::press(self.code, self.modifiers)
     }
 }
 
@@ -113,19 +113,19 @@ impl fmt::Display for Key {
     }
 }
 
-/// Keys that are pressed one after the other.
+/// Keys that the user presses one after the other.
 pub(crate) type Chord = Vec<Key>;
 
-/// `] e`.
+/// Parses `] e`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message for the user.
 pub(crate) fn parse_chord(text: &str) -> Result<Chord, String> {
     let keys: Chord = text.split_whitespace().map(Key::parse).collect::<Result<_, _>>()?;
     if keys.is_empty() { Err("a key is missing".into()) } else { Ok(keys) }
 }
 
-/// `] e`, as it is shown.
+/// `] e`, as the screen shows it.
 pub(crate) fn chord_name(keys: &[Key]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
@@ -151,7 +151,7 @@ mod tests {
             assert_eq!(key.to_string(), shown);
             assert_eq!(Key::parse(shown), Ok(key));
         }
-        let of = |code, modifiers| Key::of(KeyEvent::new(code, modifiers));
+        let of = |code, modifiers| Key::of(KeyEvent::press(code, modifiers));
         assert_eq!(Key::parse("N"), Ok(of(KeyCode::Char('N'), KeyModifiers::SHIFT)));
         assert_eq!(Key::parse("N"), Ok(of(KeyCode::Char('n'), KeyModifiers::SHIFT)));
         assert_eq!(Key::parse("ctrl+t"), Ok(of(KeyCode::Char('T'), KeyModifiers::CONTROL | KeyModifiers::SHIFT)));

@@ -10,13 +10,11 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 
-use super::diff;
-use super::markdown::{self, Look};
-use super::sgr;
-use super::split::Part;
-use super::text::{Row, fit, plain, span_width, visible, width, wrap};
-use super::thinking;
-use crate::transcript::{Cell, Fold, Guess, Tool};
+use super::{Cell, Guess, Tool};
+use crate::render::context::{Fold, RenderContext};
+use crate::render::split::Part;
+use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
+use crate::render::{diff, markdown, sgr, thinking};
 
 /// Lines of a result that a card shows before it is opened.
 const PREVIEW: usize = 6;
@@ -32,7 +30,7 @@ const DIFF_PREVIEW: usize = 24;
 const INDENT: usize = 2;
 
 /// What a cell leans on besides itself.
-pub(crate) struct Context<'a> {
+pub(crate) struct CellData<'a> {
     /// The answer that is being written.
     pub(crate) draft: &'a str,
     /// Output of a call that runs.
@@ -90,11 +88,11 @@ pub(crate) fn estimate(cell: &Cell) -> Guess {
 }
 
 /// The rows of a cell.
-pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     // Of a message that is folded its first row stands for all of it.
-    if let (Some(Fold::Line), Some((text, is_begin))) = (context.fold, cell.message()) {
-        let mut rows = if is_begin { rows(cell, &Context { fold: None, ..*context }, look) } else { Vec::new() };
+    if let (Some(Fold::Line), Some((text, is_begin))) = (data.fold, cell.message()) {
+        let mut rows = if is_begin { rows(cell, &CellData { fold: None, ..*data }, context) } else { Vec::new() };
         let first = rows.iter().position(|row| !row.line.spans.is_empty()).map_or(0, |at| at + 1);
         let more = text.trim().lines().count().saturating_sub(1);
         if rows.len() > first || more > 0 && is_begin {
@@ -106,19 +104,19 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
         return rows;
     }
     match cell {
-        Cell::Recorded(entry) => recorded(entry, context, look),
+        Cell::Recorded(entry) => recorded(entry, data, context),
         Cell::Part(entry, part) => match &entry.fact {
             Fact::AssistantMessage(it) => {
-                let mut rows = message_part(&it.text, part, look);
+                let mut rows = message_part(&it.text, part, context);
                 if it.partial && part.range.end == it.text.len() {
-                    rows.push(broke_off(look));
+                    rows.push(broke_off(context));
                 }
                 rows
             }
-            Fact::UserMessage(it) => said(it, part.range.clone(), look),
+            Fact::UserMessage(it) => said(it, part.range.clone(), context),
             _ => Vec::new(),
         },
-        Cell::Drafted(part) => message_part(context.draft, part, look),
+        Cell::Drafted(part) => message_part(data.draft, part, context),
         // It is laid out where its text is.
         Cell::Tail => Vec::new(),
         Cell::Thoughts(all) => {
@@ -127,46 +125,46 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
                 _ => None,
             });
             let text = texts.collect::<Vec<_>>().join("\n\n");
-            thinking::whole(&text, context.fold.unwrap_or(look.thinking), look)
+            thinking::whole(&text, data.fold.unwrap_or(context.thinking), context)
         }
         Cell::Thinking(it) => {
             let show = if it.is_live { thinking::live } else { thinking::whole };
-            show(&it.text, context.fold.unwrap_or(look.thinking), look)
+            show(&it.text, data.fold.unwrap_or(context.thinking), context)
         }
-        Cell::Tool(cell) => tool(cell, context, look),
+        Cell::Tool(cell) => tool(cell, data, context),
         Cell::Error(it) => {
             let style = theme.fg(theme.error);
             let mut rows = wrap(
                 &[Span::styled(visible(&it.message), style)],
-                look.columns,
+                context.columns,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
-            rows.extend(fix(Some(&it.remediation), look));
+            rows.extend(fix(Some(&it.remediation), context));
             rows
         }
-        Cell::Notice(severity, text) => notice(*severity, text, look),
+        Cell::Notice(severity, text) => notice(*severity, text, context),
         Cell::Gone => Vec::new(),
     }
 }
 
 /// A part of an answer.
-pub(crate) fn message_part(text: &str, part: &Part, look: &Look<'_>) -> Vec<Row> {
+pub(crate) fn message_part(text: &str, part: &Part, context: &RenderContext<'_>) -> Vec<Row> {
     if let Some(head) = &part.table {
         let table = format!("{}{}", &text[head.clone()], &text[part.range.clone()]);
-        return indent(markdown::rows(&table, &look.inset(INDENT)));
+        return indent(markdown::rows(&table, &context.inset(INDENT)));
     }
     let before = part.fence.map_or("", |at| &text[at..part.range.start]);
-    indent(markdown::inside(&text[part.range.clone()], &look.inset(INDENT), before))
+    indent(markdown::inside(&text[part.range.clone()], &context.inset(INDENT), before))
 }
 
-fn broke_off(look: &Look<'_>) -> Row {
-    marked("  ", "⋯ it broke off here", look.theme.fg(look.theme.warning), look)
+fn broke_off(context: &RenderContext<'_>) -> Row {
+    marked("  ", "⋯ it broke off here", context.theme.fg(context.theme.warning), context)
 }
 
 /// What a person said, or a part of it; the images that go with it stand behind the last.
-fn said(it: &UserMessage, part: std::ops::Range<usize>, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+fn said(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     let (mark, style) = match it.delivery {
         Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
         Delivery::Steer => ("» ", theme.fg(theme.user)),
@@ -174,56 +172,56 @@ fn said(it: &UserMessage, part: std::ops::Range<usize>, look: &Look<'_>) -> Vec<
     let mark = if part.start == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
     let text = &it.text[part.clone()];
     let text = text.strip_suffix('\n').unwrap_or(text);
-    let mut rows = wrap(&[Span::styled(plain(text), style)], look.columns, &[mark], &[Span::raw("  ")]);
+    let mut rows = wrap(&[Span::styled(plain(text), style)], context.columns, &[mark], &[Span::raw("  ")]);
     if part.end == it.text.len() {
         rows.extend(it.attachments.iter().map(|image| {
             let told = format!("{} · {}", visible(&image.path), human_size(image.bytes));
-            marked("  ▣ ", &told, theme.dim(), look)
+            marked("  ▣ ", &told, theme.dim(), context)
         }));
     }
     rows
 }
 
 /// An entry of the Log as rows.
-fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     // What was summed up is worth reading only to some.
-    let in_full = context.fold.unwrap_or(look.details) == Fold::Full;
+    let in_full = data.fold.unwrap_or(context.details) == Fold::Full;
     match &entry.fact {
-        Fact::UserMessage(it) => said(it, 0..it.text.len(), look),
+        Fact::UserMessage(it) => said(it, 0..it.text.len(), context),
         Fact::AssistantMessage(it) => {
-            let mut rows = indent(markdown::rows(&it.text, &look.inset(INDENT)));
+            let mut rows = indent(markdown::rows(&it.text, &context.inset(INDENT)));
             if it.partial {
-                rows.push(broke_off(look));
+                rows.push(broke_off(context));
             }
             rows
         }
-        Fact::Reasoning(it) => thinking::whole(&it.text, context.fold.unwrap_or(look.thinking), look),
-        Fact::PlanUpdated(it) => plan(&it.items, look),
+        Fact::Reasoning(it) => thinking::whole(&it.text, data.fold.unwrap_or(context.thinking), context),
+        Fact::PlanUpdated(it) => plan(&it.items, context),
         Fact::SkillActivation(it) => {
-            vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), look)]
+            vec![marked("◆ ", &format!("skill {} is active", it.name), theme.fg(theme.tool), context)]
         }
         Fact::HistoryCompaction(it) => {
             let head = format!(
                 "compacted: {} → {} tokens, {} entries replaced by a summary",
                 it.tokens_before, it.tokens_after, it.entries_dropped
             );
-            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.warning), look)];
+            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.warning), context)];
             if in_full {
-                rows.extend(indent(markdown::rows(&it.summary, &look.inset(INDENT))));
+                rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));
             }
             rows
         }
         Fact::BranchSummary(it) => {
             let how = if it.strategy == "model" { "by the model" } else { "from the log" };
             let head = format!("the branch that was left is summed up here, {how}");
-            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), look)];
+            let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), context)];
             if in_full {
-                rows.extend(indent(markdown::rows(&it.summary, &look.inset(INDENT))));
+                rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));
             }
             rows
         }
-        Fact::FilesRestored(it) => restored(it, look),
+        Fact::FilesRestored(it) => restored(it, context),
         Fact::TurnEnded(it) => {
             let (text, style) = match it.status {
                 TurnStatus::Interrupted => ("interrupted".to_owned(), theme.fg(theme.warning)),
@@ -238,41 +236,41 @@ fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
             };
             let mut rows = wrap(
                 &[Span::styled(visible(&text), style)],
-                look.columns,
+                context.columns,
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
-                rows.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), look));
+                rows.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), context));
             }
             rows
         }
         Fact::LogRepaired(it) => {
             let text =
                 format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
-            notice(Severity::Warning, &text, look)
+            notice(Severity::Warning, &text, context)
         }
         _ => Vec::new(),
     }
 }
 
-fn notice(severity: Severity, text: &str, look: &Look<'_>) -> Vec<Row> {
+fn notice(severity: Severity, text: &str, context: &RenderContext<'_>) -> Vec<Row> {
     let style = match severity {
-        Severity::Info => look.theme.dim(),
-        Severity::Warning => look.theme.fg(look.theme.warning),
+        Severity::Info => context.theme.dim(),
+        Severity::Warning => context.theme.fg(context.theme.warning),
     };
-    wrap(&[Span::styled(visible(text), style)], look.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
+    wrap(&[Span::styled(visible(text), style)], context.columns, &[Span::styled("· ", style)], &[Span::raw("  ")])
 }
 
-fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+fn restored(it: &FilesRestored, context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     let what = match (it.reason, it.of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undid turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redid turn {turn}"),
         (RestoreReason::Stayed, _) => "these files stayed as they are".to_owned(),
         _ => "set files back".to_owned(),
     };
-    let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), look)];
+    let mut rows = vec![marked("↺ ", &what, theme.fg(theme.warning), context)];
     for change in &it.changes {
         let (mark, style) = match change.kind {
             ChangeKind::Created => ("  + ", theme.fg(theme.added)),
@@ -280,10 +278,10 @@ fn restored(it: &FilesRestored, look: &Look<'_>) -> Vec<Row> {
             ChangeKind::Modified => ("  ~ ", theme.fg(theme.text)),
         };
         let text = format!("{}  +{} −{}", plain(&change.path), change.added, change.removed);
-        rows.push(marked(mark, &text, style, look));
+        rows.push(marked(mark, &text, style, context));
     }
     for left in &it.left {
-        rows.push(marked("  · ", &format!("{} stays: {}", plain(&left.path), plain(&left.why)), theme.dim(), look));
+        rows.push(marked("  · ", &format!("{} stays: {}", plain(&left.path), plain(&left.why)), theme.dim(), context));
     }
     rows
 }
@@ -296,35 +294,35 @@ fn indent(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// One line behind a mark, cut where it ends.
-fn marked(mark: &'static str, text: &str, style: Style, look: &Look<'_>) -> Row {
+fn marked(mark: &'static str, text: &str, style: Style, context: &RenderContext<'_>) -> Row {
     let line = Line::from(vec![
         Span::styled(mark, style),
-        Span::styled(fit(text, look.columns.saturating_sub(width(mark))), style),
+        Span::styled(fit(text, context.columns.saturating_sub(width(mark))), style),
     ]);
     Row { gutter: width(mark), ..Row::text(line) }
 }
 
-fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Row> {
+fn fix(remediation: Option<&str>, context: &RenderContext<'_>) -> Vec<Row> {
     let Some(text) = remediation.filter(|t| !t.is_empty()) else { return Vec::new() };
     wrap(
-        &[Span::styled(visible(text), look.theme.fg(look.theme.text))],
-        look.columns,
-        &[Span::styled("  fix: ", look.theme.dim())],
+        &[Span::styled(visible(text), context.theme.fg(context.theme.text))],
+        context.columns,
+        &[Span::styled("  fix: ", context.theme.dim())],
         &[Span::raw("       ")],
     )
 }
 
-fn plan(items: &[PlanItem], look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+fn plan(items: &[PlanItem], context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     let done = items.iter().filter(|i| i.status == StepStatus::Completed).count();
-    let mut rows = vec![marked("▤ ", &format!("Plan · {done} of {}", items.len()), theme.fg(theme.accent), look)];
-    rows.extend(items.iter().flat_map(|item| plan_item(item, look)));
+    let mut rows = vec![marked("▤ ", &format!("Plan · {done} of {}", items.len()), theme.fg(theme.accent), context)];
+    rows.extend(items.iter().flat_map(|item| plan_item(item, context)));
     rows
 }
 
 /// One step of a plan.
-pub(crate) fn plan_item(item: &PlanItem, look: &Look<'_>) -> Vec<Row> {
-    let theme = look.theme;
+pub(crate) fn plan_item(item: &PlanItem, context: &RenderContext<'_>) -> Vec<Row> {
+    let theme = context.theme;
     let (mark, style) = match item.status {
         StepStatus::Completed => ("✓ ", theme.dim().add_modifier(Modifier::CROSSED_OUT)),
         StepStatus::InProgress => ("▸ ", theme.bold()),
@@ -332,33 +330,33 @@ pub(crate) fn plan_item(item: &PlanItem, look: &Look<'_>) -> Vec<Row> {
     };
     let mark_style = if item.status == StepStatus::Completed { theme.fg(theme.success) } else { theme.dim() };
     let mark = Span::styled(format!("  {mark}"), mark_style);
-    wrap(&[Span::styled(plain(&item.step), style)], look.columns, &[mark], &[Span::raw("    ")])
+    wrap(&[Span::styled(plain(&item.step), style)], context.columns, &[mark], &[Span::raw("    ")])
 }
 
-fn tool(cell: &Tool, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
-    let (card, is_whole) = card(cell, look);
+fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
+    let (card, is_whole) = card(cell, context);
     let mut rows = vec![card];
-    let fold = context.fold.unwrap_or(look.details);
+    let fold = data.fold.unwrap_or(context.details);
     if fold == Fold::Line || (cell.call().name == "update_plan" && fold == Fold::Some) {
         return rows;
     }
     if fold == Fold::Full {
-        rows.extend(arguments(cell, is_whole, look));
+        rows.extend(arguments(cell, is_whole, context));
     }
-    match (cell.result(), context.diffs) {
+    match (cell.result(), data.diffs) {
         (None, _) => {
             // It is laid out again whenever more of it comes.
             let most = if fold == Fold::Full { LIVE } else { PREVIEW };
-            rows.extend(block(&context.live.text, &context.live.colours, look, most, Side::Last, 0));
+            rows.extend(block(&data.live.text, &data.live.colours, context, most, Side::Last, 0));
         }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
             // What a command printed is no part of what it changed.
             if cell.is_command() {
-                rows.extend(output(cell, result, look, fold));
+                rows.extend(output(cell, result, context, fold));
             }
-            rows.extend(changed(diffs, look, fold));
+            rows.extend(changed(diffs, context, fold));
         }
-        (Some(result), _) => rows.extend(output(cell, result, look, fold)),
+        (Some(result), _) => rows.extend(output(cell, result, context, fold)),
     }
     rows
 }
@@ -368,8 +366,8 @@ fn most(fold: Fold, preview: usize) -> usize {
 }
 
 /// `✓ edit stats.sh  +1 −1  3ms`, and whether that says all of what it is about.
-fn card(cell: &Tool, look: &Look<'_>) -> (Row, bool) {
-    let theme = look.theme;
+fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
+    let theme = context.theme;
     let (mark, style) = match cell.result() {
         _ if cell.refused => ("⊘ ", theme.fg(theme.warning)),
         None => ("● ", theme.fg(theme.accent)),
@@ -399,10 +397,10 @@ fn card(cell: &Tool, look: &Look<'_>) -> (Row, bool) {
     }
     let name = &cell.call().name;
     let target = visible(&target(cell));
-    let room = look.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
+    let room = context.columns.saturating_sub(INDENT + width(name) + 1 + span_width(&tail));
     let mut spans = vec![
         Span::styled(mark, style),
-        Span::styled(name.clone(), theme.fg(if cell.is_by_person() { theme.user } else { theme.tool })),
+        Span::styled(name.clone(), theme.fg(if cell.is_by_user() { theme.user } else { theme.tool })),
         Span::raw(" "),
         Span::styled(fit(&target, room), theme.fg(theme.text)),
     ];
@@ -436,7 +434,7 @@ pub(crate) fn target(cell: &Tool) -> String {
 }
 
 /// What the card's one line could not say of the arguments; what a diff shows is left to it.
-fn arguments(cell: &Tool, is_whole: bool, look: &Look<'_>) -> Vec<Row> {
+fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Row> {
     let Some(args) = cell.call().args.as_object() else { return Vec::new() };
     // What was not done is in no diff.
     let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());
@@ -449,52 +447,52 @@ fn arguments(cell: &Tool, is_whole: bool, look: &Look<'_>) -> Vec<Row> {
         _ => true,
     });
     let mut rows = Vec::new();
-    shown.for_each(|(key, value)| argument(key, value, look, &mut rows));
+    shown.for_each(|(key, value)| argument(key, value, context, &mut rows));
     rows
 }
 
 /// One argument, or what it is made of.
-fn argument(key: &str, value: &Value, look: &Look<'_>, rows: &mut Vec<Row>) {
-    let label = Span::styled(format!("  {key}: "), look.theme.dim());
+fn argument(key: &str, value: &Value, context: &RenderContext<'_>, rows: &mut Vec<Row>) {
+    let label = Span::styled(format!("  {key}: "), context.theme.dim());
     let text = match value {
-        Value::Array(items) => return items.iter().for_each(|item| argument(key, item, look, rows)),
-        Value::Object(members) => return members.iter().for_each(|(key, value)| argument(key, value, look, rows)),
+        Value::Array(items) => return items.iter().for_each(|item| argument(key, item, context, rows)),
+        Value::Object(members) => return members.iter().for_each(|(key, value)| argument(key, value, context, rows)),
         Value::String(text) if text.contains('\n') => {
             rows.push(Row::text(Line::from(label)));
-            return rows.extend(block(text, &[], look, usize::MAX, Side::First, 0));
+            return rows.extend(block(text, &[], context, usize::MAX, Side::First, 0));
         }
         Value::String(text) => visible(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     };
-    let text = [Span::styled(text, look.theme.fg(look.theme.code))];
-    rows.extend(wrap(&text, look.columns, &[label], &[Span::raw("    ")]));
+    let text = [Span::styled(text, context.theme.fg(context.theme.code))];
+    rows.extend(wrap(&text, context.columns, &[label], &[Span::raw("    ")]));
 }
 
-fn changed(diffs: &[FileDiff], look: &Look<'_>, fold: Fold) -> Vec<Row> {
+fn changed(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
     let mut rows = Vec::new();
     let most = most(fold, DIFF_PREVIEW);
     let mut more = 0;
     for file in diffs {
         if diffs.len() > 1 {
-            rows.push(marked("  ", &file.path, look.theme.dim(), look));
+            rows.push(marked("  ", &file.path, context.theme.dim(), context));
         }
         let room = most.saturating_sub(rows.len());
         let (lines, left) =
-            diff::first_rows(&file.text, look.columns.saturating_sub(INDENT).min(140), look.theme, room);
+            diff::first_rows(&file.text, context.columns.saturating_sub(INDENT).min(140), context.theme, room);
         rows.extend(indent(lines));
         more += left;
     }
     if more > 0 {
-        rows.push(marked("  ", &format!("… {more} more lines{}", look.more.details), look.theme.dim(), look));
+        rows.push(marked("  ", &format!("… {more} more lines{}", context.more.details), context.theme.dim(), context));
     }
     rows
 }
 
-fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<Row> {
+fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
     // The footer is on the card already.
     let text = result.output.rsplit_once('\n').map_or("", |(text, _)| text);
     if fold == Fold::Full {
-        return block(text, &result.colours, look, usize::MAX, Side::First, 0);
+        return block(text, &result.colours, context, usize::MAX, Side::First, 0);
     }
     if fold == Fold::Line || (is_short(cell) && result.ok) {
         return Vec::new();
@@ -504,9 +502,16 @@ fn output(cell: &Tool, result: &ToolResult, look: &Look<'_>, fold: Fold) -> Vec<
     let text =
         if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
     // What a command says last is what came of it.
-    let is_last = !result.ok || (omitted == 0 && (cell.is_by_person() || cell.call().name == "bash"));
-    let most = if cell.is_by_person() { PERSONS_PREVIEW } else { PREVIEW };
-    block(text, &result.colours, look, most, if is_last { Side::Last } else { Side::First }, omitted.saturating_sub(1))
+    let is_last = !result.ok || (omitted == 0 && (cell.is_by_user() || cell.call().name == "bash"));
+    let most = if cell.is_by_user() { PERSONS_PREVIEW } else { PREVIEW };
+    block(
+        text,
+        &result.colours,
+        context,
+        most,
+        if is_last { Side::Last } else { Side::First },
+        omitted.saturating_sub(1),
+    )
 }
 
 /// Which end of a long text is shown.
@@ -517,8 +522,15 @@ enum Side {
 }
 
 /// Lines behind a bar; those beyond `most`, and those that the text leaves out, are counted.
-fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: Side, left_out: usize) -> Vec<Row> {
-    let theme = look.theme;
+fn block(
+    text: &str,
+    colours: &[Colouring],
+    context: &RenderContext<'_>,
+    most: usize,
+    side: Side,
+    left_out: usize,
+) -> Vec<Row> {
+    let theme = context.theme;
     let text = text.trim_end();
     if text.is_empty() {
         return Vec::new();
@@ -535,7 +547,7 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
     // A line that is broken into many rows is no more worth than many lines.
     let room = most.saturating_mul(2);
-    let longest = room.saturating_mul(look.columns).saturating_mul(4);
+    let longest = room.saturating_mul(context.columns).saturating_mul(4);
     let begin = text.as_ptr().addr();
     let all_rows_of = |line: &str| {
         let line = match side {
@@ -553,18 +565,18 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
                 span.content = format!("{}{}", "\u{a0}".repeat(here), &span.content[here..]).into();
                 left -= here;
             }
-            return wrap(&spans, look.columns, &[bar()], &[bar()]);
+            return wrap(&spans, context.columns, &[bar()], &[bar()]);
         }
         let line = plain(line);
         let body = line.trim_start_matches(' ');
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
-        wrap(&[Span::styled(kept, style)], look.columns, &[bar()], &[bar()])
+        wrap(&[Span::styled(kept, style)], context.columns, &[bar()], &[bar()])
     };
     // One line that is very long leaves room for the others.
     let rows_of = |line: &str| {
         let mut rows = all_rows_of(line);
         if most < usize::MAX && rows.len() > LINE {
-            let told = format!("… more of this line{}", look.more.details);
+            let told = format!("… more of this line{}", context.more.details);
             let cut = Row::mark(Line::from(vec![bar(), Span::styled(told, theme.dim())]));
             match side {
                 Side::First => drop(rows.splice(LINE - 1.., [cut])),
@@ -604,7 +616,7 @@ fn block(text: &str, colours: &[Colouring], look: &Look<'_>, most: usize, side: 
     let more = if count > whole { count - whole + left_out } else { 0 };
     if more > 0 {
         let lines = if more == 1 { "line" } else { "lines" };
-        let text = format!("… {more} more {lines}{}", look.more.details);
+        let text = format!("… {more} more {lines}{}", context.more.details);
         let note = Row::mark(Line::from(vec![bar(), Span::styled(text, theme.dim())]));
         let at = if side == Side::First { rows.len() } else { 0 };
         rows.insert(at, note);

@@ -1,0 +1,396 @@
+//! Background tasks, and the handling of their results.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pixir_core::changes::{self, FileDiff};
+use pixir_core::event::{Attachment, Severity};
+use pixir_core::harness::Harness;
+use pixir_core::session::Handle;
+use pixir_core::skills::Skill;
+use pixir_core::store::Summary;
+use pixir_core::watch::Watch;
+use pixir_core::{Error, Input, Result};
+
+use super::App;
+use crate::app::clipboard::{self, Osc52};
+use crate::app::saved_draft::SavedDraft;
+use crate::composer::mention::Index;
+use crate::state::{Connection, Effect, Now};
+use crate::transcript::Cell;
+use crate::transcript::reading::find::Matches;
+use crate::transcript::replay::Replay;
+use crate::update::{self, events};
+
+/// The list of the workspace's files is read again when it is older than this.
+const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
+
+/// The result of a background task.
+pub(super) enum BackgroundEvent {
+    Connected(Box<Result<Harness>>),
+    /// The `number`-th open has succeeded. `instead`: why this is not the Session that the user wanted.
+    Opened {
+        number: u64,
+        handle: Handle,
+        watch: Box<Watch>,
+        instead: Option<Error>,
+        /// The draft that was saved next to its Log.
+        draft: Option<String>,
+    },
+    NotOpened {
+        number: u64,
+        error: Error,
+    },
+    Branch(Option<String>),
+    CallDiff(usize, u64, Vec<FileDiff>),
+    Diffs(Vec<FileDiff>, Vec<FileDiff>),
+    Sessions(Vec<Summary>, Option<String>),
+    Models(Vec<String>),
+    /// The result of the search with this number.
+    Matches(u64, Matches),
+    Files {
+        letters: String,
+        found: Vec<String>,
+    },
+    /// The files of the workspace, or the first part of them.
+    Walked(Index),
+    /// The prompts of earlier Sessions.
+    Past(Vec<String>),
+    /// A report for the user about a text that was copied.
+    Copied(String),
+    Skills(Vec<Skill>),
+    /// A message with its images, or the text that goes back into the composer and why.
+    Delivered {
+        /// The open of the Session that it was written for.
+        open: u64,
+        outcome: std::result::Result<Input, (String, Error)>,
+    },
+    /// A result that is only of use to the Session of this open.
+    Of(u64, Box<BackgroundEvent>),
+    /// An image for the draft; or the text to insert instead, and the message to show.
+    Attached(std::result::Result<Attachment, (Option<String>, String)>),
+    /// Syntax colours have arrived.
+    Coloured,
+    /// The task has panicked, and sends nothing else.
+    Failed(FailedTask),
+}
+
+/// A task that has panicked, as far as something waits for it.
+pub(super) enum FailedTask {
+    Other,
+    /// The open with this number.
+    Open(u64),
+    /// Listing the files of the workspace.
+    Walk,
+    /// Reading an image, with the text of the message that it was for.
+    Image(Option<String>),
+}
+
+impl App {
+    pub(super) fn spawn(&mut self, work: impl Future<Output = BackgroundEvent> + Send + 'static) {
+        self.spawn_for(FailedTask::Other, work);
+    }
+
+    pub(super) fn spawn_for(
+        &mut self,
+        failed: FailedTask,
+        work: impl Future<Output = BackgroundEvent> + Send + 'static,
+    ) {
+        self.running_tasks += 1;
+        let sender = self.sender.clone();
+        let task = tokio::spawn(work);
+        // A panic ends the task. The interface reports it and goes on.
+        tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+    }
+
+    pub(super) fn spawn_blocking(&mut self, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
+        self.spawn_blocking_for(FailedTask::Other, work);
+    }
+
+    fn spawn_blocking_for(&mut self, failed: FailedTask, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
+        self.running_tasks += 1;
+        let sender = self.sender.clone();
+        let task = tokio::task::spawn_blocking(work);
+        tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
+    }
+
+    /// Runs work whose result is only of use to the Session that is open now.
+    pub(super) fn spawn_on_session(&mut self, work: impl FnOnce() -> BackgroundEvent + Send + 'static) {
+        let open = self.opens_requested;
+        self.spawn_blocking(move || BackgroundEvent::Of(open, Box::new(work())));
+    }
+
+    pub(super) fn load_call_diff(&mut self, cell: usize, result: u64) {
+        let (Some(harness), Some(entry)) = (&self.harness, self.state.history.entry(result).cloned()) else { return };
+        let blobs = harness.blobs().clone();
+        self.spawn_on_session(move || {
+            BackgroundEvent::CallDiff(cell, result, changes::between(std::iter::once(&entry), &blobs))
+        });
+    }
+
+    /// Copies a text with the terminal and with a clipboard program, and reports the result.
+    pub(super) fn copy(&mut self, text: String) {
+        let sequence = clipboard::osc52(&text);
+        let osc52 = if sequence.is_some() { Osc52::Sent } else { Osc52::TooLong };
+        self.signals.extend(sequence);
+        let clipboards = self.clipboards.clone();
+        self.spawn(async move { BackgroundEvent::Copied(clipboard::copy(&text, &clipboards, osc52).await) });
+    }
+
+    /// Finds files in the last list of the workspace's files. If that list is old or incomplete, it is read again meanwhile
+    /// and the search is repeated.
+    pub(super) fn find_files(&mut self, letters: String) {
+        let index = self.file_index.as_ref().map(|(_, index)| index.clone());
+        let is_fresh =
+            self.file_index.as_ref().is_some_and(|(since, it)| it.is_whole && since.elapsed() < MAX_INDEX_AGE);
+        if let Some(index) = index.clone() {
+            let letters = letters.clone();
+            self.spawn_blocking(move || BackgroundEvent::Files { found: index.find(&letters), letters });
+        }
+        // One walk runs at a time, and the newest letters wait for it.
+        if is_fresh || self.walk_letters.replace(letters).is_some() {
+            return;
+        }
+        let workspace = self.state.session.workspace.clone();
+        let walk = if index.is_none() { Index::begin } else { Index::read };
+        self.spawn_blocking_for(FailedTask::Walk, move || BackgroundEvent::Walked(walk(&workspace)));
+    }
+
+    /// Reads the images that a message mentions, and sends it. A mention that is no file is plain text.
+    pub(super) fn deliver(&mut self, mut input: Input, mentions: Vec<String>) {
+        let Some(harness) = self.harness.clone() else { return };
+        let open = self.opens_requested;
+        self.state.pending.images += 1;
+        let text = match &input {
+            Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it) => Some(it.text.clone()),
+            _ => None,
+        };
+        self.spawn_blocking_for(FailedTask::Image(text), move || {
+            if let Input::Prompt(message) | Input::Steer(message) | Input::FollowUp(message) = &mut input {
+                for path in mentions.iter().filter(|path| harness.workspace().join(path).is_file()) {
+                    match harness.attach(path) {
+                        Ok(image) => message.attachments.push(image),
+                        Err(error) => {
+                            let text = std::mem::take(&mut message.text);
+                            return BackgroundEvent::Delivered { open, outcome: Err((text, error)) };
+                        }
+                    }
+                }
+            }
+            BackgroundEvent::Delivered { open, outcome: Ok(input) }
+        });
+    }
+
+    /// Puts a message that could not be sent back into the composer, before the text that the user has typed since.
+    fn put_back(&mut self, text: &str, why: &str) {
+        let since = self.state.composer.text();
+        self.state.composer.set([text, since.as_str()].join("\n").trim_end());
+        self.state.say(why);
+    }
+
+    pub(super) fn attach_file(&mut self, path: String, pasted: String) {
+        let Some(harness) = self.harness.clone() else { return };
+        self.state.pending.images += 1;
+        self.spawn_blocking_for(FailedTask::Image(None), move || {
+            BackgroundEvent::Attached(harness.attach(&path).map_err(|error| (Some(pasted), one_line(&error))))
+        });
+    }
+
+    pub(super) fn attach_clipboard(&mut self) {
+        let Some(harness) = self.harness.clone() else { return };
+        let clipboards = self.clipboards.clone();
+        self.state.pending.images += 1;
+        self.spawn_for(FailedTask::Image(None), async move {
+            let image = clipboard::image(&clipboards).await.map_err(str::to_owned);
+            let attached =
+                image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| one_line(&e)));
+            BackgroundEvent::Attached(attached.map_err(|why| (None, why)))
+        });
+    }
+
+    pub(super) fn read_branch(&mut self) {
+        let workspace = self.state.session.workspace.clone();
+        self.spawn_blocking(move || BackgroundEvent::Branch(branch_of(&workspace)));
+    }
+
+    pub(super) fn load_diffs(&mut self) {
+        let Some(harness) = &self.harness else { return };
+        let blobs = harness.blobs().clone();
+        let entries = self.state.history.entries().to_vec();
+        let last = self.state.history.turns;
+        self.spawn_on_session(move || {
+            let turn = changes::between(entries.iter().filter(|e| e.turn == Some(last)), &blobs);
+            BackgroundEvent::Diffs(turn, changes::between(entries.iter(), &blobs))
+        });
+    }
+
+    /// Handles the result of a background task.
+    pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
+        self.state.now = Now::read();
+        self.dirty = true;
+        if !matches!(result, BackgroundEvent::Coloured) {
+            self.running_tasks = self.running_tasks.saturating_sub(1);
+        }
+        if let BackgroundEvent::Opened { .. } | BackgroundEvent::NotOpened { .. } = result {
+            self.opens_finished += 1;
+        }
+        let result = match result {
+            BackgroundEvent::Of(open, _) if open != self.opens_requested => return,
+            BackgroundEvent::Of(_, result) => *result,
+            result => result,
+        };
+        match result {
+            BackgroundEvent::Of(..) => {}
+            BackgroundEvent::Connected(connected) => match *connected {
+                Err(error) => {
+                    self.state.session.connection = Connection::Failed(error);
+                    self.state.session.can_send = false;
+                    // Without a Harness no image can be read, so pasted paths stay text.
+                    for effect in std::mem::take(&mut self.until_connected) {
+                        if let Effect::AttachFile { pasted, .. } = effect {
+                            self.state.composer.insert(&pasted);
+                        }
+                    }
+                }
+                Ok(harness) => {
+                    let providers = harness.providers();
+                    self.state.session.connection = Connection::Ready {
+                        demo: providers.provider == "demo",
+                        why: providers.why.clone(),
+                        server: format!("{} · {}", providers.model, providers.describe(&providers.provider)),
+                    };
+                    let store = harness.store().clone();
+                    self.spawn_blocking(move || BackgroundEvent::Past(store.prompts()));
+                    self.harness = Some(harness);
+                    if let Some(open) = self.open.take() {
+                        self.reopen(open).await;
+                    }
+                    let effects = std::mem::take(&mut self.until_connected);
+                    Box::pin(self.perform(effects)).await;
+                }
+            },
+            // The user has asked for another Session meanwhile.
+            BackgroundEvent::Opened { number, handle, .. } if number != self.opens_requested => {
+                self.closing.push(handle.clone());
+                tokio::spawn(async move { handle.close().await });
+            }
+            BackgroundEvent::Opened { handle, mut watch, instead, draft, .. } => {
+                self.is_urgent = true;
+                self.state.session.id = Some(handle.id().clone());
+                match self.replay.take() {
+                    Some(options) => {
+                        let replay = Replay::new(watch.past.entries().to_vec(), options);
+                        self.state.replay = Some(replay);
+                        update::replay::rebuild(&mut self.state);
+                    }
+                    None => events::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
+                }
+                self.read_only = watch.read_only;
+                // The saved draft belongs to the process that writes the Session.
+                if let Some(text) = draft.filter(|_| !self.read_only) {
+                    SavedDraft::restore(&text, &mut self.state);
+                }
+                // The draft on the screen is not saved under this Session yet.
+                self.saved_draft = SavedDraft::default();
+                self.save_soon = true;
+                if let Some(error) = instead {
+                    self.state.transcript.push(Cell::Error(Box::new(error.body())));
+                }
+                self.watch = Some(*watch);
+                self.handle = Some(handle);
+            }
+            BackgroundEvent::NotOpened { number, .. } if number != self.opens_requested => {}
+            // There is no Session to go back to, so the interface ends with the error.
+            BackgroundEvent::NotOpened { error, .. } => self.startup_error = Some(error),
+            BackgroundEvent::Branch(branch) => self.state.session.branch = branch,
+            BackgroundEvent::CallDiff(cell, result, diffs) => self.state.transcript.set_diffs(cell, result, diffs),
+            BackgroundEvent::Diffs(turn, session) => events::on_diffs(&mut self.state, &turn, &session),
+            BackgroundEvent::Matches(number, matches) => {
+                let effects = events::on_matches(&mut self.state, number, matches);
+                Box::pin(self.perform(effects)).await;
+            }
+            BackgroundEvent::Walked(index) => {
+                self.file_index = Some((Instant::now(), index));
+                if let Some(letters) = self.walk_letters.take() {
+                    self.find_files(letters);
+                }
+            }
+            BackgroundEvent::Files { letters, found } => {
+                let is_wanted = self.state.composer.mention().is_some_and(|it| it.letters == letters);
+                if is_wanted {
+                    self.state.composer.files = Some((letters, found));
+                }
+            }
+            BackgroundEvent::Delivered { open, outcome } => {
+                self.state.pending.images -= 1;
+                match outcome {
+                    Ok(input) if open == self.opens_requested && self.handle.is_some() => self.send(input).await,
+                    // The message was for a Session that the user has left, or that has closed.
+                    Ok(Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it)) => {
+                        self.put_back(&it.text, "not sent: its session is not open any more");
+                    }
+                    Ok(_) => {}
+                    Err((text, error)) => self.put_back(&text, &one_line(&error)),
+                }
+            }
+            BackgroundEvent::Attached(Ok(image)) => {
+                self.state.pending.images -= 1;
+                self.state.composer.insert_image(image);
+            }
+            BackgroundEvent::Attached(Err((pasted, why))) => {
+                self.state.pending.images -= 1;
+                if let Some(text) = pasted {
+                    self.state.composer.insert(&text);
+                }
+                self.state.say(why);
+            }
+            BackgroundEvent::Past(texts) => self.state.composer.past.load(texts),
+            BackgroundEvent::Copied(report) => self.state.say(report),
+            BackgroundEvent::Sessions(sessions, forks_of) => {
+                events::on_sessions(&mut self.state, &sessions, forks_of.as_deref())
+            }
+            BackgroundEvent::Models(models) => events::on_models(&mut self.state, &models),
+            BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            BackgroundEvent::Coloured => self.state.look.generation += 1,
+            BackgroundEvent::Failed(failed) => {
+                match failed {
+                    FailedTask::Other => {}
+                    FailedTask::Open(number) => {
+                        self.opens_finished += 1;
+                        self.state.session.can_send &= number != self.opens_requested;
+                    }
+                    FailedTask::Walk => self.walk_letters = None,
+                    FailedTask::Image(text) => {
+                        self.state.pending.images -= 1;
+                        if let Some(text) = text {
+                            self.put_back(&text, "not sent");
+                        }
+                    }
+                }
+                let text =
+                    "a background task of pixir has crashed; pixir.log has the details, and pixir goes on".to_owned();
+                self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
+            }
+        }
+        self.send_waiting().await;
+        self.refresh_window();
+    }
+}
+
+/// An error and its remedy, on one line.
+fn one_line(error: &Error) -> String {
+    format!("{}; {}", error.message, error.remediation)
+}
+
+/// The current branch of the workspace's repository, read without running git.
+fn branch_of(workspace: &Path) -> Option<String> {
+    // The workspace may be a subfolder of the repository, or a work tree, whose `.git` is a file that names the real folder.
+    let git = workspace.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
+    let folder = match std::fs::read_to_string(&git) {
+        Ok(file) => git.parent()?.join(file.strip_prefix("gitdir:")?.trim()),
+        Err(_) => git,
+    };
+    let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
+    let head = head.trim();
+    Some(head.strip_prefix("ref: refs/heads/").map_or_else(|| head.chars().take(8).collect(), str::to_owned))
+}

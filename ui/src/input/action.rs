@@ -1,0 +1,281 @@
+//! Every action of the interface, once: its name, keys, slash command, and when it applies.
+//!
+//! The key map, palette, help, hints, slash commands and the reference of `pixir schema` are made from this table. What an
+//! action does is in `update::perform`.
+
+/// Where a key binding applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Everywhere, unless an inner scope has the same key.
+    Anywhere,
+    /// The composer has the focus.
+    Composer,
+    /// An approval is open.
+    Approval,
+    /// An approval is open and has the focus.
+    ApprovalFocus,
+    /// The transcript has the focus.
+    Transcript,
+    /// The side panel has the focus.
+    Side,
+    /// A replay is shown; it has no composer.
+    Replay,
+}
+
+impl Scope {
+    /// The word for it in the reference.
+    fn name(self) -> &'static str {
+        match self {
+            Scope::Anywhere => "anywhere",
+            Scope::Composer => "composer",
+            Scope::Approval => "while an approval is open",
+            Scope::ApprovalFocus => "approval",
+            Scope::Transcript => "transcript",
+            Scope::Side => "side panel",
+            Scope::Replay => "replay",
+        }
+    }
+}
+
+/// When an action is available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    /// Not in a replay.
+    Live,
+    /// Neither in a replay nor while a Turn runs.
+    Idle,
+}
+
+/// The slash command of an action.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slash {
+    pub(crate) name: &'static str,
+    pub(crate) args: &'static str,
+    /// The Inputs that it becomes.
+    pub(crate) does: &'static str,
+}
+
+impl Slash {
+    /// The command does nothing without an argument.
+    pub(crate) fn needs_args(&self) -> bool {
+        self.args.starts_with('<')
+    }
+}
+
+/// What the table says about an action.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActionSpec {
+    pub(crate) action: Action,
+    /// Its name in `[keys]` of the configuration.
+    pub(crate) id: &'static str,
+    /// Its default keys.
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) scope: Scope,
+    pub(crate) when: When,
+    pub(crate) about: &'static str,
+    pub(crate) slash: Option<Slash>,
+}
+
+impl ActionSpec {
+    const fn new(action: Action, id: &'static str, keys: &'static [&'static str], about: &'static str) -> ActionSpec {
+        ActionSpec { action, id, keys, scope: Scope::Anywhere, when: When::Always, about, slash: None }
+    }
+
+    const fn at(mut self, scope: Scope) -> ActionSpec {
+        self.scope = scope;
+        self
+    }
+
+    const fn live(mut self) -> ActionSpec {
+        self.when = When::Live;
+        self
+    }
+
+    const fn idle(mut self) -> ActionSpec {
+        self.when = When::Idle;
+        self
+    }
+
+    /// The action is also a slash command of this name.
+    const fn slash(mut self, name: &'static str, args: &'static str, does: &'static str) -> ActionSpec {
+        self.slash = Some(Slash { name, args, does });
+        self
+    }
+
+    /// The action can apply at some time in a replay, or in a live Session.
+    pub(crate) fn applies(&self, session: SessionKind) -> bool {
+        self.when == When::Always || session == SessionKind::Live
+    }
+
+    /// How lists name it.
+    pub(crate) fn title(&self) -> String {
+        self.slash.map_or_else(|| self.id.to_owned(), |it| format!("/{}", it.name))
+    }
+}
+
+/// Whether the Session on the screen goes on or is replayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SessionKind {
+    #[default]
+    Live,
+    Replay,
+}
+
+/// Makes the enum and the table from one list, so that neither can lack an action.
+macro_rules! actions {
+    ($($action:ident: ($($spec:tt)*) $(.$method:ident($($argument:tt)*))*;)*) => {
+        /// Something that the user can do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Action {
+            $($action,)*
+        }
+
+        /// The whole table.
+        pub(crate) const ACTIONS: &[ActionSpec] =
+            &[$(ActionSpec::new(Action::$action, $($spec)*)$(.$method($($argument)*))*,)*];
+    };
+}
+
+use Scope::{Approval, ApprovalFocus, Composer, Replay, Side, Transcript};
+
+#[rustfmt::skip]
+actions! {
+    // Writing and sending.
+    Send: ("send", &["enter"], "send; while a turn runs, steer it").at(Composer);
+    SendFollowUp: ("follow-up", &["alt+enter"], "send when the turn has ended").at(Composer);
+    NewLine: ("new-line", &["shift+enter", "ctrl+j"], "new line (also \\ before Enter)").at(Composer);
+    TakeBack: ("take-back", &["alt+up"], "take back the queued messages").live();
+    Escape: ("escape", &["esc"], "close, else interrupt the turn; twice on an empty line: tree");
+    StashOrQuit: ("stash-or-quit", &["ctrl+c"], "put the draft aside (Up brings it back); twice quits");
+    QuitWhenEmpty: ("quit-when-empty", &["ctrl+d"], "quit, if the composer is empty").at(Composer);
+    Interrupt: ("interrupt", &[], "interrupt the running turn (Esc)").live().slash("interrupt", "", "Interrupt");
+    Quit: ("quit", &[], "close pixir; the session is kept").slash("quit", "", "closes the session");
+    OpenEditor: ("editor", &["ctrl+g"], "write in your own editor (VISUAL, EDITOR)").at(Composer);
+    PasteImage: ("paste-image", &["ctrl+v"], "attach the image in the clipboard").at(Composer);
+    SearchPast: ("search-past", &["ctrl+r"], "search the prompts of all sessions").at(Composer);
+    UndoEdit: ("undo-edit", &["ctrl+7", "ctrl+_", "ctrl+-"], "undo the last edit").at(Composer);
+    RedoEdit: ("redo-edit", &["alt+-", "alt+_"], "redo the edit").at(Composer);
+    KillToEnd: ("kill-to-end", &["ctrl+k"], "cut to the end of the line").at(Composer);
+    KillToStart: ("kill-to-start", &["ctrl+u"], "cut to the start of the line").at(Composer);
+    KillWordBack: ("kill-word-back", &["ctrl+w"], "cut the previous word (also Alt+Backspace)").at(Composer);
+    KillWord: ("kill-word", &["alt+k"], "cut the next word (also Alt+Delete)").at(Composer);
+    Yank: ("yank", &["ctrl+y"], "paste the last cut").at(Composer);
+    YankPop: ("yank-pop", &["alt+r"], "replace the pasted cut by an earlier one").at(Composer);
+    LineStart: ("line-start", &["ctrl+a"], "go to the start of the line").at(Composer);
+    LineEnd: ("line-end", &["ctrl+e"], "go to the end of the line").at(Composer);
+    WordBack: ("word-back", &["alt+b"], "go back a word").at(Composer);
+    WordForward: ("word-forward", &["alt+w"], "go forward a word").at(Composer);
+    Suspend: ("suspend", &["ctrl+z"], "suspend pixir; fg returns to it");
+
+    // Deciding about an approval.
+    AllowOnce: ("allow-once", &["alt+y"], "allow once").at(Approval);
+    AllowAlways: ("allow-always", &["alt+a"], "allow for the rest of this session").at(Approval);
+    Deny: ("deny", &["alt+n"], "deny").at(Approval);
+    DenyWithFeedback: ("deny-feedback", &["alt+f"], "deny, and tell the model what to do instead").at(Approval);
+    FocusedAllowOnce: ("approval-allow-once", &["y"], "allow once").at(ApprovalFocus);
+    FocusedAllowAlways: ("approval-allow-always", &["a"], "allow for the rest of this session").at(ApprovalFocus);
+    FocusedDeny: ("approval-deny", &["n"], "deny").at(ApprovalFocus);
+    FocusedDenyWithFeedback: ("approval-deny-feedback", &["f"], "deny, and tell the model what to do instead").at(ApprovalFocus);
+    ExpandApproval: ("approval-expand", &["enter"], "show all of it").at(ApprovalFocus);
+
+    // Reading.
+    FocusNext: ("focus-next", &["tab"], "next focus: composer, approval, transcript, side panel");
+    PageUp: ("page-up", &["pgup"], "scroll back (also the wheel)");
+    PageDown: ("page-down", &["pgdn"], "scroll forward");
+    ToStart: ("to-start", &["ctrl+home"], "go to the start");
+    ToEnd: ("to-end", &["ctrl+end"], "go to the end, and follow it");
+    CycleDetails: ("details", &["ctrl+o"], "tool cards: preview, in full, one line");
+    CycleThinking: ("thinking", &["alt+t"], "reasoning: one line, its end, in full");
+    Find: ("find", &["ctrl+f"], "search the whole conversation").slash("find", "[text]", "searches the screen");
+    Repaint: ("repaint", &["ctrl+l"], "repaint the screen");
+    ToggleSide: ("side-panel", &["alt+p"], "show or hide the side panel");
+    NextCell: ("cell-next", &["j", "down"], "next entry").at(Transcript);
+    PreviousCell: ("cell-previous", &["k", "up"], "previous entry").at(Transcript);
+    NextPrompt: ("next-prompt", &["}"], "next prompt").at(Transcript);
+    PreviousPrompt: ("previous-prompt", &["{"], "previous prompt").at(Transcript);
+    NextError: ("next-error", &["] e"], "next error").at(Transcript);
+    PreviousError: ("previous-error", &["[ e"], "previous error").at(Transcript);
+    NextChange: ("next-diff", &["] d"], "next change").at(Transcript);
+    PreviousChange: ("previous-diff", &["[ d"], "previous change").at(Transcript);
+    NextCompaction: ("next-compaction", &["] c"], "next compaction").at(Transcript);
+    PreviousCompaction: ("previous-compaction", &["[ c"], "previous compaction").at(Transcript);
+    FindInTranscript: ("transcript-find", &["/"], "search").at(Transcript);
+    NextMatch: ("next-match", &["n"], "next match").at(Transcript);
+    PreviousMatch: ("previous-match", &["N"], "previous match").at(Transcript);
+    ShowCopyLabels: ("copy-labels", &["y"], "label everything that can be copied").at(Transcript);
+    FoldCell: ("fold", &["space"], "show more or less of this entry").at(Transcript);
+    OutlineOfTranscript: ("transcript-outline", &["o"], "open the outline").at(Transcript);
+    OpenCell: ("open", &["enter"], "show all of this entry, or its changes").at(Transcript);
+    TranscriptStart: ("transcript-start", &["g", "home"], "go to the start").at(Transcript);
+    TranscriptEnd: ("transcript-end", &["G", "end"], "go to the end, and follow it").at(Transcript);
+    NextSideTab: ("side-next", &["right", "l"], "next tab of the side panel").at(Side);
+    PreviousSideTab: ("side-previous", &["left", "h"], "previous tab").at(Side);
+    WidenSide: ("side-wider", &["<", "+"], "widen the side panel").at(Side);
+    NarrowSide: ("side-narrower", &[">", "-"], "narrow the side panel").at(Side);
+    ScrollSideDown: ("side-down", &["down", "j"], "scroll the side panel down").at(Side);
+    ScrollSideUp: ("side-up", &["up", "k"], "scroll it up").at(Side);
+
+    // Replaying a session.
+    PlayReplay: ("replay-play", &["space"], "play or pause").at(Replay);
+    StepReplay: ("replay-forward", &["right", "l", "enter"], "next entry").at(Replay);
+    StepReplayBack: ("replay-back", &["left", "h"], "previous entry").at(Replay);
+    NextReplayTurn: ("replay-next-turn", &["}", "down"], "next turn").at(Replay);
+    PreviousReplayTurn: ("replay-previous-turn", &["{", "up"], "previous turn").at(Replay);
+    ReplayStart: ("replay-start", &["home", "g"], "go to its start").at(Replay);
+    ReplayEnd: ("replay-end", &["end", "G"], "go to its end").at(Replay);
+    SpeedUpReplay: ("replay-faster", &["+", "="], "twice as fast").at(Replay);
+    SlowDownReplay: ("replay-slower", &["-"], "half as fast").at(Replay);
+    QuitReplay: ("replay-quit", &["q", "ctrl+d"], "close the replay").at(Replay);
+
+    // Overlays: one line each.
+    OpenHelp: ("help", &["f1"], "keys and commands (? on an empty line)").slash("help", "", "opens the help");
+    OpenKeyHelp: ("keys", &[], "every key, where it applies, and its name in [keys]").slash("keys", "", "opens the help");
+    OpenPalette: ("palette", &["ctrl+p"], "find an action by name");
+    OpenOutline: ("outline", &[], "the conversation, turn by turn").slash("outline", "", "moves the viewport");
+    OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
+    OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
+    OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
+    ToggleHud: ("hud", &["f12"], "show what drawing costs");
+
+    // The session.
+    NewSession: ("new", &[], "start a new session").live().slash("new", "", "closes this session and starts one");
+    ResumeSession: ("resume", &[], "continue another session").live().slash("resume", "[id]", "closes this session and opens that one");
+    RenameSession: ("rename", &[], "name this session").live().slash("rename", "<name>", "Set{name}");
+    ForkSession: ("fork", &[], "continue from here in a new session; this one stays as it is").idle().slash("fork", "", "Fork{seq}");
+    UndoTurn: ("undo", &[], "undo the file changes of a turn; previewed first").idle().slash("undo", "[turn]", "Undo{dry_run}, then Undo{}");
+    RedoTurn: ("redo", &[], "redo what was last undone; previewed first").idle().slash("redo", "", "Redo{dry_run}, then Redo{}");
+    CompactHistory: ("compact", &[], "replace older history by a summary; previewed first").idle().slash("compact", "[keep in mind]", "Compact{dry_run}, then Compact{}");
+    ActivateSkill: ("skill", &[], "add a SKILL.md to the conversation").idle().slash("skill", "[name] [task]", "ActivateSkill{name, args}");
+    ShowUsage: ("usage", &[], "tokens and cost: this branch, the session, each model and turn").slash("usage", "", "prints it");
+    Copy: ("copy", &[], "copy the last answer, or a labelled part").slash("copy", "[answer|code]", "writes the clipboard");
+
+    // Settings.
+    CycleMode: ("cycle-mode", &["shift+tab"], "next mode: read-only, ask, auto").live();
+    SetMode: ("mode", &[], "what may run without asking").live().slash("mode", "[read-only|ask|auto]", "Set{mode}");
+    SetModel: ("model", &[], "the model that answers from the next request on").live().slash("model", "[provider/name]", "Set{provider, model}");
+    SetEffort: ("effort", &[], "how hard the model thinks, from the next request on").live().slash("effort", "[level]", "Set{effort}");
+    SetToolset: ("toolset", &[], "the tools that the model gets, from the next request on").live().slash("toolset", "[typed|run|both]", "Set{toolset}");
+    SetTheme: ("theme", &[], "choose the colours").slash("theme", "[name]", "changes the screen only");
+    ToggleMouse: ("mouse", &[], "give clicks and the wheel to pixir, or to the terminal").slash("mouse", "", "changes the screen only");
+}
+
+/// The action of a slash command.
+pub(crate) fn of_slash(name: &str) -> Option<&'static ActionSpec> {
+    ACTIONS.iter().find(|spec| spec.slash.is_some_and(|it| it.name == name))
+}
+
+/// Everything that the user can do in the interface, for the reference: names, default keys, scopes, commands.
+pub fn reference() -> serde_json::Value {
+    let actions = ACTIONS.iter().map(|spec| {
+        serde_json::json!({
+            "name": spec.id,
+            "keys": spec.keys,
+            "where": spec.scope.name(),
+            "about": spec.about,
+            "command": spec.slash.map(|it| format!("/{} {}", it.name, it.args).trim_end().to_owned()),
+            "does": spec.slash.map(|it| it.does),
+        })
+    });
+    actions.collect()
+}

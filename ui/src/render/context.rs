@@ -1,0 +1,81 @@
+//! What rows depend on besides their text: theme, width, and how much of each kind of cell is shown.
+
+use super::highlight::Highlighter;
+use crate::theme::Theme;
+
+/// Everything that rendering needs to turn a text into rows.
+pub(crate) struct RenderContext<'a> {
+    pub(crate) theme: &'a Theme,
+    pub(crate) highlighter: &'a Highlighter,
+    pub(crate) columns: usize,
+    /// Code gets its syntax colours.
+    pub(crate) colours: bool,
+    /// How much of tool cards and summaries is shown.
+    pub(crate) details: Fold,
+    /// How much of the model's reasoning is shown.
+    pub(crate) thinking: Fold,
+    pub(crate) more: &'a MoreHints,
+}
+
+impl<'a> RenderContext<'a> {
+    /// For a text by itself, with all of its colours.
+    pub(crate) fn new(theme: &'a Theme, highlighter: &'a Highlighter, columns: usize) -> RenderContext<'a> {
+        RenderContext {
+            theme,
+            highlighter,
+            columns,
+            colours: true,
+            details: Fold::Some,
+            thinking: Fold::Line,
+            more: MoreHints::NONE,
+        }
+    }
+
+    /// The same, `by` columns narrower.
+    pub(crate) fn inset(&self, by: usize) -> RenderContext<'_> {
+        RenderContext { columns: self.columns.saturating_sub(by).max(1), ..*self }
+    }
+}
+
+/// The part of the context that decides whether laid out rows are still right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LayoutKey {
+    pub(crate) columns: usize,
+    /// Grows with the theme, with syntax colours that arrive late, and with what is shown in full.
+    pub(crate) generation: u64,
+}
+
+/// How much of a cell is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fold {
+    /// One line.
+    Line,
+    /// A preview.
+    #[default]
+    Some,
+    /// All of it.
+    Full,
+}
+
+impl Fold {
+    pub(crate) fn next(self) -> Fold {
+        match self {
+            Fold::Some => Fold::Full,
+            Fold::Full => Fold::Line,
+            Fold::Line => Fold::Some,
+        }
+    }
+}
+
+/// The keys that show the rest of a cut cell, as they follow the cut: ` · Ctrl+O`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MoreHints {
+    pub(crate) details: String,
+    pub(crate) thinking: String,
+}
+
+impl MoreHints {
+    /// No key shows more.
+    pub(crate) const NONE: &'static MoreHints = &MoreHints { details: String::new(), thinking: String::new() };
+}

@@ -1,0 +1,90 @@
+//! What `update` asks of the world outside: of the Session, the file system, the terminal.
+
+use pixir_core::Input;
+use pixir_core::event::SessionId;
+
+use crate::composer::mention;
+use crate::overlay::Overlay;
+use crate::overlay::picker::Kind;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    Send(Input),
+    /// Send a message together with the images that it mentions.
+    Deliver {
+        input: Input,
+        mentions: Vec<String>,
+    },
+    /// Attach an image file to the draft. If the file is no image, insert the pasted text instead.
+    AttachFile {
+        path: String,
+        pasted: String,
+    },
+    /// Attach the image in the clipboard to the draft.
+    AttachClipboard,
+    /// Close this Session and start a new one.
+    OpenNew,
+    /// Close this Session and open that one.
+    Open(SessionId),
+    LoadDiffs,
+    /// Read the current git branch; a command may have changed it.
+    ReadBranch,
+    LoadSessions {
+        forks_of: Option<String>,
+    },
+    LoadModels,
+    LoadSkills,
+    /// Search the whole conversation.
+    Find {
+        number: u64,
+        text: String,
+    },
+    /// Put a text into the clipboard.
+    Copy(String),
+    /// Find files of the workspace that match these letters.
+    FindFiles(String),
+    ListThemes,
+    /// The user chose this theme: use it, and report the result.
+    SetTheme(String),
+    /// Use this theme without a report, because the user only leaves a preview.
+    RestoreTheme(String),
+    /// Open the draft in the user's own editor.
+    Edit,
+    Quit,
+}
+
+impl Effect {
+    /// Sends a message, with the images that it mentions.
+    pub(crate) fn message(input: Input) -> Effect {
+        let mentions = match &input {
+            Input::Prompt(it) | Input::Steer(it) | Input::FollowUp(it) => mention::images(&it.text),
+            _ => Vec::new(),
+        };
+        if mentions.is_empty() { Effect::Send(input) } else { Effect::Deliver { input, mentions } }
+    }
+
+    /// Loads the data that an overlay needs when it opens.
+    pub(crate) fn to_fill(overlay: &Overlay, session: Option<&SessionId>) -> Vec<Effect> {
+        match overlay {
+            Overlay::Diff(_) => vec![Effect::LoadDiffs],
+            Overlay::Tree(tree) if tree.shows_forks() => {
+                vec![Effect::LoadSessions { forks_of: session.map(ToString::to_string) }]
+            }
+            Overlay::Picker(picker) => match picker.kind() {
+                Kind::Sessions => vec![Effect::LoadSessions { forks_of: None }],
+                Kind::Models => vec![Effect::LoadModels],
+                Kind::Skills => vec![Effect::LoadSkills],
+                Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
+            },
+            Overlay::Approval(_)
+            | Overlay::Compaction(_)
+            | Overlay::Form(_)
+            | Overlay::Help(_)
+            | Overlay::Jobs(_)
+            | Overlay::Outline(_)
+            | Overlay::Palette(_)
+            | Overlay::Restore(_)
+            | Overlay::Tree(_) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the user has begun and not finished, and the guard against keys that were meant for something else.
+
+use std::time::{Duration, Instant};
+
+use crate::overlay::tree::PendingMove;
+
+/// How long an approval must have been on the screen before a key decides about it.
+const DECISION_DELAY: Duration = Duration::from_millis(250);
+
+/// Work that waits for an answer from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// A move of the head, until the preview of its file changes has arrived and the user has confirmed it.
+    pub(crate) head_move: Option<PendingMove>,
+    /// The instructions of `/compact`, until the user applies the preview.
+    pub(crate) compact_instructions: Option<String>,
+    /// Images that are being read, for the draft or for a message on its way.
+    pub(crate) images: usize,
+}
+
+/// What a second press of the same key would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum PendingConfirm {
+    #[default]
+    Nothing,
+    Quit,
+    Tree,
+}
+
+/// Protects against keys that the user pressed for something else than what has just appeared.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    /// How long something must be on the screen, and no other key be pressed, before a key can decide about it.
+    pub(crate) delay: Duration,
+    /// The last time at which the user did something that was not a decision.
+    pub(crate) quiet_since: Instant,
+    /// The number of overlays, and since when the top one is on the screen.
+    pub(crate) top_overlay_since: Option<(usize, Instant)>,
+    pub(crate) confirm: PendingConfirm,
+}
+
+impl Guard {
+    pub(super) fn new(now: Instant) -> Guard {
+        Guard { delay: DECISION_DELAY, quiet_since: now, top_overlay_since: None, confirm: PendingConfirm::Nothing }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the Session has reported, besides its entries.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use pixir_core::Error;
+use pixir_core::event::{JobState, SessionId, Status};
+
+/// The Session on the screen, and where it runs.
+#[derive(Debug)]
+pub(crate) struct SessionFacts {
+    pub(crate) workspace: PathBuf,
+    /// The git branch of the workspace.
+    pub(crate) branch: Option<String>,
+    pub(crate) connection: Connection,
+    /// None until the Session is open.
+    pub(crate) id: Option<SessionId>,
+    /// A Session is open or opening: an Input will arrive.
+    pub(crate) can_send: bool,
+    pub(crate) status: Status,
+    pub(crate) queue: Queue,
+    pub(crate) jobs: Vec<JobState>,
+    /// The model's window, in tokens.
+    pub(crate) window: Option<u64>,
+    /// Turns that have ended while the Session was on the screen.
+    pub(crate) turns_ended: u64,
+}
+
+impl SessionFacts {
+    pub(super) fn new(workspace: PathBuf) -> SessionFacts {
+        SessionFacts {
+            workspace,
+            branch: None,
+            connection: Connection::Starting,
+            id: None,
+            can_send: true,
+            status: Status::Idle,
+            queue: Queue::default(),
+            jobs: Vec::new(),
+            window: None,
+            turns_ended: 0,
+        }
+    }
+
+    /// Forgets the Session; the workspace and its connection stay.
+    pub(super) fn clear(&mut self) {
+        self.id = None;
+        self.status = Status::Idle;
+        self.queue = Queue::default();
+        self.jobs.clear();
+    }
+}
+
+/// The Provider, as far as it is known.
+#[derive(Debug, Clone)]
+pub(crate) enum Connection {
+    Starting,
+    Ready { demo: bool, why: String, server: String },
+    Failed(Error),
+}
+
+/// Messages that wait for delivery.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) steer: Vec<String>,
+    pub(crate) follow_up: Vec<String>,
+}
+
+/// What the running Turn does at this moment.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    /// The tool whose call the model is writing, and the bytes of it so far.
+    pub(crate) writing_call: Option<(String, u64)>,
+    /// When a failed request is tried again.
+    pub(crate) retry_at: Option<Instant>,
+    /// When the model last sent something.
+    pub(crate) last_heard: Instant,
+    /// When the running Turn began.
+    pub(crate) busy_since: Option<Instant>,
+    /// The frame of the spinner.
+    pub(crate) frame: u64,
+}
+
+impl Activity {
+    pub(super) fn new(now: Instant) -> Activity {
+        Activity { writing_call: None, retry_at: None, last_heard: now, busy_since: None, frame: 0 }
+    }
+}

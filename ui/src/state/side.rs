@@ -1,0 +1,214 @@
+//! The side panel: which tab it shows, how wide it is, and the figures that its tabs are made from.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pixir_core::changes;
+use pixir_core::event::{Entry, Fact};
+use pixir_core::history::History;
+use pixir_core::tree::{self, Node};
+
+/// The narrowest screen that has room for the panel, in columns.
+pub(crate) const WIDE: u16 = 120;
+/// How wide the panel can be, in columns.
+const WIDTHS: std::ops::RangeInclusive<u16> = 24..=80;
+
+/// A tab of the panel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tab {
+    #[default]
+    Plan,
+    Changes,
+    Tree,
+    Context,
+}
+
+pub(crate) const TABS: [(Tab, &str); 4] =
+    [(Tab::Plan, "Plan"), (Tab::Changes, "Changes"), (Tab::Tree, "Tree"), (Tab::Context, "Context")];
+
+/// Whether the Session has a plan or a changed file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    None,
+    Some,
+}
+
+/// Whether the panel is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Shown {
+    /// While the Session has a plan or has changed a file.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// The side panel.
+#[derive(Debug)]
+pub(crate) struct SidePanel {
+    shown: Shown,
+    /// The tab that the user chose. Until then it is the first one with content.
+    tab: Option<Tab>,
+    width: u16,
+    /// The first line on the screen.
+    top: usize,
+    pub(crate) digest: Digest,
+}
+
+impl Default for SidePanel {
+    fn default() -> SidePanel {
+        SidePanel { shown: Shown::Auto, tab: None, width: 36, top: 0, digest: Digest::default() }
+    }
+}
+
+/// The conversation in figures. It grows with the History, so that a frame costs no more for a long one.
+#[derive(Debug, Default)]
+pub(crate) struct Digest {
+    /// Entries and head moves that the figures cover. After another move of the head they are computed anew.
+    covered: usize,
+    jumps: usize,
+    /// Calls of `!!` commands, whose results are not sent to the model.
+    unsent: HashSet<String>,
+    /// Bytes of the model's context, by source.
+    pub(crate) context: [usize; 5],
+    /// Files in the order of their last change, with lines added and removed.
+    pub(crate) files: Vec<(String, u64, u64)>,
+    /// The Turns, computed when the tab is first shown. None after another Turn has begun.
+    nodes: Option<Vec<Node>>,
+}
+
+pub(crate) const SOURCES: [&str; 5] = ["prompts", "answers", "thinking", "calls", "results"];
+
+impl Digest {
+    /// Takes in the entries that are new since the last frame.
+    pub(crate) fn read(&mut self, history: &History) {
+        if self.jumps != history.jumps().len() || self.covered > history.entries().len() {
+            *self = Digest { jumps: history.jumps().len(), ..Digest::default() };
+            history.told().for_each(|entry| self.add(&entry.fact));
+        } else {
+            history.entries()[self.covered..].iter().for_each(|entry| self.add(&entry.fact));
+        }
+        let new = self.covered..history.entries().len();
+        self.covered = new.end;
+        // A compaction drops everything before it but the entries that it keeps.
+        let is_compaction = |entry: &Arc<Entry>| matches!(entry.fact, Fact::HistoryCompaction(_));
+        if !history.entries()[new].iter().any(is_compaction) {
+            return;
+        }
+        let last = history.path().rev().find_map(|entry| match &entry.fact {
+            Fact::HistoryCompaction(it) => Some((entry, it.kept_from_seq)),
+            _ => None,
+        });
+        if let Some((summary, from)) = last {
+            self.context = [0; 5];
+            let kept = history.path().filter(|entry| entry.seq >= from && !is_compaction(entry));
+            for entry in std::iter::once(summary).chain(kept) {
+                let (at, length) = self.weigh(&entry.fact);
+                self.context[at] += length;
+            }
+        }
+    }
+
+    pub(crate) fn read_tree(&mut self, history: &History) {
+        if self.nodes.as_ref().is_none_or(Vec::is_empty) {
+            self.nodes = Some(tree::nodes(history));
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        self.nodes.as_deref().unwrap_or_default()
+    }
+
+    /// The source of an entry, as an index of `SOURCES`, and the bytes of it that the model reads.
+    fn weigh(&self, fact: &Fact) -> (usize, usize) {
+        match fact {
+            Fact::UserMessage(it) => (0, it.text.len()),
+            Fact::UserCommand(it) if it.send_to_model => (0, it.command.len()),
+            Fact::AssistantMessage(it) => (1, it.text.len()),
+            Fact::Reasoning(it) => (2, it.text.len()),
+            Fact::ToolCall(it) => (3, it.args.to_string().len()),
+            Fact::ToolResult(it) if self.unsent.contains(&it.call_id) => (4, 0),
+            Fact::ToolResult(it) => (4, it.output.len()),
+            Fact::HistoryCompaction(it) => (1, it.summary.len()),
+            _ => (0, 0),
+        }
+    }
+
+    fn add(&mut self, fact: &Fact) {
+        if tree::begins_node(fact) {
+            self.nodes = None;
+        }
+        if let Fact::UserCommand(it) = fact
+            && !it.send_to_model
+        {
+            self.unsent.insert(it.call_id.clone());
+        }
+        let (at, length) = self.weigh(fact);
+        self.context[at] += length;
+        for change in changes::of_entry(fact) {
+            let (mut added, mut removed) = (change.added, change.removed);
+            if let Some(at) = self.files.iter().rposition(|(path, ..)| *path == change.path) {
+                let (_, a, r) = self.files.remove(at);
+                (added, removed) = (added + a, removed + r);
+            }
+            self.files.push((change.path.clone(), added, removed));
+        }
+    }
+}
+
+impl SidePanel {
+    /// Shows the panel from now on.
+    pub(crate) fn show(&mut self) {
+        self.shown = Shown::Always;
+    }
+
+    /// Hides the panel from now on.
+    pub(crate) fn hide(&mut self) {
+        self.shown = Shown::Never;
+    }
+
+    /// Scrolls by lines; the end is found when the panel is drawn.
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by);
+    }
+
+    /// Forgets the conversation, to show another.
+    pub(crate) fn reset(&mut self) {
+        self.digest = Digest::default();
+    }
+
+    /// The tab on the screen.
+    pub(crate) fn tab(&self, history: &History) -> Tab {
+        let usual = if history.plan.is_empty() && !self.digest.files.is_empty() { Tab::Changes } else { Tab::Plan };
+        self.tab.unwrap_or(usual)
+    }
+
+    /// Goes to another tab, around at the ends.
+    pub(crate) fn turn(&mut self, by: isize, history: &History) {
+        let now = self.tab(history);
+        let at = TABS.iter().position(|(tab, _)| *tab == now).unwrap_or(0);
+        self.tab = Some(TABS[(at + TABS.len()).saturating_add_signed(by) % TABS.len()].0);
+        self.top = 0;
+    }
+
+    /// The lines on the screen, of `of` lines in a panel of `height`.
+    pub(crate) fn rows(&mut self, of: usize, height: usize) -> Range<usize> {
+        self.top = self.top.min(of.saturating_sub(height));
+        self.top..(self.top + height).min(of)
+    }
+
+    pub(crate) fn widen(&mut self, by: i16) {
+        self.width = self.width.saturating_add_signed(by).clamp(*WIDTHS.start(), *WIDTHS.end());
+    }
+
+    /// Columns that the panel takes from a screen of `screen` columns. Unless the user decided, it shows itself when it has content.
+    pub(crate) fn columns(&self, screen: u16, content: Content) -> u16 {
+        let is_shown = match self.shown {
+            Shown::Auto => content == Content::Some,
+            Shown::Always => true,
+            Shown::Never => false,
+        };
+        if is_shown && screen >= WIDE { self.width.min(screen / 2) } else { 0 }
+    }
+}

@@ -1,0 +1,35 @@
+//! Carrying out what an overlay asks for.
+
+use super::{perform, run_slash, travel};
+use crate::overlay::Request;
+use crate::state::{Effect, Focus, State};
+use crate::transcript::viewport::CellRow;
+
+pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
+    match request {
+        Request::Command(text) => run_slash(state, &text),
+        Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
+        Request::Perform(action) => perform(state, action, ""),
+        Request::Complete { draft, hint } => {
+            state.composer.set(&draft);
+            if let Some(hint) = hint {
+                state.say(hint);
+            }
+            Vec::new()
+        }
+        Request::RestoreTheme(name) => vec![Effect::RestoreTheme(name)],
+        Request::ShowCell(cell) => {
+            state.focus = Focus::Transcript;
+            state.reading.cell = Some(cell);
+            state.viewport.stand_at(CellRow { cell, row: 0 }, &state.transcript);
+            Vec::new()
+        }
+        Request::MoveHead(pending) => travel::preview_move(state, pending),
+        Request::MoveWithoutFiles => travel::move_head(state, None),
+        Request::Stay => {
+            state.pending.head_move = None;
+            Vec::new()
+        }
+        Request::Restore(plan, wish) => travel::restore(state, &plan, wish),
+    }
+}

@@ -1,0 +1,124 @@
+//! What each action does.
+
+use super::{approval, read, replay, send, settings, travel, write};
+use crate::composer::Composer;
+use crate::input::action::Action;
+use crate::overlay::Overlay;
+use crate::overlay::diff::DiffView;
+use crate::overlay::help::HelpView;
+use crate::overlay::jobs::JobsView;
+use crate::state::{Effect, PendingConfirm, State};
+use crate::transcript::{Direction, Mark};
+use tui_textarea::CursorMove;
+
+/// Does what an action means, with the text that followed its slash command.
+pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effect> {
+    // These two look at what they armed before; every other action disarms it.
+    if !matches!(action, Action::Escape | Action::StashOrQuit) {
+        state.guard.confirm = PendingConfirm::Nothing;
+    }
+    match action {
+        Action::Send => return send::submit(state, send::IfBusy::Steer),
+        Action::SendFollowUp => return send::submit(state, send::IfBusy::FollowUp),
+        Action::NewLine => return write::edit(state, Composer::newline),
+        Action::TakeBack => return send::take_back_queue(state),
+        Action::Escape => return send::escape(state),
+        Action::StashOrQuit => return send::stash_or_quit(state),
+        Action::QuitWhenEmpty => return send::quit_when_empty(state),
+        Action::Interrupt => return send::interrupt(),
+        Action::Quit | Action::QuitReplay => return vec![Effect::Quit],
+        Action::OpenEditor => return vec![Effect::Edit],
+        Action::PasteImage => return vec![Effect::AttachClipboard],
+        Action::SearchPast => write::search_past(state),
+        Action::UndoEdit => return write::edit(state, |composer| _ = composer.undo()),
+        Action::RedoEdit => return write::edit(state, |composer| _ = composer.redo()),
+        Action::KillToEnd => return write::edit(state, Composer::kill_to_end),
+        Action::KillToStart => return write::edit(state, Composer::kill_to_start),
+        Action::KillWordBack => return write::edit(state, Composer::kill_word_back),
+        Action::KillWord => return write::edit(state, Composer::kill_word),
+        Action::Yank => return write::edit(state, Composer::yank),
+        Action::YankPop => return write::edit(state, Composer::yank_pop),
+        Action::LineStart => return write::edit(state, |composer| composer.go(CursorMove::Head)),
+        Action::LineEnd => return write::edit(state, |composer| composer.go(CursorMove::End)),
+        Action::WordBack => return write::edit(state, |composer| composer.go(CursorMove::WordBack)),
+        Action::WordForward => return write::edit(state, |composer| composer.go(CursorMove::WordForward)),
+        Action::Suspend => state.terminal.suspend = true,
+
+        Action::AllowOnce | Action::FocusedAllowOnce => return approval::allow_once(state),
+        Action::AllowAlways | Action::FocusedAllowAlways => return approval::allow_always(state),
+        Action::Deny | Action::FocusedDeny => return approval::deny(state),
+        Action::DenyWithFeedback | Action::FocusedDenyWithFeedback => approval::deny_with_feedback(state),
+        Action::ExpandApproval => return approval::expand(state),
+
+        Action::FocusNext => read::focus_next(state),
+        Action::PageUp => read::page(state, -1),
+        Action::PageDown => read::page(state, 1),
+        Action::ToStart | Action::TranscriptStart => read::to_start(state),
+        Action::ToEnd | Action::TranscriptEnd => read::to_end(state),
+        Action::CycleDetails => read::details(state),
+        Action::CycleThinking => read::thinking(state),
+        Action::Find | Action::FindInTranscript => return read::find(state, args),
+        Action::Repaint => state.terminal.repaint = true,
+        Action::ToggleSide => read::toggle_side(state),
+        Action::NextCell => read::step(state, 1),
+        Action::PreviousCell => read::step(state, -1),
+        Action::NextPrompt => read::jump(state, Mark::Prompt, Direction::Forward),
+        Action::PreviousPrompt => read::jump(state, Mark::Prompt, Direction::Back),
+        Action::NextError => read::jump(state, Mark::Error, Direction::Forward),
+        Action::PreviousError => read::jump(state, Mark::Error, Direction::Back),
+        Action::NextChange => read::jump(state, Mark::Change, Direction::Forward),
+        Action::PreviousChange => read::jump(state, Mark::Change, Direction::Back),
+        Action::NextCompaction => read::jump(state, Mark::Compaction, Direction::Forward),
+        Action::PreviousCompaction => read::jump(state, Mark::Compaction, Direction::Back),
+        Action::NextMatch => read::next_match(state, Direction::Forward),
+        Action::PreviousMatch => read::next_match(state, Direction::Back),
+        Action::ShowCopyLabels => read::show_labels(state),
+        Action::FoldCell => read::fold(state),
+        Action::OpenCell => return read::open(state),
+        Action::NextSideTab => state.side.turn(1, &state.history),
+        Action::PreviousSideTab => state.side.turn(-1, &state.history),
+        Action::WidenSide => state.side.widen(4),
+        Action::NarrowSide => state.side.widen(-4),
+        Action::ScrollSideDown => state.side.scroll(1),
+        Action::ScrollSideUp => state.side.scroll(-1),
+
+        Action::PlayReplay => replay::play(state),
+        Action::StepReplay => replay::forward(state),
+        Action::StepReplayBack => replay::back(state),
+        Action::NextReplayTurn => replay::next_turn(state),
+        Action::PreviousReplayTurn => replay::previous_turn(state),
+        Action::ReplayStart => replay::to_start(state),
+        Action::ReplayEnd => replay::to_end(state),
+        Action::SpeedUpReplay => replay::faster(state, 2.0),
+        Action::SlowDownReplay => replay::faster(state, 0.5),
+
+        Action::OpenHelp => return read::help(state, HelpView::new),
+        Action::OpenKeyHelp => return read::help(state, HelpView::of_keys),
+        Action::OpenPalette => return read::palette(state),
+        Action::OpenOutline | Action::OutlineOfTranscript => return read::outline(state),
+        Action::OpenTree => return travel::open_tree(state),
+        Action::OpenDiff => return state.open(Overlay::Diff(DiffView::default())),
+        Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
+        Action::ToggleHud => state.layout.hud = !state.layout.hud,
+
+        Action::NewSession => return vec![Effect::OpenNew],
+        Action::ResumeSession => return settings::resume(state, args),
+        Action::RenameSession => return settings::rename(state, args),
+        Action::ForkSession => return travel::fork(state),
+        Action::UndoTurn => return travel::undo(state, args),
+        Action::RedoTurn => return travel::redo(),
+        Action::CompactHistory => return settings::compact(state, args),
+        Action::ActivateSkill => return settings::skill(state, args),
+        Action::ShowUsage => settings::usage(state),
+        Action::Copy => return read::copy(state, args),
+
+        Action::CycleMode => return settings::cycle_mode(state),
+        Action::SetMode => return settings::mode(state, args),
+        Action::SetModel => return settings::model(state, args),
+        Action::SetEffort => return settings::effort(state, args),
+        Action::SetToolset => return settings::toolset(state, args),
+        Action::SetTheme => return settings::theme(args),
+        Action::ToggleMouse => read::toggle_mouse(state),
+    }
+    Vec::new()
+}

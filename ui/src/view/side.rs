@@ -1,0 +1,143 @@
+//! The side panel, drawn: the plan, changed files, the turns, what fills the context.
+
+use std::ops::Range;
+
+use pixir_core::event::PlanItem;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::status;
+use crate::render::context::RenderContext;
+use crate::render::markdown::first_line;
+use crate::render::text::{fit, lines_of, plain, width};
+use crate::state::side::{SOURCES, TABS, Tab};
+use crate::state::{Focus, State};
+use crate::terminal::canvas::Canvas;
+use crate::transcript::rows::plan_item;
+
+/// Draws the panel with its left border into `area`.
+pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
+    state.side.digest.read(&state.history);
+    let theme = &state.look.theme;
+    let focused = state.focus == Focus::Side;
+    let edge = theme.fg(if focused { theme.accent } else { theme.border });
+    for y in area.y..area.bottom() {
+        canvas.line(Line::styled("│", edge), Rect { y, width: 1, height: 1, ..area });
+    }
+    let inner = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+    let shown = state.side.tab(&state.history);
+    let mut tabs: Vec<Span<'_>> = Vec::new();
+    for (tab, name) in TABS {
+        let style = if tab == shown { theme.bold().fg(theme.accent) } else { theme.dim() };
+        tabs.push(Span::styled(name, style));
+        tabs.push(Span::raw("  "));
+    }
+    canvas.region("tabs", Rect { height: 1, ..inner }, || format!("{shown:?}"));
+    canvas.state(focused, false);
+    canvas.line(Line::from(tabs), Rect { height: 1, ..inner });
+    let columns = usize::from(inner.width);
+    let body = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let height = usize::from(body.height);
+    let mut lines = match shown {
+        Tab::Plan => plan_lines(state, columns),
+        Tab::Changes => {
+            let rows = state.side.rows(state.side.digest.files.len(), height);
+            change_lines(state, columns, rows)
+        }
+        Tab::Tree => {
+            state.side.digest.read_tree(&state.history);
+            let rows = state.side.rows(state.side.digest.nodes().len(), height);
+            tree_lines(state, columns, rows)
+        }
+        Tab::Context => context_lines(state, columns),
+    };
+    // The long tabs made only their visible lines.
+    if matches!(shown, Tab::Plan | Tab::Context) {
+        lines = lines.drain(state.side.rows(lines.len(), height)).collect();
+    }
+    for (y, line) in (body.y..body.bottom()).zip(lines) {
+        canvas.line(line, Rect { y, height: 1, ..body });
+    }
+}
+
+fn empty(text: &str, state: &State, columns: usize) -> Vec<Line<'static>> {
+    vec![Line::styled(fit(text, columns), state.look.theme.dim())]
+}
+
+fn plan_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
+    let items: &[PlanItem] = &state.history.plan;
+    if items.is_empty() {
+        return empty("no plan yet", state, columns);
+    }
+    let context = RenderContext::new(&state.look.theme, &state.look.highlighter, columns);
+    items.iter().flat_map(|item| lines_of(plan_item(item, &context))).collect()
+}
+
+fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
+    let theme = &state.look.theme;
+    if state.side.digest.files.is_empty() {
+        return empty("no file was changed", state, columns);
+    }
+    let lines = state.side.digest.files.iter().rev().skip(rows.start).take(rows.len()).map(|(path, added, removed)| {
+        let numbers = format!(" +{added} −{removed}");
+        // The end of a path says more than its begin, so the begin is cut.
+        let room = columns.saturating_sub(width(&numbers));
+        let shown = plain(path);
+        let shown = if width(&shown) > room {
+            let tail: String = shown.chars().rev().take(room.saturating_sub(1)).collect();
+            format!("…{}", tail.chars().rev().collect::<String>())
+        } else {
+            shown.into_owned()
+        };
+        Line::from(vec![
+            Span::styled(shown, theme.fg(theme.text)),
+            Span::styled(format!(" +{added}"), theme.fg(theme.added)),
+            Span::styled(format!(" −{removed}"), theme.fg(theme.removed)),
+        ])
+    });
+    lines.collect()
+}
+
+fn tree_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'static>> {
+    let theme = &state.look.theme;
+    let nodes = state.side.digest.nodes();
+    if nodes.is_empty() {
+        return empty("no turns yet", state, columns);
+    }
+    let lines = nodes[rows].iter().map(|node| {
+        let indent = "  ".repeat(node.depth.min(columns / 6));
+        let (mark, style) = match (node.is_head, node.on_path) {
+            (true, _) => ("◉ ", theme.fg(theme.success)),
+            (false, true) => ("● ", theme.fg(theme.accent)),
+            (false, false) => ("○ ", theme.dim()),
+        };
+        let room = columns.saturating_sub(indent.len() + 2);
+        Line::from(vec![
+            Span::raw(indent),
+            Span::styled(mark, style),
+            Span::styled(first_line(&node.text, room), if node.on_path { theme.fg(theme.text) } else { theme.dim() }),
+        ])
+    });
+    lines.collect()
+}
+
+/// The sources of the model's context, at an estimated four bytes a token.
+fn context_lines(state: &State, columns: usize) -> Vec<Line<'static>> {
+    let theme = &state.look.theme;
+    let sums = SOURCES.into_iter().zip(state.side.digest.context);
+    let all = state.side.digest.context.iter().sum::<usize>().max(1);
+    let mut lines = Vec::new();
+    for (name, sum) in sums {
+        let tokens = status::short((sum / 4) as u64);
+        let bar = columns.saturating_sub(20);
+        let filled = (bar * sum).div_ceil(all).min(bar);
+        lines.push(Line::from(vec![
+            Span::styled(format!("{name:<9}"), theme.fg(theme.text)),
+            Span::styled(format!("{tokens:>7} "), theme.dim()),
+            Span::styled("▪".repeat(filled), theme.fg(theme.accent)),
+        ]));
+    }
+    lines.push(Line::default());
+    lines.push(Line::styled(fit(&status::usage_text(state), columns), theme.dim()));
+    lines
+}
