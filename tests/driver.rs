@@ -15,7 +15,7 @@ use pixir_ui::script::Driver;
 use pixir_ui::{ComposerKeys, ComposerOptions, Launch, LookOptions, ScreenOptions};
 use tempfile::TempDir;
 
-/// An answer of the model without tools.
+/// An answer without a call.
 pub(crate) fn says(text: &str) -> Step {
     Step { text: text.to_owned(), ..Step::default() }
 }
@@ -60,12 +60,12 @@ impl Pixir {
         Pixir { screen, folder }
     }
 
-    /// The same home and workspace, as after quitting: the latest session goes on with a new script.
+    /// Reopens the latest Session in the same home and workspace, with a new script.
     pub(crate) async fn again(self, steps: Vec<Step>) -> Pixir {
         self.again_after(|_| (), steps).await
     }
 
-    /// The same, after something was done to its Log.
+    /// The same, after a change to the Log.
     pub(crate) async fn again_after(self, change: impl FnOnce(&std::path::Path), steps: Vec<Step>) -> Pixir {
         let log = self.log_path();
         self.screen.close().await.expect("a session was open");
@@ -75,7 +75,7 @@ impl Pixir {
         Pixir { screen: Driver::new(launch, 80, 24).expect("the theme is there"), folder: self.folder }
     }
 
-    /// A conversation that lies there already; `write` puts its Log into the folder for it.
+    /// Resumes an existing Session; `write` puts its Log into the folder.
     pub(crate) fn resumed(columns: u16, rows: u16, write: impl FnOnce(&std::path::Path, &std::path::Path)) -> Pixir {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = folder.path().join("app");
@@ -95,7 +95,7 @@ impl Pixir {
         Pixir { screen: Driver::new(launch, 100, 30).expect("the theme is there"), folder: self.folder }
     }
 
-    /// The whole interface, with keys that the person wants.
+    /// The whole interface with configured keys.
     pub(crate) fn with_keys(steps: Vec<Step>, keys: &[(&str, &[&str])]) -> pixir_core::Result<Pixir> {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("app")).expect("mkdir");
@@ -105,7 +105,7 @@ impl Pixir {
         Ok(Pixir { screen: Driver::new(launch, 80, 24)?, folder })
     }
 
-    /// The whole interface, with vim's keys in the line.
+    /// The whole interface with vim keys in the composer.
     pub(crate) fn with_vim(steps: Vec<Step>) -> Pixir {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("app")).expect("mkdir");
@@ -122,7 +122,7 @@ impl Pixir {
         self.folder.path().join("app").join(name)
     }
 
-    /// Presses keys, then waits until nothing moves.
+    /// Presses keys, then waits until the interface is idle.
     pub(crate) async fn does(&mut self, keys: &str) -> String {
         self.screen.until_idle().await;
         self.screen.keys(keys).await;
@@ -155,7 +155,7 @@ impl Pixir {
     }
 }
 
-/// A Log that another pixir has left: its first entry.
+/// A Log with its first Entry, as another process leaves it.
 pub(crate) fn log_of(folder: &std::path::Path, workspace: &std::path::Path) -> Log {
     let id = SessionId::now();
     let mut log = Log::create(&folder.join(format!("{id}.ndjson")), id).expect("a log");
@@ -174,7 +174,7 @@ pub(crate) fn say(log: &mut Log, turn: u32, question: &str, told: &str) {
     log.append(Some(turn), told.into()).expect("append");
 }
 
-/// The screen, without the digits of an estimate: how long something took is part of what a model reads.
+/// The screen without the digits of the token estimate, which includes the duration that the model reads.
 fn without_estimate(screen: &str) -> String {
     let Some((before, after)) = screen.rsplit_once('~') else { return screen.to_owned() };
     let digits = after.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
@@ -216,7 +216,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
     }
 }
 
-/// Without times, which differ from run to run; blanks of their width stand in for them.
+/// The screen with durations replaced by blanks of the same width.
 pub(crate) fn timeless(screen: &str) -> String {
     let mut shown = String::new();
     for line in screen.lines() {
@@ -225,7 +225,7 @@ pub(crate) fn timeless(screen: &str) -> String {
             let digits = word.trim_end_matches("ms").trim_end_matches('s');
             let is_time =
                 word.ends_with(['s']) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-            // What took no time at all says none.
+            // A call that took no time shows no duration.
             kept.push(if is_time { " ".repeat(word.len()) } else { word.to_owned() });
         }
         shown.push_str(kept.join(" ").trim_end());

@@ -1,4 +1,4 @@
-//! A small HTTP server whose answers a story decides: an issuer of tokens, a list of models.
+//! A small HTTP server whose answers a test decides: an issuer of tokens, a list of models.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// What somebody asked.
+/// One request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     /// `GET /path`.
@@ -24,7 +24,7 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// `answer` gives a status and a JSON body, and knows how often each thing was asked before.
+    /// `answer` returns a status and a JSON body; its argument counts the earlier requests of the same kind.
     pub(crate) fn start(answer: impl Fn(&Asked, usize) -> (u16, Value) + Send + 'static) -> Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -67,7 +67,7 @@ impl Issuer {
         Issuer { url, asked }
     }
 
-    /// Everything that was asked so far.
+    /// Every request so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("no poison").clone()
     }

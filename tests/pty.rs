@@ -1,4 +1,4 @@
-//! The real binary in a real terminal: a pty, and a parser that keeps its screen.
+//! The real binary in a real terminal: a pty, and a parser with its screen.
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Write};
@@ -18,23 +18,23 @@ const AGAIN: Duration = Duration::from_millis(100);
 const WHOLE: &[u8] = b"\x1b[m\x1b]8;;\x1b\\\x1b[?25l";
 
 struct Seen {
-    /// Nothing is taken from the program; and the one who would take it knows.
+    /// The reader takes nothing from the program; `parked` says that it has noticed.
     held: bool,
     parked: bool,
     /// The window is closed.
     gone: bool,
     parser: vt100::Parser,
     bytes: Vec<u8>,
-    /// So many of them are on the screen.
+    /// Bytes that are on the screen.
     shown: usize,
-    /// A frame has begun and not ended: a terminal shows nothing of it yet.
+    /// A frame has begun and not ended; a terminal does not show it yet.
     in_frame: bool,
     closed: bool,
 }
 
 impl Seen {
-    /// Puts on the screen what came, but for a character of which only the first bytes did:
-    /// the parser loses what stands behind a character that it is given in two pieces.
+    /// Shows the new bytes, except the first bytes of an incomplete character:
+    /// the parser loses the text behind a character that it gets in two pieces.
     fn show(&mut self) {
         let Seen { parser, bytes, shown, .. } = self;
         let new = &bytes[*shown..];
@@ -45,7 +45,7 @@ impl Seen {
         *shown += whole;
     }
 
-    /// What stands on the screen is one frame, not a piece of the next as well.
+    /// The screen shows one whole frame, and no part of the next.
     fn is_whole(&self) -> bool {
         !self.in_frame || self.closed
     }
@@ -53,13 +53,13 @@ impl Seen {
 
 type Keys = Arc<Mutex<Box<dyn Write + Send>>>;
 
-/// The last question of a program that wants to know what its terminal can do.
+/// The last query of a program that asks for the abilities of its terminal.
 const ASKED: &[u8] = b"\x1b[c";
-/// The ends of a frame that is shown at once.
+/// Begin and end of a synchronized frame.
 const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
-/// Where is the cursor?
+/// The query for the cursor position.
 const WHERE: &[u8] = b"\x1b[6n";
-/// What a modern terminal answers: it has synchronized updates, marks pastes, speaks the kitty keyboard protocol, and is dark.
+/// The replies of a modern terminal: synchronized updates, bracketed pastes, the kitty keyboard protocol, a dark background.
 const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
 
 /// A terminal with pixir in it.
@@ -69,7 +69,7 @@ pub(crate) struct Terminal {
     keys: Keys,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     reader: Option<JoinHandle<()>>,
-    /// How the terminal was set before anything ran in it.
+    /// The terminal settings before the program ran.
     modes: String,
 }
 
@@ -78,7 +78,7 @@ impl Terminal {
         Terminal::of(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], columns, rows)
     }
 
-    /// One that answers no question.
+    /// A terminal that answers no query.
     pub(crate) fn mute(shell: &Shell, args: &[&str], columns: u16, rows: u16) -> Terminal {
         Terminal::made(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], (columns, rows), false)
     }
@@ -140,7 +140,7 @@ impl Terminal {
         ));
         let for_thread = Arc::clone(&seen);
         let reader = thread::spawn(move || {
-            // A frame that comes in pieces is what stories have to bear, so it always does.
+            // Every test reads frames in pieces, so that none depends on whole ones.
             let mut buffer = [0; 61];
             loop {
                 {
@@ -182,19 +182,19 @@ impl Terminal {
         Terminal { child, master: pair.master, keys, seen, reader: Some(reader), modes }
     }
 
-    /// All that was written so far.
+    /// Every byte written so far.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
 
-    /// Bytes that pixir has written, also those that the terminal has not taken yet.
+    /// Bytes that pixir has written, including those that the terminal has not read.
     pub(crate) fn handed_over(&self) -> u64 {
         let counts = std::fs::read_to_string(format!("/proc/{}/io", self.process())).expect("it runs");
         let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));
         written.and_then(|n| n.parse().ok()).expect("a number")
     }
 
-    /// How many bytes were written to it so far.
+    /// The number of bytes written so far.
     pub(crate) fn written(&self) -> usize {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.len()
     }
@@ -203,12 +203,12 @@ impl Terminal {
         self.wait("a whole frame", Seen::is_whole)
     }
 
-    /// Waits until the screen shows this.
+    /// Waits until the screen contains `text`.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         self.wait(text, |it| it.is_whole() && it.parser.screen().contents().contains(text))
     }
 
-    /// Waits until so many bytes were written.
+    /// Waits until this number of bytes was written.
     pub(crate) fn wait_that_written(&self, what: &str, bytes: usize) {
         self.wait(what, |it| it.bytes.len() >= bytes);
     }
@@ -218,7 +218,7 @@ impl Terminal {
         self.wait(bytes, |it| it.bytes.windows(bytes.len()).any(|seen| seen == bytes.as_bytes()));
     }
 
-    /// Waits until this holds of the screen.
+    /// Waits until `holds` of the screen.
     pub(crate) fn wait_that(&self, what: &str, holds: impl Fn(&str) -> bool) {
         self.wait(what, |it| it.is_whole() && holds(&it.parser.screen().contents()));
     }
@@ -246,7 +246,7 @@ impl Terminal {
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
-        // What is drawn for the new size is not read before the screen has it.
+        // The lock keeps the reader from showing a frame of the new size on a screen of the old one.
         let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
         let ((before, _), (row, column)) = (seen.parser.screen().size(), seen.parser.screen().cursor_position());
@@ -290,16 +290,16 @@ impl Terminal {
         });
     }
 
-    /// Takes nothing from the program any more, or goes on.
+    /// Stops or continues reading from the program.
     pub(crate) fn hold(&self, held: bool) {
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).held = held;
         self.seen.1.notify_all();
     }
 
-    /// The window is closed; returns how long the program lives on.
+    /// Closes the window; returns the time until the program ends.
     pub(crate) fn vanish(mut self) -> Duration {
         self.hold(true);
-        // Whatever it writes next is the last that is taken.
+        // The next bytes are the last that the reader takes.
         self.resize(79, 23);
         self.wait("the reader to park", |it| it.parked);
         self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).gone = true;
@@ -327,11 +327,11 @@ impl Terminal {
         rustix::process::kill_process(id, signal).expect("the signal is sent");
     }
 
-    /// Waits for the end; returns the exit code and what the terminal was left as.
+    /// Waits for the end; returns the exit code and the state of the terminal.
     pub(crate) fn end(mut self) -> Left {
         let status = wait::found(PATIENCE, || self.child.try_wait().expect("it can be asked")).unwrap_or_else(|| {
             let it = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
-            panic!("it does not end; the screen:\n{}", it.parser.screen().contents())
+            panic!("the program does not end; the screen:\n{}", it.parser.screen().contents())
         });
         let is_as_before = self.modes == format!("{:?}", self.master.get_termios());
         drop(self.keys);
@@ -352,7 +352,7 @@ impl Terminal {
     }
 }
 
-/// What is left of a terminal when pixir has gone.
+/// The state of the terminal after pixir has ended.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: u32,
@@ -366,9 +366,9 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Every mode that was set is undone.
+    /// Checks that every mode that was set is undone.
     pub(crate) fn assert_sane(&self) {
-        assert!(self.is_as_before, "the terminal is set otherwise than before: {self:?}");
+        assert!(self.is_as_before, "the terminal settings have changed: {self:?}");
         assert!(!self.alternate && !self.cursor_hidden && !self.mouse && !self.paste, "{self:?}");
         let bytes = String::from_utf8_lossy(&self.bytes);
         for (on, off, what) in [
@@ -384,8 +384,8 @@ impl Left {
     }
 }
 
-/// What such bytes leave in a terminal of this size: every line that it has kept, and those that it shows.
-pub(crate) fn kept(bytes: &[u8], columns: u16, rows: u16) -> Vec<String> {
+/// Every line of the scrollback and of the screen after these bytes, in a terminal of this size.
+pub(crate) fn scrollback(bytes: &[u8], columns: u16, rows: u16) -> Vec<String> {
     let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
     let mut parser = vt100::Parser::new(size(rows), size(columns), 10_000);
     parser.process(bytes);
@@ -402,8 +402,8 @@ pub(crate) fn kept(bytes: &[u8], columns: u16, rows: u16) -> Vec<String> {
     lines
 }
 
-/// Sequences in these bytes that pixir never writes: its own are a closed list.
-pub(crate) fn strange(bytes: &[u8]) -> Vec<String> {
+/// Sequences in these bytes that are not on the closed list of sequences that pixir writes.
+pub(crate) fn foreign_sequences(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let mut strange = Vec::new();
     let mut rest = text.as_str();
@@ -421,7 +421,7 @@ pub(crate) fn strange(bytes: &[u8]) -> Vec<String> {
     strange
 }
 
-/// The length of the sequence of ours that a text begins with.
+/// The length of the known sequence at the start of a text.
 fn known(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     match (bytes[0], bytes.get(1)) {

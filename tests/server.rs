@@ -1,4 +1,4 @@
-//! A scripted model server on loopback: it speaks every dialect, and fails in every way that servers fail in.
+//! A scripted model server on loopback: it speaks every dialect, and fails in every way that servers fail.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::wait;
 
-/// What the server answers to one request.
+/// The reply of the server to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Text, then calls as (id, tool, arguments).
@@ -26,16 +26,16 @@ pub(crate) enum Reply {
     Raw(Vec<Act>),
 }
 
-/// One thing that happens on the connection.
+/// One step on the connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// These bytes, at once.
     Send(Vec<u8>),
-    /// These bytes over and over, with so many milliseconds between, until the client goes.
+    /// These bytes again and again, with this many milliseconds between, until the client disconnects.
     Drip(Vec<u8>, u64),
-    /// Nothing for so many microseconds.
+    /// Nothing for this many microseconds.
     Pause(u64),
-    /// Nothing until the story opens the gate.
+    /// Nothing until the test opens the gate.
     Until(Gate),
     /// Nothing more, for as long as the client stays.
     Stall,
@@ -43,7 +43,7 @@ pub(crate) enum Act {
     Reset,
 }
 
-/// What a story opens when the server may go on.
+/// A test opens the gate when the server may continue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -72,7 +72,7 @@ struct Shared {
     replies: Vec<Reply>,
     bodies: Vec<Value>,
     heads: Vec<String>,
-    /// Connections that somebody is on.
+    /// Open connections.
     open: usize,
 }
 
@@ -91,7 +91,7 @@ impl Server {
         })
     }
 
-    /// The same, with something between the socket and the words.
+    /// The same, with a layer such as TLS between the socket and HTTP.
     pub(crate) fn behind<W: Connection + 'static>(
         replies: Vec<Reply>,
         scheme: &str,
@@ -122,7 +122,7 @@ impl Server {
         self.shared.0.lock().expect("the server lives").bodies.clone()
     }
 
-    /// What each request said of who asks: the key, however it was sent.
+    /// The key of each request, in whichever header it was sent.
     pub(crate) fn keys(&self) -> Vec<String> {
         let key = |head: &String| {
             let line = head.lines().find(|l| l.starts_with("authorization: ") || l.starts_with("x-api-key: "));
@@ -136,7 +136,7 @@ impl Server {
         self.shared.0.lock().expect("the server lives").heads.clone()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until this many requests have come.
     pub(crate) fn wait_for(&self, requests: usize) {
         let guard = self.shared.0.lock().expect("the server lives");
         let (guard, waited) = self
@@ -147,11 +147,11 @@ impl Server {
         assert!(!waited.timed_out(), "only {} of {requests} requests came", guard.bodies.len());
     }
 
-    /// Waits until nobody is connected any more.
+    /// Waits until every connection is closed.
     pub(crate) fn wait_until_alone(&self) {
         let guard = self.shared.0.lock().expect("the server lives");
         let waited = self.shared.1.wait_timeout_while(guard, wait::PATIENCE, |it| it.open > 0);
-        assert!(!waited.expect("the server lives").1.timed_out(), "somebody is still connected");
+        assert!(!waited.expect("the server lives").1.timed_out(), "a client is still connected");
     }
 
     pub(crate) fn flags(&self, dialect: Dialect) -> Vec<String> {
@@ -159,17 +159,17 @@ impl Server {
     }
 }
 
-/// What bytes are written to.
+/// A connection to the client.
 pub(crate) trait Connection: Write {
-    /// Ends it as no polite program would.
+    /// Resets the connection.
     fn reset(&mut self);
-    /// Says that nothing more comes.
+    /// Ends the stream.
     fn close(&mut self) {}
 }
 
 impl Connection for TcpStream {
     fn reset(&mut self) {
-        // Without lingering, what is closed is reset.
+        // Without lingering, closing resets the connection.
         let _ = rustix::net::sockopt::set_socket_linger(&*self, Some(Duration::ZERO));
     }
 
@@ -187,7 +187,7 @@ fn serve<W: Connection>(
 ) -> std::io::Result<()> {
     let mut request = String::new();
     if reader.read_line(&mut request)? == 0 {
-        // Gone before it said anything: nobody has asked.
+        // The client disconnected before its request.
         return Ok(());
     }
     let (mut length, mut head) = (0, request.clone());
@@ -256,7 +256,7 @@ fn serve<W: Connection>(
             stream.write_all(HEAD.as_bytes())?;
             stream.write_all(opening(dialect, &text).as_bytes())?;
             stream.flush()?;
-            // Until the client goes away.
+            // Until the client disconnects.
             reader.read_line(&mut request).map(drop)
         }
         Some(Reply::Cut { text }) => {
@@ -292,7 +292,7 @@ fn perform<W: Connection>(
     Ok(())
 }
 
-/// A part of what the model says.
+/// One part of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part<'a> {
     Reasoning(&'a str),
@@ -344,7 +344,7 @@ pub(crate) fn begin(dialect: Dialect) -> Vec<String> {
     }
 }
 
-/// The events of one part, cut into words and halves.
+/// The events of one part: text cut into words, arguments into halves.
 pub(crate) fn part(dialect: Dialect, place: usize, it: Part<'_>) -> Vec<String> {
     let words = |text: &str| text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>();
     let halves = |args: &Value| {
@@ -452,7 +452,7 @@ pub(crate) fn end(dialect: Dialect, calls: bool) -> Vec<String> {
 /// Bytes of one delta in a long answer.
 const DELTA: usize = 64;
 
-/// One answer with a text and an argument of so many bytes each, as a server would send it.
+/// One answer with a text and an argument of `size` bytes each, as a server sends it.
 pub(crate) fn long(dialect: Dialect, size: usize) -> String {
     let words: Vec<String> = (0..size / DELTA).map(|n| format!("w{n:062} ")).collect();
     let mut out = String::new();

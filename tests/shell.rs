@@ -14,15 +14,15 @@ use tempfile::TempDir;
 
 use crate::wait;
 
-/// How every key of every story begins. It must not be found in anything that a run leaves or says.
+/// The start of every key in the tests. No output and no file may contain it.
 pub(crate) const SECRET: &str = "sk-canary";
 
-/// A home and a workspace that belong to one story.
+/// The home and the workspace of one test.
 pub(crate) struct Shell {
     folder: TempDir,
 }
 
-/// What a run left.
+/// Exit code and output of a finished process.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -31,13 +31,13 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Stdout as one document.
+    /// Stdout, parsed as one JSON document.
     pub(crate) fn document(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|e| panic!("stdout is not one document ({e}):\n{}\nstderr:\n{}", self.stdout, self.stderr))
     }
 
-    /// Stdout as one document a line.
+    /// Stdout, parsed as one JSON document per line.
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.stdout
             .lines()
@@ -45,7 +45,7 @@ impl Ran {
             .collect()
     }
 
-    /// The error on stderr, after what was said to people before it.
+    /// The error on stderr, behind any text before it.
     pub(crate) fn error_after_chatter(&self) -> Value {
         let at = self.stderr.find("{\n").expect("a document");
         serde_json::from_str(&self.stderr[at..]).unwrap_or_else(|e| panic!("not one document ({e}):\n{}", self.stderr))
@@ -59,7 +59,7 @@ impl Ran {
 }
 
 impl Drop for Shell {
-    /// Whatever a story was about: no key is in any file that it left, but for the one that keys are kept in.
+    /// Checks that no file of the test contains a key, except the key file itself.
     fn drop(&mut self) {
         let mut folders = vec![self.folder.path().to_owned()];
         while let Some(folder) = folders.pop() {
@@ -71,7 +71,7 @@ impl Drop for Shell {
                     && path.file_name() != Some(OsStr::new("auth.json"))
                     && !std::thread::panicking()
                 {
-                    // Some stories leave gigabytes of nothing.
+                    // Some tests leave sparse files of gigabytes.
                     if entry.metadata().is_ok_and(|it| it.len() > 16 << 20) {
                         continue;
                     }
@@ -120,7 +120,7 @@ impl Shell {
         path
     }
 
-    /// The person's configuration.
+    /// Writes the user's configuration.
     pub(crate) fn configure(&self, text: &str) {
         let folder = self.folder.path().join(".config/pixir");
         fs::create_dir_all(&folder).expect("mkdir");
@@ -164,14 +164,14 @@ pub(crate) fn ran(output: Output) -> Ran {
     };
     assert!(
         !ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
-        "a key is said:\n{}\n{}",
+        "a key is in the output:\n{}\n{}",
         ran.stdout,
         ran.stderr
     );
     ran
 }
 
-/// What begins, and ends, as a picture does.
+/// Bytes with the start and the end of a PNG file.
 pub(crate) fn png(len: usize) -> Vec<u8> {
     let start = [b"\x89PNG\r\n\x1a\n".as_slice(), b"\0\0\0\rIHDR", &[0, 0, 0, 8, 0, 0, 0, 8, 8, 2, 0, 0, 0]].concat();
     let end = b"\0\0\0\0IEND\xaeB`\x82";
@@ -203,7 +203,7 @@ pub(crate) fn is_running(text: &str) -> bool {
 /// The longest run whose memory is measured: ten gigabytes of output on a slow machine.
 const LONGEST_RUN: Duration = Duration::from_secs(3600);
 
-/// The most memory that a run took, KB, and what it printed.
+/// The peak memory of a run in KB, and its output.
 pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
     let mut child = shell.command(args).spawn().expect("it starts");
     let (mut out, mut err) = (child.stdout.take().expect("stdout"), child.stderr.take().expect("stderr"));
@@ -223,7 +223,7 @@ pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
     (most, Ran { code: status.code().unwrap_or(-1), stdout, stderr })
 }
 
-/// Ends a test that this machine cannot run. `PIXIR_SKIPPED` names a file that collects what was skipped, for the end of CI.
+/// Reports a test that this machine cannot run. CI collects the lines in the file that `PIXIR_SKIPPED` names, and counts them.
 pub(crate) fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED {}: {reason}", thread.name().unwrap_or("a test"));

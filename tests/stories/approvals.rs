@@ -10,7 +10,7 @@ async fn an_edit_shows_its_diff_and_waits_for_the_decision() {
     let mut pixir = Pixir::new(vec![edit, says("Done.")], &[("a.txt", "alpha\nbeta\n")]);
     let screen = pixir.does("change it<Enter>").await;
     insta::assert_snapshot!(screen);
-    assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "nothing happens before the answer");
+    assert_eq!(pixir.file("a.txt"), "alpha\nbeta\n", "no file changes before the decision");
     let screen = pixir.does("<A-y>").await;
     assert_eq!(pixir.file("a.txt"), "omega\nbeta\n");
     assert!(screen.contains("✓ edit a.txt  allowed  +1 −1"), "{screen}");
@@ -23,7 +23,7 @@ async fn plain_keys_decide_only_when_the_approval_has_the_focus() {
     let mut pixir = Pixir::new(vec![write, says("Fine.")], &[]);
     pixir.does("go<Enter>").await;
     let screen = pixir.does("yes y a n f").await;
-    assert!(screen.contains("yes y a n f"), "what is typed is a draft:\n{screen}");
+    assert!(screen.contains("yes y a n f"), "typed text is a draft:\n{screen}");
     assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
     pixir.does("<Tab>n").await;
     assert_eq!(pixir.file("b.txt"), "(No such file or directory (os error 2))");
@@ -39,7 +39,7 @@ async fn a_denial_can_say_what_to_do_instead() {
     pixir.does("clean<Enter>").await;
     pixir.does("a draft").await;
     pixir.does("<A-f>use make clean<Enter>").await;
-    assert_eq!(pixir.screen.draft(), "a draft", "it made room and came back");
+    assert_eq!(pixir.screen.draft(), "a draft", "the draft was set aside and came back");
     let log = pixir.log();
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
     assert!(
@@ -56,7 +56,7 @@ async fn allow_always_holds_for_the_session_and_after_resume() {
     let mut pixir = Pixir::new(vec![edit("1", "2"), edit("2", "3"), says("Done.")], &[("a.txt", "1\n")]);
     pixir.does("count<Enter>").await;
     pixir.does("<A-a>").await;
-    assert_eq!(pixir.file("a.txt"), "3\n", "the second was not asked about");
+    assert_eq!(pixir.file("a.txt"), "3\n", "the second call needed no approval");
     let mut pixir = pixir.again(vec![edit("3", "4"), says("Done.")]).await;
     pixir.does("on<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "4\n");
@@ -91,7 +91,7 @@ async fn a_denied_call_can_still_be_read() {
         assert!(screen.contains(shown), "{shown}:\n{screen}");
     }
     let said: String = screen.split_whitespace().collect();
-    assert!(said.contains(&pattern), "what the card cuts is there in full:\n{screen}");
+    assert!(said.contains(&pattern), "text that the cell cuts is shown in full:\n{screen}");
 }
 
 #[tokio::test]

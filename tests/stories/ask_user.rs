@@ -68,8 +68,8 @@ async fn a_free_text_answer_may_begin_with_a_digit_or_join_marks() {
     assert!(screen.contains("Good."), "{screen}");
     let log = pixir.log();
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    let told = result["data"]["output"].as_str().expect("text");
-    assert!(told.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{told}");
+    let output = result["data"]["output"].as_str().expect("text");
+    assert!(output.starts_with("Which port?\n→ 1234\nWhich of these?\n→ b, mine\n"), "{output}");
 }
 
 #[tokio::test]
@@ -88,10 +88,10 @@ async fn a_form_does_not_take_keys_typed_into_the_composer() {
     assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
     assert_eq!(pixir.screen.draft(), "still writing this");
     let screen = pixir.does("<Tab>").await;
-    assert!(screen.contains("Which of these two should it be"), "a long one is read from its start:\n{screen}");
+    assert!(screen.contains("Which of these two should it be"), "a long question is shown from its start:\n{screen}");
     let screen = pixir.does("<Down>").await;
     assert!(screen.contains("deletes nothing") && screen.contains("deletes the backups"), "{screen}");
-    // Back, and anew; what was typed is cleared before the question is given up.
+    // Back and again; Esc clears the typed text before it closes the form.
     pixir.does("<Enter>").await;
     let screen = pixir.does("<Left>").await;
     assert!(screen.contains("Question 1 of 2"), "{screen}");
@@ -101,7 +101,7 @@ async fn a_form_does_not_take_keys_typed_into_the_composer() {
     assert!(screen.contains("Good."), "{screen}");
     let log = pixir.log();
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
-    let told = result["data"]["output"].as_str().expect("text");
-    assert!(told.contains("deletes nothing\nSure?\n→ no\n"), "{told}");
+    let output = result["data"]["output"].as_str().expect("text");
+    assert!(output.contains("deletes nothing\nSure?\n→ no\n"), "{output}");
     assert_eq!(pixir.screen.draft(), "still writing this");
 }

@@ -1,4 +1,4 @@
-//! Whatever is pressed, pasted, clicked and said, in any order and at any size: it goes on, and read-only stays so.
+//! Random keys, pastes, clicks, sizes and answers: the interface continues, and read-only writes nothing.
 
 use pixir_core::provider::script::{ScriptedError, Step};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::driver::{Pixir, calls, says};
 use crate::random;
 use crate::shell::figures;
 
-/// One thing that happens.
+/// One random event.
 #[derive(Debug, Clone)]
 enum Happens {
     Keys(&'static str),
@@ -100,7 +100,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// What the model says, over and over: answers of every kind, changes that have to be asked about, and failures.
+/// The steps of the model: answers of every kind, changes that need an approval, and failures.
 pub(super) fn steps() -> Vec<Step> {
     let one = || {
         vec![

@@ -26,7 +26,7 @@ async fn compact_shows_a_preview_and_enter_applies_it() {
     let screen = pixir.does("fourth<Enter>").await;
     assert!(screen.contains("Four."), "{screen}");
 
-    // In a fork everything has new numbers, and what was kept verbatim is still kept.
+    // A fork renumbers its Entries, and the compaction still keeps the same messages verbatim.
     let kept = |log: &[serde_json::Value]| {
         let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("there");
         let seq = compaction["data"]["kept_from_seq"].as_u64().expect("a number");

@@ -106,7 +106,7 @@ async fn the_composer_has_the_editing_keys_of_a_shell() {
     pixir.does("<A-->").await;
     assert_eq!(pixir.screen.draft(), "zero one two end", "and done again");
     pixir.does("<C-c>go<Enter>").await;
-    // Alt+Y would put back what was cut; while a question is open it answers.
+    // Alt+Y yanks; while an approval is open it decides.
     pixir.does("a draft<A-y>").await;
     assert_eq!(pixir.file("b.txt"), "x");
     assert_eq!(pixir.screen.draft(), "a draft");
@@ -135,7 +135,7 @@ fn an_external_editor_gets_the_draft_and_the_terminal() {
     terminal.wait_for("Read it.");
     terminal.send("\x04");
     terminal.end().assert_sane();
-    // A command that ends meanwhile takes nothing of the person's along.
+    // A command that ends meanwhile does not change the draft.
     let server = Server::start(vec![
         call("c1", "bash", json!({"command": "until [ -e go ]; do sleep 0.02; done; touch ended"})),
         text("It ended."),
@@ -158,7 +158,7 @@ fn an_external_editor_gets_the_draft_and_the_terminal() {
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
     let args: Vec<&str> = flags.iter().map(String::as_str).collect();
-    // One that fails leaves the draft as it was, and says so.
+    // An editor that fails leaves the draft unchanged and reports it.
     let mut terminal = Terminal::of(&shell, binary.as_ref(), &args, &[("VISUAL", "false")], 80, 24);
     terminal.wait_for("Ask pixir");
     terminal.send("kept");
@@ -181,7 +181,7 @@ async fn vim_mode_keeps_the_meanings_of_esc() {
     assert_eq!(pixir.screen.draft(), "fix the parser now", "undone");
     pixir.does("<C-r>p").await;
     assert_eq!(pixir.screen.draft(), "\nfix the parser now", "and done again, and put back");
-    // A marker is one thing for them too.
+    // Vim keys treat a paste placeholder as one character.
     pixir.does("ggdd").await;
     let long: String = (0..20).map(|n| format!("line {n}\n")).collect();
     pixir.does("A ").await;
@@ -192,7 +192,7 @@ async fn vim_mode_keeps_the_meanings_of_esc() {
     pixir.does("<Esc><Esc><C-c>hi<Enter>").await;
     assert!(pixir.screen.screen().contains("Seen."), "{}", pixir.screen.screen());
     pixir.does("<Esc>k").await;
-    assert_eq!(pixir.screen.draft(), "hi", "k beyond the first line is what was sent before");
+    assert_eq!(pixir.screen.draft(), "hi", "k above the first line recalls the last prompt");
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn a_grapheme_is_crossed_and_deleted_as_one() {
         assert_eq!(pixir.screen.draft(), "a\nbx", "{whole}");
         pixir.does("<C-c>").await;
     }
-    // The caret stands behind what is shown, on each row, and never between the parts of it.
+    // On each row the caret stands behind a whole grapheme.
     for whole in ["👩‍👩‍👧", "🇩🇪", "❤\u{fe0f}", "e\u{301}", "漢"] {
         let columns = if whole.starts_with('e') { 1 } else { 2 };
         pixir.screen.paste(&format!("a{whole}{whole}b\nabcdefg")).await;
@@ -253,7 +253,7 @@ async fn vim_keys_treat_a_grapheme_as_one_character() {
         pixir.does("<Esc>0lx").await;
         assert_eq!(pixir.screen.draft(), format!("ab {whole}c"), "{whole}");
         pixir.does("$p").await;
-        assert_eq!(pixir.screen.draft(), format!("ab {whole}c{whole}"), "what was cut is whole");
+        assert_eq!(pixir.screen.draft(), format!("ab {whole}c{whole}"), "the yanked text is whole graphemes");
         pixir.does("hhhhhx").await;
         assert_eq!(pixir.screen.draft(), format!("b {whole}c{whole}"), "and is passed over");
         pixir.does("wdw").await;
@@ -278,10 +278,10 @@ async fn one_change_is_one_undo_step() {
     pixir.does("0cwfour<Esc>").await;
     assert_eq!(pixir.screen.draft(), "four wo");
     pixir.does("u").await;
-    assert_eq!(pixir.screen.draft(), "one wo", "what was written in its place belongs to it");
+    assert_eq!(pixir.screen.draft(), "one wo", "replacing is part of the same undo step");
     pixir.does("<C-r>").await;
     assert_eq!(pixir.screen.draft(), "four wo");
-    // A text that is recalled takes the place of the draft, and one step takes it back.
+    // A recalled prompt replaces the draft, and one undo step restores it.
     let mut pixir = Pixir::new(vec![says("Ok.")], &[]);
     pixir.does("sent before<Enter>").await;
     pixir.does("a draft<Up>").await;

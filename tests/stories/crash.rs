@@ -1,4 +1,4 @@
-//! What survives `kill -9`.
+//! `kill -9` and racing writers: no acknowledged Entry is lost.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
@@ -50,7 +50,7 @@ fn kill_9_loses_no_acknowledged_entry() {
         let ended = |child: &mut Child| child.try_wait().expect("a child").is_some();
         wait::until("the log has grown", || log_length() >= enough || ended(&mut child));
         child.kill().expect("kill -9");
-        // What was on its way in the pipe was acknowledged too; a last line may be cut.
+        // Lines still in the pipe were acknowledged too; the last may be cut.
         acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()));
         child.wait().expect("it is gone");
         moments += 1;
@@ -58,7 +58,7 @@ fn kill_9_loses_no_acknowledged_entry() {
         let Some(log) = shell.logs().first().cloned() else {
             assert!(
                 acknowledged.iter().all(|l| l["seq"].is_null()),
-                "round {round}: acknowledged, and there is no log"
+                "round {round}: entries were acknowledged and there is no log"
             );
             continue;
         };
@@ -77,7 +77,7 @@ fn kill_9_loses_no_acknowledged_entry() {
         let after = entries(&log);
         for line in acknowledged.iter().filter(|l| l["seq"].is_u64()) {
             let seq = usize::try_from(line["seq"].as_u64().expect("a number")).expect("small");
-            assert_eq!(after[seq]["id"], line["id"], "round {round}: seq {seq} was acknowledged and is lost");
+            assert_eq!(after[seq]["id"], line["id"], "round {round}: the acknowledged entry {seq} is lost");
         }
         let started = after.iter().filter(|e| e["type"] == "user_message").count();
         let ended = after.iter().filter(|e| e["type"] == "turn_ended").count();

@@ -1,4 +1,4 @@
-//! Keys and tokens: kept, used, renewed, forgotten, and never to be seen.
+//! Keys and tokens: stored, used, renewed, removed, never shown.
 
 use std::fs;
 use std::io::Write as _;
@@ -130,7 +130,7 @@ fn a_damaged_or_readable_key_file_is_reported_without_its_text() {
     assert!(shell.run(["doctor"]).stdout.contains("chmod 600"));
 }
 
-/// An issuer that has everything, and says `answers` when it is asked for a token.
+/// A complete issuer that gives `answers` to token requests.
 fn issuer(answers: impl Fn(&Asked, usize) -> (u16, Value) + Send + 'static) -> Issuer {
     let address = std::sync::Arc::<std::sync::OnceLock<String>>::default();
     let known = std::sync::Arc::clone(&address);
@@ -184,7 +184,7 @@ fn device_login_waits_slows_down_and_renews() {
             0 => (400, json!({ "error": "authorization_pending" })),
             1 => (400, json!({ "error": "slow_down" })),
             2 => (503, json!({})),
-            // It ends at once, so it has to be renewed before it is used.
+            // It expires at once, so it is renewed before its first use.
             _ => (
                 200,
                 json!({ "access_token": format!("{SECRET}-access-1"), "refresh_token": format!("{SECRET}-refresh-1"), "expires_in": 5 }),
@@ -204,7 +204,7 @@ fn device_login_waits_slows_down_and_renews() {
         (&status["credentials"][0]["kind"], &status["credentials"][0]["usable"]),
         (&json!("token"), &json!(true))
     );
-    // What was renewed was kept before it was used.
+    // The renewed token was stored before it was used.
     let kept = fs::read_to_string(shell.home().join("auth.json")).expect("kept");
     assert!(kept.contains("access-2") && kept.contains("refresh-2"));
 }
@@ -220,9 +220,9 @@ fn a_failed_login_says_why() {
         let issuer = issuer(move |_, _| (400, json!({ "error": error })));
         configure(&shell, &issuer);
         let ran = shell.run(["auth", "login", "work", "--device", "--json"]);
-        let told = ran.error_after_chatter();
-        assert_eq!((ran.code, told["code"].as_str()), (4, Some(code)), "{}", ran.stderr);
-        assert!(told["error"]["message"].as_str().expect("a message").contains(says), "{told}");
+        let output = ran.error_after_chatter();
+        assert_eq!((ran.code, output["code"].as_str()), (4, Some(code)), "{}", ran.stderr);
+        assert!(output["error"]["message"].as_str().expect("a message").contains(says), "{output}");
         assert!(!shell.home().join("auth.json").exists());
     }
     let shell = Shell::new(&[]);
@@ -289,7 +289,7 @@ fn a_revoked_token_is_renewed_once_or_reported_as_ended() {
 #[test]
 fn parallel_processes_renew_a_token_once() {
     let shell = Shell::new(&[]);
-    // Whoever uses the first way to renew again is taken for a thief.
+    // The issuer treats a second use of the first refresh token as theft.
     let issuer = issuer(|asked, before| match (before, asked.body.contains("refresh-1")) {
         (0, true) => {
             let renewed = json!({ "access_token": format!("{SECRET}-access-2"), "refresh_token": format!("{SECRET}-refresh-2"), "expires_in": 3600 });

@@ -81,7 +81,7 @@ fn a_damaged_session_opens_read_only_and_is_repaired() {
     let plan = done(&shell.run(["sessions", "repair", &id, "--dry-run", "--json"]));
     assert_eq!(fs::read(&log).expect("read"), damaged);
     let repaired = done(&shell.run(["sessions", "repair", &id, "--json"]));
-    assert_eq!(repaired["repair"], plan["repair"], "what was planned is what was done");
+    assert_eq!(repaired["repair"], plan["repair"], "the repair equals its preview");
     let quarantine = PathBuf::from(repaired["repair"]["quarantine"].as_str().expect("a path"));
     assert_eq!(fs::read(quarantine).expect("it is kept"), damaged);
     assert_eq!(done(&shell.run(["sessions", "verify", &id, "--json"]))["ok"], true);

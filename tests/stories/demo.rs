@@ -38,18 +38,18 @@ fn demo_json_ends_with_passing_tests_and_the_edit() {
     assert!(
         document["files_changed"][0]["diff"].as_str().expect("a diff").contains("+    echo $(($(sum \"$@\") / $#))")
     );
-    assert_eq!(ran.stderr, "", "nothing went wrong, so nothing is said");
+    assert_eq!(ran.stderr, "", "a successful run prints nothing on stderr");
 }
 
 #[test]
 fn demo_gives_the_same_entries_each_time() {
-    let told = || {
+    let output = || {
         let shell = Shell::new(&[]);
         let ran = shell.run(["demo", "--format", "jsonl"]);
         let mut lines = ran.lines();
         let results = lines.iter().filter(|l| l["type"] == "result").count();
         assert_eq!((results, lines.last().expect("lines")["type"].as_str()), (1, Some("result")));
-        // Live news comes in pieces whose number depends on the machine; what is recorded does not.
+        // The number of live events depends on the machine; recorded Entries do not.
         lines.retain(|l| l["seq"].is_u64());
         assert_eq!(
             lines.iter().map(|l| l["seq"].as_u64().expect("a number")).collect::<Vec<_>>(),
@@ -57,19 +57,19 @@ fn demo_gives_the_same_entries_each_time() {
         );
         lines.iter().map(timeless).collect::<Vec<_>>()
     };
-    let (first, second) = (told(), told());
+    let (first, second) = (output(), output());
     assert!(first.len() > 20);
     assert_eq!(first, second);
 }
 
-/// Without what every run has of its own: ids, times, durations, the folder.
+/// The line without ids, times, durations and the folder.
 fn timeless(line: &Value) -> Value {
     let mut line = line.clone();
     for key in ["id", "ts", "session_id"] {
         line.as_object_mut().expect("an object").remove(key);
     }
     if let Some(data) = line["data"].as_object_mut() {
-        // The folder of the sample is a new one each time.
+        // Each run has a new sample folder.
         for key in ["duration_ms", "workspace", "context"] {
             data.remove(key);
         }

@@ -60,7 +60,7 @@ impl Talk {
         self.runtime.block_on(next).expect("something happens").expect("the session lives")
     }
 
-    /// Everything until the Turn has ended.
+    /// Every event until the end of the Turn.
     pub(super) fn turn(&mut self, prompt: &str) -> Vec<Event> {
         self.send(Input::Prompt(prompt.into()));
         let mut events = Vec::new();
@@ -75,11 +75,11 @@ impl Talk {
     }
 }
 
-/// What a Session said, without ids, times and what only one provider has.
+/// The events of a Session without ids, times and fields of one Provider.
 fn told(events: &[Event]) -> Vec<Value> {
     let mut told: Vec<Value> = Vec::new();
     for event in events {
-        // Only one dialect says at the beginning what an answer takes that then breaks off.
+        // Only one dialect reports usage at the start of an answer.
         if matches!(event, Event::Recorded(e) if matches!(&e.fact, Fact::ProviderUsage(it) if it.usage.output == 1)) {
             continue;
         }
@@ -92,7 +92,7 @@ fn told(events: &[Event]) -> Vec<Value> {
             }
             Event::Live(live) => serde_json::to_value(live).expect("JSON"),
         };
-        // How many frames something took is nobody's business.
+        // The number of deltas does not matter.
         let join = told.last_mut().is_some_and(|last| {
             ["said", "thought"].iter().any(|key| match (last[*key].as_str(), it[*key].as_str()) {
                 (Some(before), Some(more)) => {
@@ -218,7 +218,7 @@ fn a_recorded_stream_is_replayed_exactly() {
             serde_json::from_str(&std::fs::read_to_string(&script).expect("a script")).expect("a whole one");
         assert_eq!(recorded["steps"].as_array().expect("steps").len(), 3);
         let sent = &recorded["steps"][2]["recorded"]["sent"];
-        assert!(sent["unchanged"].as_u64().expect("a number") > 0, "what was sent before is not written again");
+        assert!(sent["unchanged"].as_u64().expect("a number") > 0, "an unchanged prefix is not recorded again");
 
         let again = Shell::new(&files);
         let second = ask(&again, &["--provider".into(), format!("script:{script}"), "--model".into(), "m".into()]);

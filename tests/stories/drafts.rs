@@ -22,7 +22,7 @@ async fn a_draft_survives_compaction_and_head_moves() {
     pixir.does("<C-t>e").await;
     assert_eq!(pixir.screen.draft(), "first", "a prompt that is edited again takes its place");
     pixir.does("<C-c><Up><Up>").await;
-    assert_eq!(pixir.screen.draft(), "a half thought", "and keeps what was typed");
+    assert_eq!(pixir.screen.draft(), "a half thought", "and the typed draft is still there");
     pixir.does("<C-c>").await;
     let mut pixir = long_conversation(300);
     pixir.screen.until_idle().await;
@@ -40,7 +40,7 @@ async fn a_draft_set_aside_for_a_denial_comes_back() {
     pixir.does("<C-p>new<Enter>").await;
     assert_eq!(pixir.screen.draft(), "a draft", "{}", pixir.screen.screen());
     pixir.does("<C-c><Up><Up>").await;
-    assert_eq!(pixir.screen.draft(), "use make", "and so does what was begun of the reason");
+    assert_eq!(pixir.screen.draft(), "use make", "and the unfinished reason is in the history");
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_saved_draft_of_another_session_is_not_overwritten() {
     let mut pixir = Pixir::new(vec![says("One."), says("Two.")], &[]);
     pixir.does("first<Enter>").await;
     pixir.does("half a thought").await;
-    // Kept beside the first session, which is left for another.
+    // The draft is saved with the first Session, which the user leaves.
     pixir.does("<C-p>new<Enter>").await;
     pixir.does("<C-c>second<Enter>").await;
     pixir.does("another thought<C-p>resume<Enter>").await;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::pty::{Terminal, strange};
+use crate::pty::{Terminal, foreign_sequences};
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, ran};
 
@@ -17,12 +17,12 @@ fn colours(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// What the screen is drawn with, and what must not be among it.
+/// The screen uses the colours that the terminal has, and no others.
 #[test]
 fn colours_follow_term_and_the_colour_variables() {
     let is = |n: &str, of: std::ops::RangeInclusive<u32>| n.parse().is_ok_and(|n| of.contains(&n));
     let named = |n: &str| is(n, 30..=37) || is(n, 40..=47) || is(n, 90..=97) || is(n, 100..=107);
-    // TERM, then what else the environment says; whether it is drawn with 24 bit, 256, 16 colours, or none.
+    // TERM, the other variables, and the expected colours: 24 bit, 256, 16 or none.
     type Variables<'a> = &'a [(&'a str, &'a str)];
     let rows: [(&str, Variables<'_>, &str); 9] = [
         ("xterm-256color", &[("COLORTERM", "truecolor")], "24 bit"),
@@ -44,7 +44,7 @@ fn colours_follow_term_and_the_colour_variables() {
         terminal.send("\x04");
         let left = terminal.end();
         left.assert_sane();
-        assert!(strange(&left.bytes).is_empty(), "{term}: {:?}", strange(&left.bytes));
+        assert!(foreign_sequences(&left.bytes).is_empty(), "{term}: {:?}", foreign_sequences(&left.bytes));
         let used = colours(&left.bytes);
         let after = |kind: &str| used.windows(2).any(|pair| matches!(pair[0].as_str(), "38" | "48") && pair[1] == kind);
         let found = match (after("2"), after("5"), used.iter().any(|n| named(n))) {

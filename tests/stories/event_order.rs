@@ -18,7 +18,7 @@ use pixir_core::{Event, Fact, Input, Live};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// One thing that happens to a session.
+/// One random event of a Session.
 #[derive(Debug, Clone)]
 enum Happens {
     Prompt,
@@ -47,7 +47,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// A conversation as a model and a person see it.
+/// A conversation as the model and the user see it.
 #[derive(Debug, PartialEq)]
 struct Seen {
     head: Option<u64>,
@@ -65,14 +65,14 @@ fn seen(history: &History) -> Seen {
     }
 }
 
-/// A machine on which one session lives, is killed, and lives again.
+/// A machine on which one Session runs, is killed, and is reopened.
 struct Machine {
     runtime: tokio::runtime::Runtime,
     harness: Harness,
     folder: tempfile::TempDir,
     handle: Handle,
     watch: Watch,
-    /// What the session has told, folded.
+    /// The published Entries, folded.
     history: History,
 }
 
@@ -120,7 +120,7 @@ impl Machine {
         past.entries().iter().for_each(|entry| self.history.append(Arc::clone(entry)));
     }
 
-    /// Takes in everything that was told.
+    /// Folds every published Entry.
     fn hear(&mut self) {
         self.take_past();
         while let Some(event) = self.watch.try_next() {
@@ -178,13 +178,13 @@ impl Machine {
         }
         let (runtime, harness) = Machine::boot(self.folder.path());
         let (handle, watch) = runtime.block_on(async {
-            // Nothing was said in it, so closing it has removed it.
+            // A Session without a prompt is deleted when it is closed.
             let handle = if log.exists() { harness.resume(&id) } else { harness.start() }.expect("it opens again");
             let watch = handle.watch().await.expect("it runs");
             (handle, watch)
         });
         if log.exists() {
-            // What was told is there, and reads the same; a kill may come between writing and telling.
+            // Every published Entry is in the Log and folds to the same state; a kill may come between writing and publishing.
             let told = self.history.entries().len();
             assert!(watch.past.entries().len() >= told);
             let again = History::fold(watch.past.entries()[..told].iter().cloned());

@@ -66,7 +66,7 @@ fn odd_text_is_shown_and_not_skipped_as_binary() {
     assert!(output(&shell, "read", json!({"path": "notes.txt"})).starts_with("GIF87a and"));
     let told = output(&shell, "read", json!({"path": "esc.txt"}));
     assert!(told.starts_with("red\n…[9 bytes of terminal control are not shown]\n"), "{told}");
-    // A program's progress is shown as a person would have seen it.
+    // A progress line shows only its last state, as on a terminal.
     assert!(output(&shell, "bash", json!({"command": "printf '10%%\\r100%%\\n'"})).starts_with("100%\n"));
     fs::write(shell.workspace().join("torn.png"), b"\x89PNG\r\n\x1a\n\0\0").expect("write");
     assert_eq!(tool(&shell, "read", &json!({"path": "torn.png"}), &[]).error()["code"], "INVALID_ARGS");
@@ -139,7 +139,7 @@ fn odd_files_give_an_error_or_a_page_and_never_block() {
         let began = Instant::now();
         let args = json!({ "path": path }).to_string();
         let (most, ran) = peak(&shell, &["tools", "run", "read", &args, "--json"]);
-        // Ten times what it may take: the machine may be busy.
+        // Ten times the expected time, because the machine may be busy.
         assert!(began.elapsed() < Duration::from_secs(10), "{path} took {:?}", began.elapsed());
         assert!(most.saturating_sub(base) < 16 << 10, "{path}: {base} KB and {most} KB");
         if code.is_empty() {
@@ -169,7 +169,7 @@ fn odd_files_give_an_error_or_a_page_and_never_block() {
             .starts_with("a line\na line\n…[lines 10-11; the file is 10GB; next_offset=12]"),
         "{page}"
     );
-    // Looking through a folder with all of them waits for none either.
+    // Searching a folder with all of them blocks on none.
     let began = Instant::now();
     for args in [json!({"pattern": "^a$"}), json!({"pattern": "a", "path": "folder"})] {
         tool(&shell, "grep", &args, &[]);
@@ -218,7 +218,7 @@ fn grep_and_find_agree_with_ripgrep_and_fd() {
         ("zzz{9}", "*.snap", false),
     ] {
         let mut args = vec!["-n", "--no-heading", "--hidden", "--no-require-git", "--color=never", "-g", "!.git"];
-        // With a glob of its own, ripgrep also looks at what is ignored.
+        // With an explicit glob, ripgrep also searches ignored files.
         args.extend(["-g", glob].iter().filter(|_| glob != "*"));
         args.extend(["-i"].iter().filter(|_| fold));
         args.extend(["-e", pattern, "."]);
@@ -263,7 +263,7 @@ fn a_killed_or_failed_write_leaves_the_old_or_the_new_file() {
                 let pixir = shell.command(["tools", "run", "write", &args, "--json", "--write"]);
                 let mut command = Command::new("strace");
                 let filter = format!("inject={call}:{effect}:when={when}");
-                // Only what happens in the workspace's own folder.
+                // Only system calls on the workspace folder.
                 command.args(["-f", "-qq", "-o", "/dev/null", "-P"]).arg(shell.workspace()).args(["-e", &filter, "--"]);
                 command.arg(pixir.get_program()).args(pixir.get_args()).current_dir(shell.workspace());
                 command.env("PIXIR_HOME", shell.home()).stdin(Stdio::null());
@@ -272,7 +272,7 @@ fn a_killed_or_failed_write_leaves_the_old_or_the_new_file() {
                 assert!(now == old || now == new, "{call} {effect} {when}: {} bytes", now.len());
                 assert_eq!(fs::metadata(&at).expect("there").mode() & 0o777, 0o640, "{call} {effect} {when}");
                 if it.code == 0 {
-                    assert_eq!(now, new, "{call} {effect} {when}: it said that it was done");
+                    assert_eq!(now, new, "{call} {effect} {when}: it reported success");
                 }
                 *outcomes.entry((tag, now == new)).or_insert(0) += 1;
             }

@@ -40,7 +40,7 @@ async fn find_matches_rendered_text_and_refolds_cells() {
     assert!(screen.contains("not found"), "{screen}");
     let screen = pixir.does("<Esc><C-f>number 39").await;
     assert!(screen.contains("│ number 39"), "{screen}");
-    assert_eq!(pixir.does("<Esc>").await, folded, "whoever goes back finds everything as it was");
+    assert_eq!(pixir.does("<Esc>").await, folded, "Esc restores the screen");
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn find_includes_new_cells_without_moving_the_viewport() {
 async fn find_and_selection_reach_the_streaming_answer() {
     let text: String = (10..70).map(|n| format!("Paragraph {n} has a needle.\n\n")).collect();
     let mut pixir = streaming(&text, "Paragraph 30").await;
-    // What is selected stands still while more is said.
+    // The selection stays while the answer grows.
     let screen = pixir.screen.screen();
     let (column, row) = place(&screen, "Paragraph 2");
     let line = |screen: &str| screen.lines().nth(usize::from(row - 1)).expect("a row").to_owned();

@@ -1,4 +1,4 @@
-//! What the screen looks like, at four sizes and in three themes: read before it is accepted.
+//! Snapshots of the screen at four sizes and in three themes.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn the_demo_at_four_sizes_in_three_themes() {
     }
 }
 
-/// A screen with its colours, without what each card says of its time, and the blanks behind that.
+/// A screen with its colours, without the duration of each cell and the blanks behind it.
 fn without_times(screen: &str) -> String {
     let is_time = |text: &str| {
         let digits = text.trim().strip_suffix("ms").or_else(|| text.trim().strip_suffix('s')).unwrap_or_default();

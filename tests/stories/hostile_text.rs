@@ -1,4 +1,4 @@
-//! Text that steers, hides or has no sure width: only sequences of ours reach the terminal.
+//! Text with control characters, hidden characters or no certain width: only sequences of pixir reach the terminal.
 
 use pixir_core::provider::script::Step;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Shell, figures};
 
-/// Pieces of which hostile text is made: what steers terminals, what hides, what has no sure width.
+/// Parts of hostile text: control sequences, hidden characters, characters without a certain width.
 const PIECES: [&str; 34] = [
     "\x1b",
     "\x1b[",
@@ -60,7 +60,7 @@ async fn random_hostile_text_adds_no_sequences() {
     for _ in 0..count {
         texts.push(text.new_tree(&mut runner).expect("a text").current());
     }
-    // Each in every sink: what the model thinks, says and calls with, what a tool prints, what the person pastes and names.
+    // Each text in every sink: reasoning, answer, arguments, tool output, paste and Session name.
     let mut steps = Vec::new();
     for text in &texts {
         let args = json!({"path": format!("no/{text}"), "pattern": text, "command": format!("printf '%s' {text:?}")});
@@ -80,11 +80,11 @@ async fn random_hostile_text_adds_no_sequences() {
             pixir.screen.until_idle().await;
         }
         let bytes = pixir.screen.paint();
-        let strange = crate::pty::strange(bytes.as_bytes());
+        let strange = crate::pty::foreign_sequences(bytes.as_bytes());
         assert!(strange.is_empty(), "{text:?}: {strange:?}");
     }
     for signal in pixir.screen.signals() {
-        assert!(crate::pty::strange(signal.as_bytes()).is_empty(), "{signal:?}");
+        assert!(crate::pty::foreign_sequences(signal.as_bytes()).is_empty(), "{signal:?}");
     }
     figures(&format!("QU4: {count} hostile texts in six sinks, only our own sequences"));
 }
@@ -112,7 +112,7 @@ fn model_and_tool_text_adds_no_sequences() {
     terminal.send("\x0f\x04");
     let left = terminal.end();
     left.assert_sane();
-    let strange = crate::pty::strange(&left.bytes);
+    let strange = crate::pty::foreign_sequences(&left.bytes);
     assert!(strange.is_empty(), "{strange:?}");
     for said in ["owned", "0;name", "52;c;aGk", "0;pasted"] {
         let sequence = format!("\x1b]{said}");

@@ -61,7 +61,7 @@ fn a_read_image_is_stored_and_sent_with_its_result() {
             }
         };
         assert_eq!(place, Some(json!(sent)));
-        // It goes with the session: an export has it, and cleaning up leaves it.
+        // The image belongs to the Session: an export contains it, and `gc` leaves it.
         shell.run(["gc", "--yes"]);
         let export = shell.run(["sessions", "export", "last", "--json"]).document();
         assert!(export["blobs"][image["blob"].as_str().expect("a blob")].is_string());
@@ -137,7 +137,7 @@ fn mentioned_and_dropped_images_are_sent_in_every_dialect() {
         assert!(ran.stdout.contains("▣ shot one.png · 300B"), "{}", ran.stdout);
         let said = entries(&shell.logs()[0]).into_iter().find(|e| e["type"] == "user_message").expect("a prompt");
         let images = said["data"]["attachments"].as_array().expect("images").clone();
-        assert_eq!(images.len(), 2, "a name that is no file is only a word: {said}");
+        assert_eq!(images.len(), 2, "a mention without a file is plain text: {said}");
         let bodies = server.bodies();
         let kind = match dialect {
             Dialect::Responses => "input_image",
@@ -146,9 +146,9 @@ fn mentioned_and_dropped_images_are_sent_in_every_dialect() {
         };
         for body in &bodies {
             let text = body.to_string().replace("\"type\":\"image_url\"", "\"image_url\",");
-            assert_eq!(text.matches(kind).count(), 2, "the same in every later request: {body}");
+            assert_eq!(text.matches(kind).count(), 2, "every later request contains the same images: {body}");
         }
-        // What is kept of it is found again, and not cleaned up.
+        // The stored image is found again, and `gc` leaves it.
         shell.run(["gc", "--yes"]);
         let export = shell.run(["sessions", "export", "last", "--json"]).document();
         assert!(export["blobs"][images[0]["blob"].as_str().expect("a blob")].is_string());
@@ -162,7 +162,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     let fake = pixir.path("fake.png").display().to_string();
     pixir.screen.paste(&fake).await;
     pixir.screen.until_idle().await;
-    assert_eq!(pixir.screen.draft(), fake, "what was pasted is not lost");
+    assert_eq!(pixir.screen.draft(), fake, "the pasted text is not lost");
     assert!(pixir.screen.screen().contains("is no whole PNG"), "{}", pixir.screen.screen());
     fs::write(pixir.path("real.png"), png(100)).expect("write");
     pixir.does("<C-c>see ").await;
@@ -170,11 +170,11 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.draft(), "see [image 1: real.png] ");
     pixir.does("<Backspace><Backspace>").await;
-    assert_eq!(pixir.screen.draft(), "see ", "it goes as one");
-    // A file that cannot be sent keeps the message in the line.
+    assert_eq!(pixir.screen.draft(), "see ", "the placeholder is deleted as one character");
+    // A file that cannot be sent keeps the message in the composer.
     let screen = pixir.does("<C-u>look at @fake.png now<Enter>").await;
     assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
-    // A clipboard of nobody's machine has no image.
+    // This machine has no clipboard, so there is no image.
     let screen = pixir.does("<C-c><C-v>").await;
     assert!(screen.contains("nothing here reads the clipboard"), "{screen}");
 }
@@ -198,7 +198,7 @@ async fn a_draft_keeps_its_image_after_a_crash_or_a_take_back() {
     assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("▣") && screen.contains("real.png · 100B"), "{screen}");
-    // Another one has a number of its own, and what was sent is brought back with its image.
+    // A second image gets the next number, and a recalled prompt keeps its image.
     pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.draft(), "[image 2: real.png] ");
@@ -210,7 +210,7 @@ async fn a_draft_keeps_its_image_after_a_crash_or_a_take_back() {
     assert_eq!(pixir.screen.draft(), "[image 1: real.png] like this");
     let screen = pixir.does("<Enter>").await;
     assert_eq!(screen.matches("▣").count(), 2, "{screen}");
-    // In another session it is only a word, and the person is told so.
+    // In another Session the placeholder is plain text, and a notice says so.
     let mut pixir = pixir.anew(vec![says("What?")]).await;
     let screen = pixir.does("see [image 1: real.png]<Enter>").await;
     assert!(screen.contains("[image 1: real.png] is only a word here"), "{screen}");

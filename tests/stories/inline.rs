@@ -1,10 +1,10 @@
-//! Without a screen of its own: what stays in the terminal's history, and what is read out.
+//! The inline interface: the scrollback, and the text for screen readers.
 
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::connected::terminal;
-use crate::pty::{Left, Terminal, kept, strange};
+use crate::pty::{Left, Terminal, foreign_sequences, scrollback};
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;
@@ -21,7 +21,7 @@ fn lines(from: usize, to: usize) -> String {
 
 /// Each of these points stands in the terminal once, in order.
 fn assert_once(left: &Left, size: (u16, u16), points: usize) {
-    let lines = kept(&left.bytes, size.0, size.1);
+    let lines = scrollback(&left.bytes, size.0, size.1);
     let found: Vec<&String> = lines.iter().filter(|line| line.contains("• point ")).collect();
     let expected: Vec<String> = (0..points).map(|n| format!("   • point {n}")).collect();
     assert_eq!(found, expected.iter().collect::<Vec<_>>(), "{lines:#?}");
@@ -42,7 +42,7 @@ fn inline_scrollback_holds_every_cell_once_in_order() {
     terminal.wait_for("mode: auto");
     terminal.send("list them\r");
     terminal.wait_for("point 59");
-    // What has no place between the lines comes on a screen of its own, and goes without a trace.
+    // An overlay uses the alternate screen and leaves no trace.
     terminal.send("\x14");
     terminal.wait_for("Tree");
     terminal.send("\x1b");
@@ -58,12 +58,12 @@ fn inline_scrollback_holds_every_cell_once_in_order() {
     let left = terminal.end();
     left.assert_sane();
     assert_once(&left, size, 65);
-    assert!(strange(&left.bytes).is_empty(), "{:?}", strange(&left.bytes));
-    let lines = kept(&left.bytes, size.0, size.1);
+    assert!(foreign_sequences(&left.bytes).is_empty(), "{:?}", foreign_sequences(&left.bytes));
+    let lines = scrollback(&left.bytes, size.0, size.1);
     let at = |text: &str| lines.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
     assert!(at("❯ list them") < at("point 0") && at("❯ more") < at("✓ write b.txt"), "{lines:#?}");
     assert!(at("1 + one") < at("point 60"), "a change is printed when it is known: {lines:#?}");
-    // The shell goes on right behind it; nothing of the line is left.
+    // The shell prompt follows directly; the composer is gone.
     assert!(!lines.iter().any(|line| line.contains("Ask pixir") || line.contains('╭')), "{lines:#?}");
     assert!(lines.last().is_some_and(|line| line.contains("pixir resume 2")), "{lines:#?}");
 }
@@ -97,7 +97,7 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
     terminal.send("go\r");
     terminal.wait_for("Paragraph 59 ");
     let stand_once = |bytes: &[u8], until: usize| {
-        let lines = kept(bytes, size.0, size.1);
+        let lines = scrollback(bytes, size.0, size.1);
         (0..until).all(|n| lines.iter().filter(|line| line.contains(&format!("Paragraph {n} of it."))).count() == 1)
     };
     // But for its last part, which may still change.
@@ -108,7 +108,7 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
     terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
-    assert!(stand_once(&left.bytes, 60), "{:#?}", kept(&left.bytes, size.0, size.1));
+    assert!(stand_once(&left.bytes, 60), "{:#?}", scrollback(&left.bytes, size.0, size.1));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn inline_resize_while_scrolled_back_loses_no_line() {
     terminal.wait_that("the same lines stand there", |screen| {
         above(screen) >= before && screen.contains("point 39") && screen.contains("Ask pixir")
     });
-    // A screen of one's own has its own ways of keys, and so has the one below it.
+    // The keyboard protocol is set per screen: on the alternate screen, and again on the main one.
     let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
     let (at, back) = (bytes.find("\x1b[?1049h").expect("there"), bytes.rfind("\x1b[?1049l").expect("and back"));
     assert!(bytes[at..].starts_with("\x1b[?1049h") && bytes[at..].contains("\x1b[>1u"), "{bytes:?}");
@@ -288,7 +288,7 @@ fn inline_first_start_says_what_is_missing() {
     terminal.send("\x04");
     let id =
         terminal.end().screen.lines().last().and_then(|line| line.split(' ').nth(2).map(str::to_owned)).expect("an id");
-    // Whoever goes on sees the end of it, not all of it.
+    // A resumed Session prints the end of the transcript, not all of it.
     let mut args = server.flags(Dialect::Responses);
     args.extend(["--inline", "resume", &id].map(str::to_owned));
     let mut again = Terminal::start(&shell, &args.iter().map(String::as_str).collect::<Vec<_>>(), 80, 24);
@@ -316,6 +316,6 @@ fn inline_redraw_prints_no_line_twice() {
     terminal.send("\x04");
     let left = terminal.end();
     left.assert_sane();
-    let lines = kept(&left.bytes, size.0, size.1);
+    let lines = scrollback(&left.bytes, size.0, size.1);
     assert_eq!(lines.iter().filter(|line| line.contains("• point ")).count(), 50, "{lines:#?}");
 }

@@ -155,7 +155,7 @@ fn an_interrupt_in_mid_command_leaves_no_process() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
         let mark = mark();
-        // Children that ignore the polite signal, and one in the background.
+        // Children that ignore SIGTERM, one of them in the background.
         let command = format!("trap '' TERM; sleep {mark}1 & sleep {mark}2; sleep {mark}3");
         let server =
             Server::start(vec![call("c1", "bash", json!({"command": command, "timeout": 600})), text("On again.")]);

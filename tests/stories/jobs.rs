@@ -31,22 +31,22 @@ async fn a_job_is_read_listed_and_ends_with_its_session() {
         let results = log.iter().filter(|e| e["type"] == "tool_result");
         results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect()
     };
-    let told = outputs(&pixir);
-    assert!(told[0].starts_with("job 1 (running): echo begun;"), "{}", told[0]);
-    assert!(told[0].contains("cannot be undone"), "{}", told[0]);
-    assert!(told[1].starts_with("begun\njob 1 (running)"), "{}", told[1]);
-    assert!(told[2].starts_with("job 1 (running)"), "{}", told[2]);
-    assert!(told[3].contains("there is no job 7. Use: one of: 1"), "{}", told[3]);
-    assert!(is_running(&marker), "a call that has ended does not end it");
+    let output = outputs(&pixir);
+    assert!(output[0].starts_with("job 1 (running): echo begun;"), "{}", output[0]);
+    assert!(output[0].contains("cannot be undone"), "{}", output[0]);
+    assert!(output[1].starts_with("begun\njob 1 (running)"), "{}", output[1]);
+    assert!(output[2].starts_with("job 1 (running)"), "{}", output[2]);
+    assert!(output[3].contains("there is no job 7. Use: one of: 1"), "{}", output[3]);
+    assert!(is_running(&marker), "the job outlives the call that started it");
     let screen = pixir.does("/jobs<Enter>").await;
     assert!(screen.contains("Background jobs") && screen.contains("running"), "{screen}");
     insta::assert_snapshot!("background_jobs", timeless(&screen).replace(&marker, "76543.0000000"));
     pixir.does("<Esc>").await;
     pixir.does("stop it and start another<Enter>").await;
     pixir.does("<A-y>").await;
-    let told = outputs(&pixir);
-    assert!(told[4].starts_with("job 1 (stopped)"), "{}", told[4]);
-    assert!(told[5].starts_with("job 2 (running)"), "{}", told[5]);
+    let output = outputs(&pixir);
+    assert!(output[4].starts_with("job 1 (stopped)"), "{}", output[4]);
+    assert!(output[5].starts_with("job 2 (running)"), "{}", output[5]);
     assert!(is_running(&marker));
     pixir.screen.close().await.expect("a session was open");
     wait::until("the job is gone with its session", || !is_running(&marker));
@@ -69,8 +69,8 @@ fn processes_a_job_detached_end_with_pixir() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let log = entries(&shell.logs()[0]);
     let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
-    let told = last["data"]["output"].as_str().expect("text");
-    assert!(told.starts_with("job 1 (running)"), "another command that ends does not end it: {told}");
+    let output = last["data"]["output"].as_str().expect("text");
+    assert!(output.starts_with("job 1 (running)"), "another command that ends does not end it: {output}");
     wait::until("the job is gone with pixir", || !is_running(&marker));
 }
 
@@ -97,7 +97,7 @@ fn job_output_works_in_a_pipeline() {
         (shell.read("ok.txt"), shell.read("failed.txt"), shell.read("n.txt")),
         ("yes".into(), "yes".into(), "four\n".into())
     );
-    // Without leave nothing of it happens, whatever a job would have said.
+    // Without permission the line runs nothing, whatever the job prints.
     let steps = json!([call("job output 1 3 || touch pwned"), { "text": "Done." }]);
     let provider = format!("script:{}", shell.aside("s.json", &json!({ "steps": steps }).to_string()).display());
     let args = ["--provider", &provider, "--toolset", "run", "--headless", "--json", "go"];
@@ -119,11 +119,11 @@ fn job_output_is_not_cut_inside_a_character() {
     assert_eq!(shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]).code, 0);
     let log = entries(&shell.logs()[0]);
     let results = log.iter().filter(|e| e["type"] == "tool_result").skip(1);
-    let told: String = results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect();
-    assert!(!told.contains("binary") && !told.contains('\u{fffd}'), "{}", &told[..200]);
+    let output: String = results.map(|e| e["data"]["output"].as_str().expect("text").to_owned()).collect();
+    assert!(!output.contains("binary") && !output.contains('\u{fffd}'), "{}", &output[..200]);
     assert_eq!(
-        (told.matches('漢').count(), told.matches('ü').count()),
-        (31, 30 + told.matches("äöü\\").count()),
-        "{told}"
+        (output.matches('漢').count(), output.matches('ü').count()),
+        (31, 30 + output.matches("äöü\\").count()),
+        "{output}"
     );
 }

@@ -23,7 +23,7 @@ async fn hints_name_the_bound_keys() {
     let screen = pixir.does("<Tab>").await;
     assert!(screen.contains(" 1 once") && !screen.contains("y once"), "{screen}");
     pixir.does("1").await;
-    assert_eq!(pixir.file("a.txt"), "2\n", "and the key does what the hint says");
+    assert_eq!(pixir.file("a.txt"), "2\n", "and the key has that effect");
     let screen = pixir.does("<A-1>").await;
     assert!(screen.contains("… 34 more lines · Alt+O"), "{screen}");
     let screen = pixir.does("<A-o><PgUp>").await;
@@ -38,7 +38,10 @@ async fn keys_are_configurable_and_never_bound_twice() {
     assert!(screen.contains("e edit"), "{screen}");
     pixir.does("<Esc>").await;
     let screen = pixir.does("<C-x>").await;
-    assert!(screen.contains("Ctrl+X") && screen.contains("t turns and branches"), "what may follow:\n{screen}");
+    assert!(
+        screen.contains("Ctrl+X") && screen.contains("t turns and branches"),
+        "the keys that may follow:\n{screen}"
+    );
     let screen = pixir.does("t").await;
     assert!(screen.contains("e edit"), "{screen}");
     let screen = pixir.does("<Esc><C-t>").await;
@@ -55,5 +58,5 @@ async fn the_palette_finds_every_action_by_a_few_letters() {
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("Outline") && screen.contains("tell me of fruit"), "{screen}");
     pixir.does("<Esc><C-p>rename<Enter>").await;
-    assert_eq!(pixir.screen.draft(), "/rename ", "what it is about has to be said first");
+    assert_eq!(pixir.screen.draft(), "/rename ", "an action with an argument waits for it");
 }

@@ -13,14 +13,14 @@ async fn only_cells_near_the_viewport_stay_laid_out() {
         pixir.screen.keys("<PgDn>").await;
     }
     let screen = pixir.screen.screen();
-    let told = screen.lines().find(|line| line.contains("laid out")).expect("the HUD says it");
-    let number: usize = told
+    let output = screen.lines().find(|line| line.contains("laid out")).expect("the HUD says it");
+    let number: usize = output
         .split("laid out ")
         .nth(1)
         .and_then(|it| it.split(' ').next())
         .and_then(|n| n.parse().ok())
         .expect("a number");
-    assert!(number <= 700, "{told}");
+    assert!(number <= 700, "{output}");
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn unusual_characters_and_endless_markup_are_survived() {
 #[tokio::test]
 async fn a_very_long_line_does_not_make_a_cell_high() {
     let [six, cut] = ["head -c 2000", "cat"].map(|cat| format!("for n in 1 2 3 4 5 6; do {cat} long.txt; echo; done"));
-    // Of what was cut there is one line, and that five more are missing.
+    // The cell shows one row of the line, and the number of hidden rows.
     for (command, rows) in [("cat long.txt", 3..=3), ("cat long.txt; false", 3..=3), (&cut, 4..=4), (&six, 8..=14)] {
         let steps = vec![calls("bash", json!({ "command": command })), says("Read.")];
         let mut pixir = Pixir::sized(steps, &[("long.txt", &"word ".repeat(2_000))], 80, 40);

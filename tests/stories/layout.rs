@@ -39,7 +39,7 @@ async fn the_pill_covers_no_text() {
 async fn an_overlay_higher_than_the_screen_scrolls_to_its_end() {
     let mut pixir = Pixir::sized(vec![], &[], 60, 12);
     let screen = pixir.does("?").await;
-    // The last of the twelve rows has nothing to say while a dialog has the keys.
+    // The status row is blank while an overlay has the keys.
     assert!(screen.trim_end().lines().count() == 11 && screen.trim_end().ends_with('╯'), "{screen}");
     let mut seen = screen.clone();
     for _ in 0..40 {

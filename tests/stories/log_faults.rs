@@ -49,7 +49,7 @@ fn a_failed_system_call_on_the_log_stops_the_turn() {
     assert!(stopped * 3 > cells, "the faults arrive");
 }
 
-/// Whether the Turn was stopped by it.
+/// Whether the fault stopped the Turn.
 fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
     let shell = Shell::new(&[]);
     let path = shell.aside("script.json", script);
@@ -62,7 +62,7 @@ fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
     let resume = ["resume", &id, "x", "--provider", &provider, "--headless", "--write", "--format", "jsonl"];
     let plain = shell.command(resume);
     let mut command = Command::new("strace");
-    // Only calls on the Log are made to fail, whichever thread makes them.
+    // Only system calls on the Log fail, in every thread.
     let inject = format!("inject={call}:error={error}:when={when}");
     command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject, "-P"]).arg(&log);
     command.arg(plain.get_program()).args(plain.get_args()).env_clear();
@@ -81,7 +81,7 @@ fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
         let seq = usize::try_from(line["seq"].as_u64().expect("a number")).expect("small");
         assert_eq!(recorded.get(seq).map(|e| &e["id"]), Some(&line["id"]), "acknowledged and not there: {what}");
     }
-    // Nothing ran whose call is not in the log.
+    // No tool ran whose call is not in the Log.
     for (file, name) in [("ran1", "bash"), ("ran2", "write")] {
         let is_recorded = recorded.iter().any(|e| e["type"] == "tool_call" && e["data"]["name"] == name);
         assert!(is_recorded || !shell.workspace().join(file).exists(), "{name} ran unrecorded: {what}");

@@ -104,7 +104,7 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
         let mut command = shell.command([args, &["--headless", "--json", "x"]].concat());
         crate::shell::ran(command.envs(variables.iter().copied()).output().expect("it runs"))
     };
-    // The address of this one is customarily given without its version.
+    // Users give the address of this server without its version.
     let bare = server.url.trim_end_matches("/v1");
     let ran = ask(&[], &[("ANTHROPIC_API_KEY", "sk-canary-a"), ("ANTHROPIC_BASE_URL", bare)]);
     assert_eq!(ran.document()["output"], "From anthropic.", "{}", ran.stderr);
@@ -168,12 +168,12 @@ fn a_session_never_changes_its_provider_unasked() {
     ));
     let length = entries(&shell.logs()[0]).len();
     let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
-    assert_eq!((ran.code, server.bodies().len()), (10, 1), "what was said to one is not told to another unasked");
+    assert_eq!((ran.code, server.bodies().len()), (10, 1), "the conversation is sent to no other provider unasked");
     assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
-    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session stays what it was");
+    assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session is unchanged");
     let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
     assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
-    // With nothing set up, nobody answers.
+    // Without any configuration there is no model.
     let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
     assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
 }

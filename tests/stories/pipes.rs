@@ -26,7 +26,7 @@ fn a_slow_reader_gets_the_whole_answer() {
     let mut out = child.stdout.take().expect("stdout");
     let mut read = Vec::new();
     let mut piece = [0; 4_096];
-    // Nothing is taken before all of it was said; then a little at a time.
+    // Reads nothing until the whole answer was sent, then small pieces.
     server.wait_for(1);
     server.wait_until_alone();
     loop {

@@ -1,4 +1,4 @@
-//! What a command starts ends with it, however it hides.
+//! Every process that a command starts ends with it, however it hides.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn no_process_outlives_its_command() {
     let log = crate::shell::entries(&shell.logs()[0]);
     let results = log.iter().filter(|e| e["type"] == "tool_result");
     let slow = results.filter(|e| e["data"]["duration_ms"].as_u64().expect("a number") > 5_000).count();
-    assert_eq!(slow, 0, "a call is over when its command is, whoever still holds its pipes");
+    assert_eq!(slow, 0, "a call ends with its command, even when another process holds its pipes");
 }
 
 #[test]

@@ -12,7 +12,7 @@ async fn a_steer_joins_the_turn_and_a_follow_up_waits() {
     let slow = pixir_core::provider::script::Step { text: "Looking.".into(), hang: false, ..first };
     let steered = pixir_core::provider::script::Step { when: Some("also b".into()), ..says("Both seen.") };
     let after = pixir_core::provider::script::Step { when: Some("then c".into()), ..says("And c.") };
-    // A write that asks holds the Turn while the person types.
+    // A write that waits for a decision holds the Turn while the user types.
     let hold = calls("write", json!({"path": "x", "content": "y"}));
     let mut pixir = Pixir::new(vec![hold, slow, steered, after], &[("a.txt", "alpha\n")]);
     pixir.does("look at a<Enter>").await;

@@ -33,14 +33,14 @@ fn reasoning_goes_back_only_to_the_model_that_produced_it() {
             Dialect::Anthropic => ("\"signature\":\"EqQB\"", "\"tool_use\""),
         };
         let (thought, call) = (same.find(proof).expect("it goes back"), same.find(place).expect("with its call"));
-        assert!(thought < call, "{dialect:?}: before what it led to");
+        assert!(thought < call, "{dialect:?}: reasoning comes before its call");
         assert!(!other.contains(proof), "{dialect:?}: another model does not get it");
-        // Ids that not every server takes are made such, and stay pairs.
+        // Ids with characters that some servers refuse are rewritten, and still match.
         assert!(!same.contains("c.1:0") && same.matches("c_1_0_").count() == 2, "{same}");
     }
 }
 
-/// The kinds of what a model said, in the order in which it goes back.
+/// The kinds of the assistant items of a request, in order.
 fn kinds(dialect: Dialect, body: &Value) -> Vec<String> {
     let kind = |it: &Value| it["type"].as_str().unwrap_or_default().to_owned();
     match dialect {
@@ -158,7 +158,7 @@ fn an_answer_without_text_is_not_sent_back() {
             let body = server.bodies()[1].clone();
             let said = body["input"].as_array().or(body["messages"].as_array()).expect("a conversation");
             let strange = said.iter().find(|it| it["role"] == "assistant" || it["type"] == "reasoning");
-            assert_eq!(strange, None, "{dialect:?}: what was not said does not go back");
+            assert_eq!(strange, None, "{dialect:?}: an empty answer is not sent back");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one Session stored and said is found in the next.
+//! Memories and past Sessions: stored in one Session, found in the next.
 
 use pixir_core::provider::script::Step;
 use serde_json::json;
@@ -26,18 +26,18 @@ async fn recall_and_memory_reach_other_sessions() {
     pixir.does("/toolset both<Enter>").await;
     pixir.does("do you remember<Enter>").await;
     let log = pixir.log();
-    let told: Vec<String> = log
+    let output: Vec<String> = log
         .iter()
         .filter(|e| e["type"] == "tool_result")
         .map(|e| e["data"]["output"].as_str().expect("text").to_owned())
         .collect();
-    assert!(told[0].contains("model: The timeout was the proxy."), "{}", told[0]);
-    assert!(told[1].contains(&format!("{id} ")) && told[1].contains("the login needs a token"), "{}", told[1]);
+    assert!(output[0].contains("model: The timeout was the proxy."), "{}", output[0]);
+    assert!(output[1].contains(&format!("{id} ")) && output[1].contains("the login needs a token"), "{}", output[1]);
     assert!(
-        told[2].contains("memory: the login needs a token") && told[2].contains("why does the login time out"),
+        output[2].contains("memory: the login needs a token") && output[2].contains("why does the login time out"),
         "{}",
-        told[2]
+        output[2]
     );
-    assert!(told[2].contains("nothing is remembered as `000000`"), "{}", told[2]);
-    assert!(told[3].ends_with("ms]") && told[4].starts_with("[exit:1"), "{told:?}");
+    assert!(output[2].contains("nothing is remembered as `000000`"), "{}", output[2]);
+    assert!(output[3].ends_with("ms]") && output[4].starts_with("[exit:1"), "{output:?}");
 }

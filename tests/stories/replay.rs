@@ -1,4 +1,4 @@
-//! A session told again: on the screen, and for those who play it elsewhere.
+//! Replay: on the screen, and as a cast.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn replay_steps_forwards_and_back() {
     terminal.wait_that("is back at the first prompt", |screen| {
         screen.contains("turn 1 of 2") && !screen.contains("read main.rs")
     });
-    // What would change it is not done, and that is said.
+    // An action that would change the Session is refused with a notice.
     terminal.send("\x1b[Z");
     terminal.wait_for("this session is only told again");
     // Nor is it offered.
@@ -62,7 +62,7 @@ fn replay_steps_forwards_and_back() {
     assert!(!screen.contains("Shift+Tab") && !screen.contains("In the line"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
-    // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.
+    // A replay has no composer: typed and pasted text is ignored, and the Session gets no Input.
     terminal.send("\x1b[200~hello\x1b[201~");
     terminal.settle();
     terminal.send("zzz");
@@ -73,7 +73,7 @@ fn replay_steps_forwards_and_back() {
     let left = terminal.end();
     assert_eq!(left.code, 0);
     left.assert_sane();
-    assert_eq!(fs::read_to_string(&shell.logs()[0]).expect("read"), log, "whoever tells it again changes nothing");
+    assert_eq!(fs::read_to_string(&shell.logs()[0]).expect("read"), log, "a replay does not change the log");
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn a_cast_shows_the_session_from_start_to_end() {
     let last = screen.screen().contents();
     assert!(last.contains("Written.") && last.contains("1 + pub fn b() {}"), "{last}");
     let again = shell.run(["replay", "last", "--cast", "talk.cast"]);
-    assert!(again.code != 0 && fs::read_to_string(&cast).expect("read") == text, "what is there stays");
+    assert!(again.code != 0 && fs::read_to_string(&cast).expect("read") == text, "an existing file is not overwritten");
     for wrong in [["--speed", "0"], ["--size", "big"]] {
         let ran = shell.run(["replay", "last", "--cast", "other.cast", wrong[0], wrong[1]]);
         assert_eq!((ran.code, shell.workspace().join("other.cast").exists()), (2, false), "{}", ran.stderr);
     }
-    let told = shell.run(["replay", "last", "--cast", "-", "--size", "80x24"]);
-    assert_eq!(told.stdout.lines().count(), text.lines().count(), "- is stdout: {}", told.stderr);
+    let output = shell.run(["replay", "last", "--cast", "-", "--size", "80x24"]);
+    assert_eq!(output.stdout.lines().count(), text.lines().count(), "- is stdout: {}", output.stderr);
     assert!(!shell.workspace().join("-").exists());
     let beyond = shell.run(["replay", "last", "--at", "999"]);
     assert!(beyond.code != 0 && beyond.stderr.contains("999"), "{}", beyond.stderr);
@@ -146,6 +146,6 @@ fn replay_shows_why_a_turn_failed() {
     let script = shell.aside("broken.json", &steps.to_string());
     let provider = format!("script:{}", script.display());
     assert_ne!(shell.run(["--provider", &provider, "--headless", "go"]).code, 0);
-    let told = shell.run(["replay", "last"]);
-    assert!(told.stdout.contains("> go") && told.stdout.contains("• failed: it is broken"), "{}", told.stdout);
+    let output = shell.run(["replay", "last"]);
+    assert!(output.stdout.contains("> go") && output.stdout.contains("• failed: it is broken"), "{}", output.stdout);
 }

@@ -59,7 +59,7 @@ fn over_a_hundred_turns_each_request_extends_the_last() {
                 }
             }
             let (sent, next) = (items_sent(dialect, &before), items_sent(dialect, &after));
-            assert!(next.starts_with(sent), "{dialect:?}: what was sent is not the beginning of what is sent next");
+            assert!(next.starts_with(sent), "{dialect:?}: a request does not begin with the previous one");
         }
         if dialect == Dialect::Anthropic {
             assert_marked(&bodies);
@@ -67,7 +67,7 @@ fn over_a_hundred_turns_each_request_extends_the_last() {
     }
 }
 
-/// A server looks for a cached prefix at the marks: each request has one where the one before ended.
+/// A server looks for a cached prefix at the marks: each request has a mark where the previous one ended.
 fn assert_marked(bodies: &[Value]) {
     for pair in bodies.windows(2) {
         assert!(pair[1].to_string().matches("cache_control").count() <= 4, "a server takes four at most");
@@ -96,7 +96,10 @@ fn a_request_repeats_the_last_one_and_only_adds() {
         server.bodies().iter().map(|body| body["input"].as_array().expect("items").clone()).collect();
     assert_eq!(inputs.len(), 6);
     for pair in inputs.windows(2) {
-        assert!(pair[1].len() > pair[0].len() && pair[1].starts_with(&pair[0]), "nothing is made anew");
+        assert!(
+            pair[1].len() > pair[0].len() && pair[1].starts_with(&pair[0]),
+            "a request only appends to the previous one"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! One line is a whole workflow: what a shell would answer, without a shell.
+//! The run language: its lines print what a shell would print.
 
 use crate::random;
 use crate::shell::{Ran, Shell, entries, png};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A workspace with what the lines of these stories need.
+/// A workspace with the files that these lines need.
 pub(super) fn shell() -> Shell {
     Shell::new(&[("a.txt", "one\nERROR two\nthree\n"), ("empty.txt", ""), ("c d.txt", "blank\n")])
 }
@@ -15,7 +15,7 @@ pub(super) fn line(shell: &Shell, line: &str) -> Ran {
     shell.run(["run", line, "--json", "--write"])
 }
 
-/// What a model reads, without the footer; and the exit code.
+/// The output that the model reads, without its footer, and the exit code.
 pub(super) fn read(shell: &Shell, text: &str) -> (String, i64) {
     let ran = line(shell, text);
     let result = &ran.document()["result"];
@@ -61,7 +61,7 @@ fn chains_answer_as_a_shell_or_say_what_to_do() {
         ("nosuchprogram && echo a || echo b", "b\n".into(), 0),
         ("yes | head 1", "y\n".into(), 0),
     ] {
-        let (told, code) = match exit {
+        let (output, code) = match exit {
             2 => {
                 let ran = line(&shell, text);
                 let error = ran.error();
@@ -71,13 +71,13 @@ fn chains_answer_as_a_shell_or_say_what_to_do() {
             }
             _ => read(&shell, text),
         };
-        let told = if text.starts_with("nosuch") {
-            assert!(told.contains("[error] unknown command: nosuchprogram — Available: cat, "), "{told}");
-            told.lines().next().map(|l| format!("{l}\n")).expect("a line")
+        let output = if text.starts_with("nosuch") {
+            assert!(output.contains("[error] unknown command: nosuchprogram — Available: cat, "), "{output}");
+            output.lines().next().map(|l| format!("{l}\n")).expect("a line")
         } else {
-            told
+            output
         };
-        assert_eq!((told, code), (body, exit), "{text}");
+        assert_eq!((output, code), (body, exit), "{text}");
     }
     assert!(!shell.workspace().join("out.txt").exists());
     let refused = line(&shell, "cat a.txt > out.txt").error();
@@ -257,7 +257,7 @@ proptest! {
     #[test]
     fn text_commands_agree_with_the_real_ones_on_random_text(text in "([a-c0-2 ,.]{0,6}\n){0,8}[a-c]{0,3}") {
         let shell = Shell::new(&[("t.txt", &text)]);
-        // One process for all of them: each after a mark.
+        // One process for all commands, separated by a marker line.
         let all = ["sort t.txt", "sort -n t.txt", "sort -t , -k 2 t.txt", "uniq -c t.txt", "cut -d , -f 2 t.txt", "wc t.txt",
             "head -n 2 t.txt", "tail -n 2 t.txt", "tail -n +2 t.txt", "grep -n a t.txt", "grep -c '^$' t.txt", "grep -v b t.txt", "sort -u -k 1,1 t.txt"];
         assert_same_as_real(&shell, &all.map(|line| format!("{line} || true")).join("; echo ---; "));
@@ -287,7 +287,7 @@ fn stdin_reaches_the_first_command_unchanged() {
     assert_eq!(ran.document()["result"]["exit_code"], 2, "our own stdin is not read unasked");
 }
 
-/// The same work in both dialects: what each model would say.
+/// The same work in both toolsets.
 fn scripts(shell: &Shell) -> [String; 2] {
     let typed = [
         ("read", json!({"path": "a.txt"})),
@@ -377,15 +377,15 @@ fn a_saved_output_is_readable_and_never_writable() {
     assert!(whole.lines().count() == 201 && !whole.contains("truncated"), "200 lines and the footer");
     let path = results[1]["overflow_path"].as_str().expect("a path").to_owned();
     let shown: String = (1..=200).map(|n| format!("{n}\n")).collect();
-    let told = format!(
+    let output = format!(
         "{shown}…[truncated 1 of 201 lines]\n--- output truncated (201 lines, 696B) ---\nFull output: {path}\nExplore: cat {path} | grep <pattern>\n         cat {path} | tail 100\n[exit:0 | "
     );
-    assert!(results[1]["output"].as_str().expect("text").starts_with(&told), "{}", results[1]["output"]);
+    assert!(results[1]["output"].as_str().expect("text").starts_with(&output), "{}", results[1]["output"]);
     let read = results[2]["output"].as_str().expect("text");
     assert!(read.starts_with("201\n") && read.contains("\n1\n"), "{read}");
     let refused = results[3]["output"].as_str().expect("text");
     assert!(refused.contains("[error] write: saved outputs cannot be written"), "{refused}");
-    // Another Session has other outputs, and a fork has those of the Session that it came from.
+    // A Session sees its own saved outputs; a fork also sees those of its parent.
     assert_eq!(runs(&["again"]).code, 0);
     let first = shell.logs().into_iter().find(|log| entries(log)[1]["data"]["text"] == "go").expect("the first");
     let id = first.file_stem().expect("an id").to_string_lossy().into_owned();

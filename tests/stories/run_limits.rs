@@ -1,4 +1,4 @@
-//! What a line of commands may not do, and how it ends.
+//! The limits of a line of the run language, and its end.
 
 use crate::shell::{Shell, is_running, mark};
 use crate::{random, wait};
@@ -18,12 +18,12 @@ fn a_dry_run_reads_files_and_changes_none() {
     assert_eq!((&it["bytes"], &it["paths"]), (&json!(10), &json!(["b.txt"])));
     assert!(it["steps"][0]["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
     let it = plan("make all | write log.txt && rm -rf build");
-    let told = it.to_string();
+    let output = it.to_string();
     for said in ["rm -rf build", "log.txt (what a program before it prints)", "is planned as if that went well"] {
-        assert!(told.contains(said), "{told}");
+        assert!(output.contains(said), "{output}");
     }
     let it = plan("test -f nothing && write b.txt x || write c.txt y");
-    assert_eq!(it["paths"], json!(["c.txt"]), "what is known beforehand is known");
+    assert_eq!(it["paths"], json!(["c.txt"]), "the preview lists the paths that are certain");
     let names: Vec<_> = std::fs::read_dir(shell.workspace()).expect("list").flatten().map(|e| e.file_name()).collect();
     assert_eq!(names.len(), 3, "nothing was made: {names:?}");
 }
@@ -56,7 +56,7 @@ fn a_line_that_cannot_work_is_refused_without_an_approval() {
         assert_eq!(ran.error()["code"], code, "{text}");
     }
     assert!(!shell.workspace().join("b.txt").exists());
-    // A line that changes nothing as things are needs no leave; what depends on a line before it does.
+    // A line that changes nothing in the present state needs no permission; one that depends on an earlier write does.
     let ran = shell.run(["run", "test -f missing && write b.txt x || echo none", "--json"]);
     assert!(ran.document()["result"]["output"].as_str().expect("text").starts_with("none\n"));
     let both = "write b.txt one && edit b.txt one two";
@@ -83,18 +83,18 @@ fn a_command_cut_off_writes_no_file() {
 fn a_line_runs_only_what_its_preview_listed() {
     let shell = Shell::new(&[("seed", "#!/bin/sh\ntouch harm\n"), ("a.txt", "a\n")]);
     std::process::Command::new("chmod").args(["+x", "seed"]).current_dir(shell.workspace()).status().expect("chmod");
-    // What the line itself makes is asked about like everything else, and what appears meanwhile is not run.
+    // A program that the line makes is part of its preview; one that appears meanwhile does not run.
     let plan = shell.run(["run", "cp seed made && ./made", "--dry-run", "--json"]).document();
     assert!(plan["result"]["plan"].to_string().contains("./made"), "{plan}");
     assert_eq!(read(&shell, "cp seed made && ./made").1, 0);
     assert!(shell.workspace().join("harm").exists());
-    let (told, exit) = read(&shell, "true; ./appears");
-    assert!(told.contains("[error] unknown command: ./appears") && exit == 127, "{told}");
-    // A plan that takes too long is no leave for what comes after it.
+    let (output, exit) = read(&shell, "true; ./appears");
+    assert!(output.contains("[error] unknown command: ./appears") && exit == 127, "{output}");
+    // A preview that takes too long permits nothing.
     let big: String = (0..900_000).map(|n| format!("{n} zq\n")).collect();
     shell.write("big.txt", &big);
     for flags in [&[][..], &["--dry-run"]] {
-        // On no machine is this done within a second.
+        // No machine sorts this within a second.
         let sorts = " | sort -k1 | sort -r".repeat(20);
         let line = format!("sort -k2 big.txt{sorts} | wc -l; touch pwned");
         let all = ["run", &line, "--json", "--timeout", "1"];
@@ -102,10 +102,10 @@ fn a_line_runs_only_what_its_preview_listed() {
         assert!(!shell.workspace().join("pwned").exists(), "{flags:?}");
         assert_eq!(ran.code, 8, "{} {}", ran.stdout, ran.stderr);
     }
-    // What may come after a program is told before.
+    // The preview lists the paths behind a program too.
     let plan = shell.run(["run", "cp a.txt y; test -f y && write hidden.txt x", "--dry-run", "--json"]).document();
     assert!(plan["result"]["plan"]["paths"].to_string().contains("hidden.txt"), "{plan}");
-    // What was planned not to be done is not done, though it could be by then.
+    // A branch that the preview excluded does not run, even when its condition has changed.
     let slow: String = (0..400_000).map(|n| format!("{n}\n")).collect();
     shell.write("slow.txt", &slow);
     let text = "sort -n slow.txt | wc -l; sort -n slow.txt | wc -l; test -f later && write harm2 x";
@@ -113,10 +113,10 @@ fn a_line_runs_only_what_its_preview_listed() {
     let mut out = child.stdout.take().expect("stdout");
     // Whether that comes before or after it was planned: without leave it is not written.
     shell.write("later", "");
-    let told = std::io::read_to_string(&mut out).expect("text");
+    let output = std::io::read_to_string(&mut out).expect("text");
     child.wait().expect("it ends");
-    assert!(!shell.workspace().join("harm2").exists(), "{told}");
-    // What a line writes it may read again.
+    assert!(!shell.workspace().join("harm2").exists(), "{output}");
+    // A line may read a file that it wrote.
     assert_eq!(read(&shell, "write b.txt x && cat b.txt | write c.txt").1, 0);
     assert_eq!(shell.read("c.txt"), "x");
     for protected in ["write .git/hooks/x evil", "write -- -d/.git/hooks/x evil", "write -- -d/.envrc x"] {

@@ -19,7 +19,7 @@ fn selecting_beyond_the_top_scrolls_and_stays_there() {
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
     terminal.wait_for("Paragraph 79.");
-    // The button is held above the transcript until it has moved, and let go.
+    // The button is held above the transcript until it has scrolled, and released.
     terminal.send("\x1b[<0;10;15M\x1b[<32;10;1M");
     terminal.wait_that("it scrolls back", |screen| !screen.contains("Paragraph 79.") && screen.contains("Ctrl+End"));
     terminal.send("\x1b[<0;10;1m");
@@ -60,7 +60,7 @@ async fn the_mouse_selects_the_source_text() {
     );
     let mut pixir = Pixir::sized(vec![says(&answer)], &[], 50, 30);
     let screen = pixir.does("go<Enter>").await;
-    // Over soft line ends: the words come out on one line.
+    // A selection over soft line ends copies one line.
     let (from, to) = (place(&screen, "one two"), place(&screen, "sixteen."));
     pixir.screen.bytes(&drag(from, (to.0 + 7, to.1))).await;
     pixir.screen.until_idle().await;
@@ -78,7 +78,7 @@ async fn the_mouse_selects_the_source_text() {
     pixir.screen.bytes(click.repeat(2).as_bytes()).await;
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.signals(), [osc52("seven")]);
-    // Esc lets it go; a click alone copies nothing.
+    // Esc clears the selection; a click alone copies nothing.
     pixir.does("<Esc>").await;
     pixir.screen.bytes(drag((10, 25), (10, 25)).as_slice()).await;
     assert!(pixir.screen.signals().is_empty());

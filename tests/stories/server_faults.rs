@@ -1,4 +1,4 @@
-//! Every way in which a server fails, at every moment: each has its code, its tries and its Log, nothing hangs, and no tool
+//! Every fault of a server at every moment: the code, the attempts and the Log of each; nothing hangs, and no tool
 //! runs twice.
 
 use std::sync::Mutex;
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, begin, call, end, event, part};
 use crate::shell::{Shell, entries, figures};
 
-/// Tries of one request.
+/// Attempts of one request.
 const ATTEMPTS: usize = 3;
-/// What the tool of the first answer does; it must have done so once.
+/// The effect of the call in the first answer; it must happen exactly once.
 const EFFECT: &str = "echo ran >> ran.txt";
 
 /// Where in an answer something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// Nothing of it was said.
+    /// Before the answer has begun.
     Before,
     Thinking,
     Speaking,
@@ -28,12 +28,12 @@ enum Moment {
 
 const MOMENTS: [Moment; 5] = [Moment::Before, Moment::Thinking, Moment::Speaking, Moment::Calling, Moment::Called];
 
-/// What was said up to a moment, and what would have come.
+/// The events before a moment, and those after it.
 fn halves(dialect: Dialect, moment: Moment) -> (String, String) {
     let args = json!({ "path": "x.txt", "content": "never written" });
     let parts = [Part::Reasoning("I think. "), Part::Text("Half an answer. "), Part::Call("c2", "write", &args)];
     let events: Vec<Vec<String>> = parts.iter().enumerate().map(|(place, it)| part(dialect, place, *it)).collect();
-    // In one dialect a part opens before it says anything.
+    // In one dialect an event opens a part before its text.
     let first = if dialect == Dialect::Anthropic { 2 } else { 1 };
     let (whole, more) = match moment {
         Moment::Before => (0, 0),
@@ -59,29 +59,29 @@ fn halves(dialect: Dialect, moment: Moment) -> (String, String) {
     (all.concat(), rest.concat())
 }
 
-/// What a person and a program are told.
+/// The expected code and exit code.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
+struct Outcome {
     code: &'static str,
-    /// It may pass, so it is tried again as long as nothing was said.
+    /// A transient fault: retried until the first text.
     transient: bool,
 }
 
-fn passes(code: &'static str) -> Told {
-    Told { code, transient: true }
+fn passes(code: &'static str) -> Outcome {
+    Outcome { code, transient: true }
 }
 
-fn stays(code: &'static str) -> Told {
-    Told { code, transient: false }
+fn stays(code: &'static str) -> Outcome {
+    Outcome { code, transient: false }
 }
 
-/// One cell of the matrix.
+/// One cell of the fault matrix.
 struct Cell {
     what: String,
     dialect: Dialect,
     moment: Moment,
     reply: Reply,
-    told: Told,
+    expected: Outcome,
     requests: &'static str,
 }
 
@@ -110,16 +110,16 @@ fn misshapen(dialect: Dialect) -> String {
     }
 }
 
-/// What goes wrong in the stream, once it has begun.
+/// Faults inside the stream.
 fn in_stream() -> Vec<Cell> {
     let mut cells = Vec::new();
     for dialect in Dialect::ALL {
         for moment in MOMENTS {
             let said = HEAD.to_owned() + &halves(dialect, moment).0;
             let send = |text: &str| Act::Send(text.as_bytes().to_vec());
-            let mut cell = |what: &str, requests, acts: Vec<Act>, told| {
+            let mut cell = |what: &str, requests, acts: Vec<Act>, expected| {
                 let acts = [vec![send(&said)], acts].concat();
-                cells.push(Cell { what: what.into(), dialect, moment, reply: Reply::Raw(acts), told, requests });
+                cells.push(Cell { what: what.into(), dialect, moment, reply: Reply::Raw(acts), expected, requests });
             };
             cell("it ends", QUICK, vec![], passes("STREAM_CLOSED"));
             cell("it is reset", QUICK, vec![Act::Reset], passes("STREAM_CLOSED"));
@@ -175,14 +175,14 @@ fn in_stream() -> Vec<Cell> {
             dialect,
             moment: Moment::Speaking,
             reply,
-            told: stays("INVALID_RESPONSE"),
+            expected: stays("INVALID_RESPONSE"),
             requests: QUICK,
         });
     }
     cells
 }
 
-/// What goes wrong before there is a stream.
+/// Faults before the stream.
 fn before_stream() -> Vec<Cell> {
     let refuse = |status: u16, headers: &str, body: Value| Reply::Refuse {
         status,
@@ -192,7 +192,7 @@ fn before_stream() -> Vec<Cell> {
     let error = |kind: &str, message: &str| json!({ "error": { "type": kind, "code": kind, "message": message } });
     let raw = |bytes: &[u8]| Reply::Raw(vec![Act::Send(bytes.to_vec())]);
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>sign in</html>";
-    let rows: Vec<(&str, &'static str, Reply, Told)> = vec![
+    let rows: Vec<(&str, &'static str, Reply, Outcome)> = vec![
         ("400", QUICK, refuse(400, "", error("invalid_request_error", "temperature")), stays("PROVIDER_HTTP_ERROR")),
         ("400 overflow", QUICK, refuse(400, "", error("context_length_exceeded", "too long")), stays("CONTEXT_OVERFLOW")),
         ("400 no model", QUICK, refuse(400, "", error("model_not_found", "the model does not exist")), stays("MODEL_NOT_SUPPORTED")),
@@ -230,12 +230,12 @@ fn before_stream() -> Vec<Cell> {
     ];
     let of = |dialect| {
         let rows = rows.clone();
-        rows.into_iter().map(move |(what, requests, reply, told)| Cell {
+        rows.into_iter().map(move |(what, requests, reply, expected)| Cell {
             what: what.into(),
             dialect,
             moment: Moment::Before,
             reply,
-            told,
+            expected,
             requests,
         })
     };
@@ -274,22 +274,22 @@ fn suffer(cell: &Cell) {
     args.extend(["--headless", "--format", "jsonl", "--write", "--deadline", "60", "x"].map(str::to_owned));
     let ran = shell.run(args);
 
-    // What was said is kept, and never asked for again.
+    // Received text is recorded, and the request is not repeated.
     let said = cell.moment != Moment::Before;
     let spoken = matches!(cell.moment, Moment::Speaking | Moment::Calling | Moment::Called);
-    let tries = if cell.told.transient && !said { ATTEMPTS } else { 1 };
+    let tries = if cell.expected.transient && !said { ATTEMPTS } else { 1 };
     let log = entries(&shell.logs()[0]);
     let ended = &log.iter().rfind(|e| e["type"] == "turn_ended").expect("the turn ended")["data"];
     let code = ended["error"]["code"].as_str().expect("a code");
-    // A reset may overtake what was sent before it.
+    // A reset may overtake the bytes sent before it.
     if cell.what == "it is reset" {
         assert!(["STREAM_CLOSED", "NETWORK"].contains(&code), "{code}");
-        // Each time that it does, nothing was said, and it is asked again.
+        // Then no text arrived, and the request is repeated.
         let retries = ran.lines().iter().filter(|l| l["type"] == "retry_scheduled").count();
         assert!(retries < ATTEMPTS, "{retries}");
         assert_eq!(server.bodies().len(), 2 + retries);
     } else {
-        assert_eq!(code, cell.told.code, "{}", ended["error"]["message"]);
+        assert_eq!(code, cell.expected.code, "{}", ended["error"]["message"]);
         assert_eq!(server.bodies().len(), 1 + tries, "requests");
         let status = match (said, code) {
             (true, _) => "partial_failed",
@@ -332,8 +332,15 @@ fn harmless_oddities_are_no_fault() {
             let mut cell = |what: &str, noise: &str, after: &str, last: Option<Act>| {
                 let mut acts = vec![Act::Send(format!("{HEAD}{before}{noise}{after}").into_bytes())];
                 acts.extend(last);
-                let told = stays("");
-                cells.push(Cell { what: what.into(), dialect, moment, reply: Reply::Raw(acts), told, requests: QUICK });
+                let expected = stays("");
+                cells.push(Cell {
+                    what: what.into(),
+                    dialect,
+                    moment,
+                    reply: Reply::Raw(acts),
+                    expected,
+                    requests: QUICK,
+                });
             };
             cell("comments and empty lines", ": keep-alive\n\n\n\n: \n\n", &after, None);
             cell(

@@ -42,14 +42,14 @@ fn a_stopped_answer_says_why_and_a_paused_one_continues() {
             (Some("incomplete"), Some(code)),
             "{dialect:?} {reason}"
         );
-        assert_ne!(ran.code, 0, "what is not whole is never a success");
+        assert_ne!(ran.code, 0, "an incomplete answer is never a success");
         let log = entries(&shell.logs()[0]);
         let end = log.iter().find(|e| e["type"] == "turn_ended").expect("it ended");
         assert_eq!(end["data"]["details"]["output_truncation"], truncation);
         assert!(log.iter().any(|e| e["type"] == "assistant_message" && e["data"]["text"] == "As far as it goes. "));
         assert!(shell.read("x.txt").starts_with('('), "a call of an answer that is not whole does not run");
     }
-    // A break is no end: the same is asked again, with what came so far.
+    // After a pause the request is repeated with the partial answer.
     let shell = Shell::new(&[]);
     let mut said = begin(Dialect::Anthropic);
     said.extend(part(Dialect::Anthropic, 0, Part::Text("First half. ")));
@@ -91,7 +91,7 @@ fn a_refused_field_is_left_out_and_the_request_repeated() {
     assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
     assert!(server.bodies()[2].to_string().contains("cannot look at images"));
 
-    // A dialect in which one setting is refused to some accounts.
+    // Some accounts are refused one field of this dialect.
     let no_summaries = refuse("Your organization must be verified to use reasoning.summary");
     let server = Server::start(vec![no_summaries, text("Without.")]);
     let args = ["--base-url", &server.url, "--dialect", "responses", "--model", "gpt-5", "--headless", "--json", "x"];
@@ -140,7 +140,7 @@ fn calls_that_share_an_index_stay_two() {
 
 #[test]
 fn items_in_odd_order_are_recorded_exactly_once() {
-    // A place for the item, but none for its words; and a call that only the end tells whole.
+    // An item with an index but deltas without one, and a call that is complete only in the last event.
     let message = json!({ "id": "m", "type": "message", "role": "assistant", "phase": "commentary", "content": [{ "type": "output_text", "text": "Hello world" }] });
     let found = json!({ "id": "f", "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" });
     let events = [
@@ -159,7 +159,7 @@ fn items_in_odd_order_are_recorded_exactly_once() {
     assert_eq!(texts, ["Hello world", "Done."]);
     let back =
         server.bodies()[1]["input"].as_array().expect("input").iter().find(|it| it["role"] == "assistant").cloned();
-    assert_eq!(back.expect("it goes back")["phase"], "commentary", "as what it was said");
+    assert_eq!(back.expect("it goes back")["phase"], "commentary", "with its phase");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn an_odd_finish_reason_is_not_a_finished_answer() {
         let ran = ask(&shell, &server, Dialect::Chat, &["x"]);
         assert!(ran.code != 0 && ran.document()["code"] == code, "{reason}: {}", ran.stdout);
     }
-    // After the end only numbers come; what goes wrong then does not matter any more.
+    // After the finish reason only usage follows; an error there is ignored.
     let shell = Shell::new(&[]);
     let late = event(&json!({ "error": { "message": "too late", "code": 500 } }));
     let whole =

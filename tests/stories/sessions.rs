@@ -1,4 +1,4 @@
-//! Sessions at rest: lists, names, the trash, exports, verification and repair, and what is told of a session.
+//! Sessions at rest: lists, names, the trash, exports, inspection.
 
 use std::fs;
 use std::process::Stdio;
@@ -51,7 +51,7 @@ fn a_session_is_found_by_id_prefix_name_and_last() {
             .to_string()
             .contains("the parser")
     );
-    // From another folder too, and there it is said where it works.
+    // It is found from another folder too, and the output names its workspace.
     let elsewhere = shell.workspace().join("sub");
     fs::create_dir(&elsewhere).expect("mkdir");
     let mut command = shell.command(["sessions", "show", &id, "--json"]);
@@ -96,14 +96,14 @@ fn the_index_yields_to_the_logs() {
     }
     fs::remove_file(&index).expect("remove");
     assert_eq!(list(), before);
-    // What came since is read on; a line that lies about another log is not believed.
+    // The index reads the new Entries; a line for another Log is ignored.
     let text = fs::read_to_string(&index).expect("read");
     fs::write(&index, text.replace("alpha", "ALPHA").replace("\"turns\":1", "\"turns\":9")).expect("write");
     done(&shell.run(["sessions", "rename", &id, "new name", "--json"]));
     assert_eq!(list()[0]["name"], "new name");
     fs::remove_file(&index).expect("remove");
     assert_eq!((list()[0]["name"].clone(), list()[0]["turns"].clone()), (json!("new name"), json!(1)));
-    // Who asks for one session waits for no other.
+    // Opening one Session reads no other.
     let other = session(&shell);
     fs::remove_file(&index).expect("remove");
     done(&shell.run(["sessions", "show", &id, "--json"]));
@@ -142,7 +142,7 @@ fn gc_removes_only_what_no_session_names() {
     let log = shell.logs()[0].clone();
     let folder = log.parent().expect("a folder").to_owned();
     let before = tree_of(&shell.home());
-    // What a crash, an older session and a deleted one have left.
+    // Leftovers of a crash, an older Session and a deleted one.
     let stray = shell.home().join("blobs/ab/abababababababababababababababab.zst");
     fs::create_dir_all(stray.parent().expect("a parent")).expect("mkdir");
     fs::write(&stray, "x").expect("write");
@@ -153,7 +153,7 @@ fn gc_removes_only_what_no_session_names() {
     let orphan = folder.join("20200101T000000-bbbbbb");
     fs::create_dir_all(orphan.join("out")).expect("mkdir");
     done(&shell.run(["gc", "--yes", "--json"]));
-    assert!([&stray, &begun, &output, &orphan].iter().all(|path| path.exists()), "what is young is left alone");
+    assert!([&stray, &begun, &output, &orphan].iter().all(|path| path.exists()), "recent files are left alone");
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
     for path in [&stray, &begun, &output, &orphan] {
         fs::File::open(path).expect("open").set_modified(old).expect("touch");
@@ -338,7 +338,7 @@ fn an_id_stays_unique_through_delete_import_and_restore() {
     };
     go_on("longer");
     let longer = fs::read(&shell.logs()[0]).expect("read");
-    // Away with the longer, back with the old: now there are two of that name, one in the trash.
+    // Delete the longer one and restore the old one: two Sessions have that id, one of them in the trash.
     done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
     done(&shell.run(["sessions", "import", &exported, "--json"]));
     let refused = shell.run(["sessions", "delete", &id, "--undo", "--json"]);
@@ -355,7 +355,7 @@ fn an_id_stays_unique_through_delete_import_and_restore() {
         done(&shell.run(["sessions", "list", "--trash", "--json"]))["trash"].as_array().expect("a list").len(),
         2
     );
-    // The one that was deleted last comes back first.
+    // The last deleted Session is restored first.
     done(&shell.run(["sessions", "delete", &id, "--undo", "--json"]));
     assert!(shell.run(["replay", &id]).stdout.contains("another way"));
     done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::server::{Act, Dialect, Reply, Server, answer, long};
 use crate::shell::{Shell, figures};
 
-/// Reads a stream that comes in these pieces; what was heard, and what came of it.
+/// Reads a stream in these pieces; returns its chunks and its outcome.
 fn heard(runtime: &tokio::runtime::Runtime, dialect: Dialect, pieces: Vec<Bytes>) -> (Vec<Chunk>, Value) {
     let mut chunks = Vec::new();
     let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
@@ -50,7 +50,7 @@ fn streams() -> Vec<(String, Dialect, Bytes)> {
     all
 }
 
-/// Pieces that are joined again where they were only cut: words, and what was written of which call.
+/// Adjacent text chunks, and adjacent argument chunks of one call, joined.
 fn joined(chunks: &[Chunk]) -> Vec<Chunk> {
     let mut all: Vec<Chunk> = Vec::new();
     for chunk in chunks {
@@ -188,7 +188,7 @@ fn mutated_streams_neither_panic_nor_hang() {
             }
         }
         let cut = pieces(&Bytes::from(bytes), &mut random);
-        // What comes after something that cannot be read is not read any more.
+        // After an unreadable event the rest of the stream is not read.
         let read = AtomicUsize::new(0);
         let offered = cut.into_iter().inspect(|piece| {
             read.fetch_add(piece.len(), Ordering::Relaxed);

@@ -42,7 +42,7 @@ fn an_edit_is_approved_and_the_answer_stays_on_the_main_screen() {
         assert!(screen.contains("- alpha") && screen.contains("+ omega"), "{screen}");
         // A key that comes before the approval was visible for a quarter of a second decides nothing.
         terminal.press_until("\x1by", "the edit is allowed", || shell.read("a.txt") != "alpha\n");
-        // Whoever quits as soon as it is said finds it on the main screen too.
+        // Quitting right after the answer leaves it on the main screen too.
         terminal.wait_for("Changed to omega.");
         assert_eq!(shell.read("a.txt"), "omega\n");
         terminal.send("\x04");

@@ -16,7 +16,7 @@ fn a_paste_during_startup_becomes_a_draft() {
     let server = Server::start(vec![text("never")]);
     let mut terminal = terminal(&shell, &server, &[], (80, 24));
     terminal.send("\x1b[200~early\nbird\n\x1b[201~");
-    // In the line, and not what the terminal itself shows of it before anybody reads its keys.
+    // In the composer, and not only the echo of the terminal before pixir reads its keys.
     terminal.wait_that("it is in the line", |screen| screen.contains("❯ early") && screen.contains("bird"));
     terminal.settle();
     terminal.send("\x03");
@@ -57,7 +57,7 @@ fn a_mouse_report_in_two_halves_is_not_text() {
     for halves in [["\x1b[<35;62", ";19M"], ["\x1b[<0;3;", "9M\x1b[<0;3;9m"], ["\x1b[<6", "4;10;10M"]] {
         terminal.send(halves[0]);
         terminal.wait_until_read();
-        // Longer than pixir waits for the rest after a lone Esc.
+        // Longer than pixir waits for the rest of a sequence after a lone Esc.
         wait::lapse(Duration::from_millis(50));
         terminal.send(halves[1]);
     }
@@ -117,7 +117,7 @@ fn a_mute_terminal_works_and_a_burst_is_not_sent() {
     terminal.wait_for("Ask pixir");
     terminal.send("first line\rsecond line\r");
     terminal.wait_for("second line");
-    assert!(server.bodies().is_empty(), "what came at once was pasted");
+    assert!(server.bodies().is_empty(), "a burst is a paste");
     terminal.send("\r");
     terminal.wait_for("Got it.");
     terminal.send("\x04");

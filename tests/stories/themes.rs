@@ -64,7 +64,7 @@ fn a_light_terminal_gets_the_light_theme_and_no_color_none() {
     terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
     // The paper of the light theme.
     terminal.wait_for_bytes("48;2;251;251;250");
-    // And back, when the person changes it.
+    // And back, when the user changes the colour scheme.
     let light = terminal.bytes().len();
     terminal.send("\x1b[?997;1n");
     // The paper of the dark one.

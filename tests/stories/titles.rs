@@ -43,7 +43,10 @@ fn no_progress_report_on_a_terminal_that_shows_none() {
     terminal.wait_for("Done.");
     terminal.send("\x04");
     let bytes = terminal.end().bytes;
-    assert!(!String::from_utf8_lossy(&bytes).contains("\x1b]9;"), "a notification that says 4;0;");
+    assert!(
+        !String::from_utf8_lossy(&bytes).contains("\x1b]9;"),
+        "a terminal without progress would show this as a notification"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whom a key is sent to: certificates that are good, and those that are not.
+//! Certificates: good, bad, and from a private authority.
 
 use std::io::BufReader;
 use std::net::TcpStream;
@@ -48,7 +48,7 @@ impl Authority {
     }
 }
 
-/// One encrypted connection, read and written by turns.
+/// One encrypted connection for reading and writing.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<StreamOwned<ServerConnection, TcpStream>>>);
 
@@ -131,7 +131,7 @@ fn an_endless_handshake_times_out() {
         Vec::new(),
         "https",
         |stream| -> std::io::Result<(BufReader<Box<dyn std::io::Read>>, TcpStream)> {
-            // Nothing is ever said.
+            // The server never answers.
             let mut reading = stream.try_clone()?;
             while std::io::Read::read(&mut reading, &mut [0; 512])? > 0 {}
             Err(std::io::Error::other("it went away"))

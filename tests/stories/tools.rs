@@ -1,4 +1,4 @@
-//! What every tool and every command keeps to, walked from the registry; and what is printed, saved and shared.
+//! The contract of every tool and command of the registry; saved outputs and their budgets.
 
 use crate::shell::{Shell, entries, figures, output, peak, tool};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn example(name: &str) -> Option<Value> {
     })
 }
 
-/// What only a Session with a person has.
+/// Tools that need a Session with a user.
 const NEEDS_A_SESSION: [&str; 3] = ["ask_user", "job_kill", "job_output"];
 
 fn files() -> Shell {
@@ -64,7 +64,7 @@ fn every_tool_keeps_the_contract() {
     for it in tools {
         let name = it["name"].as_str().expect("a name");
         let args = example(name).unwrap_or_else(|| panic!("{name} has no example"));
-        // It says what it is for, to a reader who has never seen it.
+        // Its description says what it is for.
         let help = shell.run(["tools", "show", name]);
         assert_eq!(help.code, 0, "{name}");
         for part in ["Streams: ", "Arguments:", "Example:", it["description"].as_str().expect("a description")] {
@@ -88,14 +88,14 @@ fn every_tool_keeps_the_contract() {
             assert!(!error["remediation"].as_str().expect("a fix").is_empty(), "{name}");
             continue;
         }
-        // A dry run succeeds, says what it would do, and leaves every byte as it was.
+        // A dry run succeeds, shows a preview and changes no byte.
         let before = tree(&shell.workspace());
         let planned = tool(&shell, name, &args, &["--dry-run"]);
         assert_eq!(planned.code, 0, "{name}: {}", planned.stderr);
         let result = &planned.document()["result"];
         assert_eq!((&result["ok"], result["plan"]["would"].is_string()), (&json!(true), true), "{name}");
         assert_eq!(tree(&shell.workspace()), before, "{name} changed something in a dry run");
-        // What changes things does so only with leave.
+        // A tool that changes files does so only with permission.
         let touches = it["access"] == "changes";
         let unasked = tool(&shell, name, &args, &[]);
         assert_eq!(unasked.code == 12, touches, "{name}: {}", unasked.stderr);
@@ -124,7 +124,7 @@ fn every_run_command_keeps_the_contract() {
     assert!(commands.len() >= 20);
     for it in commands {
         let name = it["name"].as_str().expect("a name");
-        // Level 1: without what it needs, a command says how it is called; and in full when it is asked.
+        // A command without its arguments prints its usage; `--help` prints the whole.
         let bare = shell.run(["run", name, "--json"]);
         let help = shell.run(["run", &format!("{name} --help"), "--raw"]);
         assert_eq!((help.code, help.stdout.as_str()), (0, it["help"].as_str().expect("help")), "{name}");
@@ -158,7 +158,7 @@ fn every_run_command_keeps_the_contract() {
             let error = if ran.code == 0 { ran.document()["result"]["error"].clone() } else { ran.error() };
             assert_eq!(error["code"], "UNKNOWN_FLAG", "{name}: {error}");
         }
-        // What reads no stdin says so.
+        // A command that does not read stdin says so.
         if it["stdin"] == "none" {
             let ran = shell.run(["run", &format!("cat a.txt | {name} x"), "--json", "--write"]);
             let told = if ran.code == 0 { ran.stdout } else { ran.stderr };
@@ -183,7 +183,7 @@ fn tool_schemas_are_small_sorted_and_stable() {
         let names: Vec<&str> = tools.iter().filter_map(|t| t["name"].as_str()).collect();
         assert!(names.is_sorted(), "{names:?}");
         assert_eq!(names.contains(&"run"), toolset == "run");
-        // As a Provider gets it, without what the dialect puts around it.
+        // The schema as the Provider gets it, without the wrapping of the dialect.
         let block = tools
             .iter()
             .map(|t| json!({ "name": t["name"], "description": t["description"], "parameters": t["parameters"] }));
@@ -213,18 +213,19 @@ fn saved_outputs_are_shared_and_kept_while_referenced() {
     let ran = shell.run(["--provider", &provider, "--headless", "--json", "--write", "go"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let log = entries(&shell.logs()[0]);
-    let told: Vec<&str> = log
+    let output: Vec<&str> = log
         .iter()
         .filter(|e| e["type"] == "tool_result")
         .map(|e| e["data"]["output"].as_str().expect("text"))
         .collect();
-    assert!(told[0].contains("there is no `.pixir/out/cmd-1.txt`"), "{}", told[0]);
-    let stderr = told[2].lines().find_map(|line| line.strip_prefix("Full output: ").filter(|it| it.contains("stderr")));
-    let stderr = stderr.unwrap_or_else(|| panic!("{}", told[2]));
-    assert!(told[4].starts_with("from the job\njob 1 ("), "{}", told[4]);
-    assert!(told[5].contains(&format!("{stderr}:1999:1999\n")), "{}", told[5]);
-    assert!(told[6].contains(".pixir/out/job-1.txt\n") && !told[6].contains("sessions/"), "{}", told[6]);
-    // Older than what is spared for its youth, and still named.
+    assert!(output[0].contains("there is no `.pixir/out/cmd-1.txt`"), "{}", output[0]);
+    let stderr =
+        output[2].lines().find_map(|line| line.strip_prefix("Full output: ").filter(|it| it.contains("stderr")));
+    let stderr = stderr.unwrap_or_else(|| panic!("{}", output[2]));
+    assert!(output[4].starts_with("from the job\njob 1 ("), "{}", output[4]);
+    assert!(output[5].contains(&format!("{stderr}:1999:1999\n")), "{}", output[5]);
+    assert!(output[6].contains(".pixir/out/job-1.txt\n") && !output[6].contains("sessions/"), "{}", output[6]);
+    // Older than the grace period, and still referenced.
     let out = shell.logs()[0].with_extension("").join("out");
     for file in fs::read_dir(&out).expect("there are outputs").flatten() {
         assert!(Command::new("touch").args(["-d", "3 hours ago"]).arg(file.path()).status().expect("touch").success());
@@ -269,7 +270,7 @@ fn a_flood_of_output_takes_bounded_memory() {
     let result = log.iter().find(|e| e["type"] == "tool_result").expect("a result");
     assert_eq!(result["data"]["truncated"]["bytes_total"], gigabytes << 30);
     assert!(result["data"]["output"].as_str().expect("text").len() < 17_000);
-    // One line without an end, and a line of commands that it runs through, are no different.
+    // The same holds for one endless line, and for a pipeline.
     let (most, _) = run(format!("head -c {gigabytes}G /dev/zero | tr '\\0' x"));
     bounded("one line", most);
     let chain =

@@ -28,12 +28,12 @@ async fn the_viewport_stays_while_cells_arrive_below() {
     let mut pixir = Pixir::new(vec![says(&long), says(&more)], &[]);
     pixir.does("go<Enter>").await;
     pixir.does("<PgUp><PgUp>").await;
-    // Beside it the bar shows what is known of the whole, which a layout at another width has changed.
+    // The scroll bar beside it shows an estimate of the whole, which a layout at another width changes.
     let text = |line: &str| line.trim_end_matches(['┃', '╼', '━', ' ']).to_owned();
     let middle = |screen: &str| screen.lines().skip(2).take(12).map(text).collect::<Vec<_>>();
     let before = pixir.does("and more").await;
     pixir.screen.keys("<A-Enter>").await;
-    // Sending goes to the end; reading back again, nothing that comes moves it.
+    // Sending scrolls to the end; scrolled back again, new cells do not move the viewport.
     pixir.screen.until_idle().await;
     assert!(pixir.screen.screen().contains("More 50."));
     pixir.does("<C-Home>").await;
@@ -67,7 +67,7 @@ async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
     assert!(screen.contains("Outline") && screen.contains("tell me of fruit") && screen.contains("✗"), "{screen}");
     let screen = pixir.does("<Home><Enter>").await;
     assert!(screen.contains("❯ tell me of fruit"), "{screen}");
-    // A letter that means nothing here is not lost in the draft, and Esc goes back to the line.
+    // A key without a meaning here does not enter the draft, and Esc returns to the composer.
     pixir.does("x<Esc>abc").await;
     assert_eq!(pixir.screen.draft(), "abc");
 }
@@ -76,10 +76,10 @@ async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
 async fn cells_fold_one_by_one_or_all_at_once() {
     let mut pixir = conversation(80, 40).await;
     let screen = pixir.screen.screen();
-    // What a command says last is what came of it.
+    // The last lines of a command show its outcome.
     assert!(screen.contains("number 40") && !screen.contains("number 34"), "{screen}");
     assert!(screen.contains("… 34 more lines · Ctrl+O"), "{screen}");
-    // A message too, though it has many parts.
+    // So does a message of many parts.
     pixir.does("<C-Home><Tab>j").await;
     let screen = pixir.does(" ").await;
     assert!(screen.contains("❯ tell me of fruit") && screen.contains("… 118 more lines"), "{screen}");
@@ -164,8 +164,8 @@ async fn a_long_session_opens_at_its_end_and_the_bar_scrolls() {
     let mut pixir = Pixir::resumed(100, 40, |folder, workspace| {
         let mut log = log_of(folder, workspace);
         for n in 1..=3_000_u32 {
-            let told = format!("The answer to {n}.\n\nIt is long. ").repeat(3);
-            say(&mut log, n, &format!("question {n}"), &told);
+            let output = format!("The answer to {n}.\n\nIt is long. ").repeat(3);
+            say(&mut log, n, &format!("question {n}"), &output);
         }
         log.establish().expect("establish");
     });
@@ -247,7 +247,7 @@ async fn a_cut_output_counts_every_hidden_line() {
     let screen = pixir.does("/mode auto<Enter>count<Enter>").await;
     assert!(screen.contains("│ 6\n   │ … 19994 more lines · Ctrl+O"), "{screen}");
     assert!(screen.contains("│ … 19994 more lines · Ctrl+O\n   │ 19995") && screen.contains("│ 20000"), "{screen}");
-    assert!(!screen.contains("Explore:"), "what is said to the model:\n{screen}");
+    assert!(!screen.contains("Explore:"), "a hint for the model is not shown:\n{screen}");
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn the_viewport_stays_when_the_answer_is_complete() {
 async fn the_viewport_is_restored_on_resume() {
     let long: String = (1..200).map(|n| format!("- line {n}\n")).collect();
     let mut pixir = Pixir::new(vec![says(&long)], &[]);
-    // What is in no log moves nothing.
+    // Cells without an Entry do not move the viewport.
     pixir.does("/usage<Enter>").await;
     pixir.does("go<Enter>").await;
     let before = pixir.does("<PgUp><PgUp><C-o>").await;

@@ -54,7 +54,7 @@ async fn a_fork_rewound_to_its_start_is_not_deleted() {
     assert_eq!(pixir.screen.session(), Some(&fork), "{screen}");
 }
 
-/// Two turns, each of which has written the same file; what the model says after them.
+/// Two Turns that wrote the same file, and the answers after them.
 async fn written_twice(then: Option<Step>) -> Pixir {
     let write = |text: &str| calls("write", json!({ "path": "a.txt", "content": text }));
     let steps = [write("one\n"), says("One."), write("two\n"), says("Two.")];
@@ -193,8 +193,8 @@ async fn a_head_move_without_files_names_them_to_the_model() {
     pixir.does("n").await;
     pixir.does("what now?<Enter>").await;
     let log = pixir.log();
-    let told = log.iter().find(|e| e["type"] == "files_restored").expect("it is recorded");
-    assert_eq!((&told["data"]["reason"], &told["data"]["left"][0]["path"]), (&json!("stayed"), &json!("a.txt")));
+    let output = log.iter().find(|e| e["type"] == "files_restored").expect("it is recorded");
+    assert_eq!((&output["data"]["reason"], &output["data"]["left"][0]["path"]), (&json!("stayed"), &json!("a.txt")));
     assert!(pixir.screen.screen().contains("stayed as they are"), "{}", pixir.screen.screen());
     // In a fork, where entries have other numbers, it names the same place.
     let place = |log: &[Value]| {

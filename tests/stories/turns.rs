@@ -12,7 +12,7 @@ pub(super) fn run(shell: &Shell, server: &Server, dialect: Dialect, args: &[&str
     shell.run(all)
 }
 
-/// The conversation of a request, without the marks that say what to cache.
+/// The messages of a request, without the cache marks.
 pub(super) fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
     let key = if dialect == Dialect::Responses { "input" } else { "messages" };
     let mut items = body[key].as_array().expect("a conversation").clone();
@@ -24,7 +24,7 @@ pub(super) fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
     items
 }
 
-/// Every call has its result, right behind the calls of its answer.
+/// Checks that every call has its result, directly behind the calls of its answer.
 pub(super) fn assert_balanced(dialect: Dialect, body: &Value) {
     let mut open: Vec<Value> = Vec::new();
     for item in conversation(dialect, body) {
@@ -121,7 +121,7 @@ fn a_turn_with_parallel_calls_a_failure_and_an_edit() {
         for pair in bodies.windows(2) {
             assert_balanced(dialect, &pair[1]);
             let (before, after) = (conversation(dialect, &pair[0]), conversation(dialect, &pair[1]));
-            assert_eq!(before, after[..before.len()], "{dialect:?}: what was sent stays a prefix of what is sent next");
+            assert_eq!(before, after[..before.len()], "{dialect:?}: each request begins with the previous one");
             assert_eq!(pair[0]["tools"], pair[1]["tools"]);
         }
     }
@@ -168,7 +168,7 @@ fn a_cut_stream_keeps_its_text_and_is_no_success() {
             (ran.code, document["status"].as_str(), document["output"].as_str()),
             (8, Some("partial_failed"), Some("Half an ans"))
         );
-        assert_eq!(server.bodies().len(), 1, "what was shown is not asked for again");
+        assert_eq!(server.bodies().len(), 1, "a request whose answer was shown is not repeated");
         let log = entries(&shell.logs()[0]);
         assert!(log.iter().any(|e| e["type"] == "assistant_message" && e["data"]["partial"] == true));
     }
@@ -205,8 +205,8 @@ fn a_busy_server_is_retried_and_a_refusal_is_not() {
         assert_eq!((ran.code, ran.error()["code"].as_str(), server.bodies().len()), (exit, Some(code), 1));
         assert!(!ran.stderr.contains('\u{1b}'));
         let folder = std::fs::read_dir(shell.home().join("log")).expect("there is a log folder");
-        let told: String = folder.flatten().map(|f| std::fs::read_to_string(f.path()).expect("text")).collect();
-        assert!(told.contains(code), "diagnostics are in the log file: {told}");
+        let output: String = folder.flatten().map(|f| std::fs::read_to_string(f.path()).expect("text")).collect();
+        assert!(output.contains(code), "the log file contains the diagnostics: {output}");
     }
     // Where no server listens, the attempts end it, or the deadline when it comes first.
     let nowhere =

@@ -36,7 +36,7 @@ pub(crate) fn tree_of(root: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
     all
 }
 
-/// A script of turns, each one command, and then an answer.
+/// A script of Turns; each runs one command and then answers.
 pub(super) fn commands(turns: &[&str]) -> String {
     let steps: Vec<Value> = turns
         .iter()
@@ -50,7 +50,7 @@ pub(super) fn commands(turns: &[&str]) -> String {
     json!({ "steps": steps }).to_string()
 }
 
-/// Runs each command as a turn of its own, all in one session.
+/// Runs each command as a Turn of its own, all in one Session.
 pub(super) fn turns(shell: &Shell, commands_of_turns: &[&str]) -> String {
     let mut id = String::new();
     for (n, command) in commands_of_turns.iter().enumerate() {
@@ -133,7 +133,7 @@ fn a_file_changed_since_is_left_merged_or_overwritten() {
     assert!(files[0]["merged"].as_str().expect("a diff").contains("+two"), "{plan}");
 
     let restored = done(&shell.run(["undo", "--json"]));
-    assert_eq!(shell.read("a.txt"), text("TWO", "mine"), "what was changed since stays");
+    assert_eq!(shell.read("a.txt"), text("TWO", "mine"), "later changes stay");
     assert_eq!(shell.read("b.txt"), "b\n", "the rest is set back");
     assert_eq!(restored["restored"]["left"][0]["path"], "a.txt");
 
@@ -191,7 +191,7 @@ async fn undo_preview_shows_conflicting_changes() {
     assert!(!pixir.path("new.txt").exists());
     let screen = pixir.screen.screen();
     assert!(screen.contains("undid turn 1"), "{screen}");
-    // The model is told.
+    // The next request tells the model.
     pixir.does("what now?<Enter>").await;
     assert!(pixir.kinds().contains(&"files_restored".to_owned()));
     pixir.does("/redo<Enter>").await;
@@ -214,7 +214,7 @@ async fn an_outdated_restore_preview_is_not_applied() {
     assert_eq!(pixir.file("a.txt"), "saved in an editor meanwhile\n");
 }
 
-/// What a turn may do to a file; the bytes are chosen so that line ends, binary and emptiness all come up.
+/// A change that a Turn makes to a file; the bytes include line ends of every kind, binary content and empty files.
 fn arbitrary_command() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec!["a", "b.txt", "d/c", "d/e/f", "g h"]);
     let bytes = prop::sample::select(vec!["", "x\\n", "x\\r\\ny\\r\\n", "\\000\\377bin", "long line without end"]);
@@ -307,7 +307,7 @@ fn undo_keeps_user_changes_between_turns() {
     done(&shell.run(["--provider", &provider, "--headless", "--json", "--write", "resume", &id, "more"]));
     done(&shell.run(["undo", "--json"]));
     assert_eq!(shell.read("f"), lines(&["mine", "a", "b", "c", "d", "e", "f", "g"]));
-    // The first turn made the file; it is not as that turn left it.
+    // The first Turn made the file, which has changed since.
     let plan = done(&shell.run(["undo", "--dry-run", "--json"]));
     assert_eq!(plan["plan"]["files"][0]["standing"], "changed_since", "{plan}");
     assert_eq!(shell.run(["undo", "--json"]).error()["code"], "FILE_CHANGED");
@@ -323,7 +323,7 @@ fn a_partly_undone_turn_is_undone_next() {
     assert_eq!((shell.read("a"), shell.read("b"), shell.read("x")), ("a\n".into(), "mine\n".into(), "X\n".into()));
     done(&shell.run(["undo", "--json", "--changed-since", "overwrite"]));
     assert_eq!((shell.read("b"), shell.read("x")), ("b\n".into(), "X\n".into()), "the same turn");
-    // What somebody has set back by hand is not in the way of the turn before.
+    // A file that the user restored by hand does not block undo of the Turn before.
     done(&shell.run(["undo", "--json"]));
     assert_eq!(shell.read("x"), "x\n");
     let left = shell.run(["undo", "--json"]);
@@ -370,7 +370,7 @@ fn undo_does_not_lose_files_a_command_moved_or_unignored() {
     done(&shell.run(["undo", "--json"]));
     assert_eq!((shell.read("src/a"), shell.workspace().join("lib").exists()), ("a\n".into(), false));
 
-    // What is ignored is not ignored any more, and is made anew.
+    // An ignored file that is no longer ignored, and is written again.
     let shell = Shell::new(&[(".gitignore", "local.env\n"), ("local.env", "secret\n"), ("target.txt", "t\n")]);
     symlink("target.txt", shell.workspace().join("link")).expect("symlink");
     turns(&shell, &["rm .gitignore; sed -i s/secret/public/ local.env", "sed -i s/t/T/ link"]);

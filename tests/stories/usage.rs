@@ -94,7 +94,7 @@ fn a_cut_answer_is_counted_and_a_long_retry_after_is_reported() {
     let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
     let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
     assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
-    let told = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
-    assert_eq!(told["error"]["details"]["retry_after_s"], 86_400);
-    assert!(told["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{told}");
+    let output = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
+    assert_eq!(output["error"]["details"]["retry_after_s"], 86_400);
+    assert!(output["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{output}");
 }

@@ -15,16 +15,16 @@ async fn a_bang_command_runs_and_the_model_reads_its_output() {
     assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("✓ ! cat answer.txt && touch made.txt") && screen.contains("│ 42"), "{screen}");
-    assert!(pixir.path("made.txt").exists(), "whoever types it need not be asked");
+    assert!(pixir.path("made.txt").exists(), "a command that the user types needs no approval");
     assert_eq!(
         pixir.kinds(),
         ["session_started", "user_command", "permission_decision", "tool_result", "turn_ended"],
-        "no model was asked"
+        "no request was sent"
     );
     let log = pixir.log();
     assert_eq!((&log[2]["data"]["by"], &log[2]["data"]["reason"]), (&json!("user"), &json!("the user typed it")));
     assert_eq!(log[3]["data"]["changes"][0]["path"], "made.txt");
-    // What it changed is undone like everything else, and Up brings it back.
+    // Its changes can be undone, and Up recalls it.
     pixir.does("/undo<Enter>").await;
     pixir.does("<Enter>").await;
     assert!(!pixir.path("made.txt").exists());
@@ -49,9 +49,9 @@ fn a_double_bang_command_is_not_sent_to_the_model() {
         "{sent}"
     );
     assert!(!sent.contains("bananas") && !sent.contains("b.txt"), "{sent}");
-    // Another Presenter tells the same.
-    let told = shell.run(["replay", "last"]).stdout;
-    assert!(told.contains("!cat a.txt") && told.contains("!!cat b.txt") && told.contains("bananas"), "{told}");
+    // Another Presenter shows the same.
+    let output = shell.run(["replay", "last"]).stdout;
+    assert!(output.contains("!cat a.txt") && output.contains("!!cat b.txt") && output.contains("bananas"), "{output}");
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
     pixir.does("/mode ask<Enter>").await;
     pixir.screen.keys("!touch begun; echo begun; sleep 60<Enter>").await;
     pixir.screen.until("│ begun").await;
-    // A second one waits for the first to end; who stops the first has it back.
+    // A second command waits for the first; stopping the first returns it to the composer.
     pixir.screen.keys("!echo two<Enter>").await;
     pixir.screen.until("▸ next").await;
     pixir.screen.keys("<Esc>").await;
@@ -78,9 +78,9 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
     pixir.screen.until_idle().await;
     let log = pixir.log();
     let cut = log.iter().find(|e| e["data"]["error"]["code"] == "ORPHAN_TOOL_CALL").expect("it has a result");
-    assert_eq!(cut["data"]["changes"][0]["path"], "begun", "and what it had changed by then");
+    assert_eq!(cut["data"]["changes"][0]["path"], "begun", "and its changes until then");
     let output = cut["data"]["output"].as_str().expect("text");
-    assert!(output.starts_with("begun\n[error]"), "and what it had printed: {output}");
+    assert!(output.starts_with("begun\n[error]"), "and its output until then: {output}");
     let screen = pixir.does("!<Enter>").await;
     assert!(screen.contains("type a command behind it"), "{screen}");
     pixir.does("<C-c>hi<Enter>").await;
@@ -91,7 +91,7 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
 async fn a_bang_command_cut_by_a_crash_is_closed_on_resume() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.does("!echo one<Enter>").await;
-    // As it is found after kill -9: the command, and nothing of what came of it.
+    // The Log after kill -9: the command without its result.
     let cut = |log: &std::path::Path| {
         let text = fs::read_to_string(log).expect("read");
         let end = text.find("\"user_command\"").expect("the command");

@@ -46,7 +46,7 @@ fn an_unknown_session_is_an_error_and_sends_no_prompt() {
     assert!(server.bodies().is_empty());
 }
 
-/// What goes on when somebody leaves.
+/// The state in which the user leaves.
 #[derive(Debug, Clone, Copy)]
 enum State {
     Idle,
@@ -62,12 +62,12 @@ impl State {
     const ALL: [State; 7] =
         [State::Idle, State::Draft, State::Streaming, State::Tool, State::Question, State::Layer, State::Editor];
 
-    /// A terminal in which it goes on.
+    /// A terminal in this state.
     fn reach(self, shell: &Shell, server: &Server) -> Terminal {
         let flags = server.flags(Dialect::Chat);
         let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
         args.extend(["--mode", if matches!(self, State::Tool) { "auto" } else { "ask" }]);
-        // One that takes the terminal for itself, and does not give it back; any key ends it.
+        // An editor that changes the terminal settings and does not restore them; any key ends it.
         let editor =
             shell.aside("editor.sh", "stty raw -echo; echo editing\nuntil read -rsn 1 -t 0.05; do printf .; done\n");
         let visual = format!("bash {}", editor.display());
@@ -122,7 +122,7 @@ fn every_way_out_restores_the_terminal() {
             let mut terminal = state.reach(&shell, &server);
             let mut code = code;
             match signal {
-                // What is pressed in an editor is the editor's.
+                // An editor handles these signals itself.
                 Some(signal @ (Signal::INT | Signal::QUIT)) if matches!(state, State::Editor) => {
                     terminal.signal(signal);
                     terminal.send("x");
@@ -131,7 +131,7 @@ fn every_way_out_restores_the_terminal() {
                     code = 0;
                 }
                 Some(signal) => terminal.signal(signal),
-                // Esc leaves a layer, or stops what runs; then twice Ctrl+C with an empty line.
+                // Esc closes the overlay or interrupts the Turn; then Ctrl+C twice with an empty composer.
                 None => {
                     terminal.send("\x1b");
                     match state {
@@ -147,7 +147,7 @@ fn every_way_out_restores_the_terminal() {
             assert_eq!(left.code, code, "{state:?}, {signal:?}");
             cells += 1;
         }
-        // Stopped and gone on from outside, by somebody who may have changed the terminal, and then ended.
+        // Stopped and continued from outside, where the terminal may have changed, and then ended.
         let shell = Shell::new(&[]);
         let server = state.server();
         let terminal = state.reach(&shell, &server);
@@ -219,7 +219,7 @@ fn a_left_session_ends_its_command_before_the_program_ends() {
     let entries = crate::shell::entries(&log);
     assert_eq!(entries.last().expect("entries")["data"]["status"], "interrupted");
     let result = entries.iter().find(|e| e["type"] == "tool_result").expect("its result");
-    assert_eq!(result["data"]["changes"][0]["path"], "made.txt", "what it did until then can be undone");
+    assert_eq!(result["data"]["changes"][0]["path"], "made.txt", "its changes until then can be undone");
 }
 
 #[test]
