@@ -1,4 +1,4 @@
-//! The draft: a text area that grows, with pastes as atoms, completions, and what was sent before.
+//! The composer: a text area that grows, with folded pastes and images, completions, and earlier prompts.
 
 use std::collections::VecDeque;
 
@@ -12,47 +12,47 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::input::action::{ActionSpec, Slash};
 use crate::input::slash;
 
-mod atoms; // pastes and images, which stand in the text as one thing
-mod command; // keys of vim, carried out
-mod kill; // what was cut, to be put back
-pub(crate) mod mention; // files of the workspace, by a few letters
-pub(crate) mod past; // what was sent before, also in other Sessions
-mod shown; // on the screen, and where the caret stands there
-mod vim; // what keys of vim mean
+mod atoms; // pastes and images, which the draft shows as markers
+mod command; // applies vim commands to the draft
+mod kill; // the kill ring
+pub(crate) mod mention; // files after an `@`
+pub(crate) mod past; // earlier prompts of this and other Sessions
+mod shown; // drawing the draft and its caret
+mod vim; // what vim keys mean
 
 use atoms::places;
 pub(crate) use atoms::{Images, Pastes, dropped_image, is_image_name};
 use command::Wholes;
-use kill::KillRing;
+use kill::{Cut, KillRing};
 use mention::Mention;
 pub(crate) use past::{Past, PastSearch};
 use shown::MAX_ROWS;
 pub(crate) use vim::Mode;
 use vim::Vim;
 
-/// Replacements whose two steps are known to be one.
+/// The most replacements whose two steps undo as one.
 const MAX_BETWEEN: usize = 50;
 
-/// The text that is being written.
+/// The user's draft.
 pub(crate) struct Composer {
     area: TextArea<'static>,
     pub(crate) pastes: Pastes,
     pub(crate) images: Images,
     kills: KillRing,
-    /// Keys of vim, where they are wanted.
+    /// The vim state, if vim keys are on.
     vim: Option<Vim>,
-    /// Texts that only stood there between two steps of one replacement.
+    /// Texts between the two steps of one replacement. Undo passes over them.
     between: VecDeque<String>,
-    /// What its keys take for one character.
+    /// Graphemes that vim takes for one character.
     wholes: Wholes,
     pub(crate) past: Past,
     /// A search in earlier prompts; it has the keys.
     pub(crate) past_search: Option<PastSearch>,
-    /// The completion that is chosen.
+    /// The chosen completion.
     pub(crate) chosen: usize,
-    /// The list of completions was closed for this text.
+    /// The user has closed the list of completions for this text.
     dismissed: Option<String>,
-    /// Files that fit what stands behind an `@`, for which letters.
+    /// The files that match the letters after an `@`.
     pub(crate) files: Option<(String, Vec<String>)>,
 }
 
@@ -89,7 +89,7 @@ impl Default for Composer {
     }
 }
 
-/// What can stand behind what is being written.
+/// A completion of the word at the caret.
 #[derive(Debug, Clone)]
 pub(crate) enum Completion {
     Command(Slash, &'static ActionSpec),
@@ -98,7 +98,7 @@ pub(crate) enum Completion {
 }
 
 impl Composer {
-    /// The draft as it is seen: pastes are their markers.
+    /// The draft as the user sees it, with markers for pastes.
     pub(crate) fn shown(&self) -> String {
         self.area.lines().join("\n")
     }
@@ -112,16 +112,16 @@ impl Composer {
         self.area.is_empty()
     }
 
-    /// It is a command to run, and whether the model is to read it.
+    /// The draft is a shell command; true if the model sees its output.
     pub(crate) fn runs(&self) -> Option<bool> {
         let first = self.area.lines().first()?;
         first.starts_with('!').then(|| !first.starts_with("!!"))
     }
 
-    /// Replaces the draft; the caret goes to its end. What stood there is an undo away, and pastes of it stay folded.
+    /// Replaces the draft, with the caret at its end. Undo brings the old one back. Pastes that it contains stay folded.
     pub(crate) fn set(&mut self, text: &str) {
         self.kills.pause();
-        // What is selected gives way to what is put in.
+        // Inserting replaces the selection.
         self.area.cancel_selection();
         for to in [CursorMove::Top, CursorMove::Head] {
             self.area.move_cursor(to);
@@ -136,7 +136,7 @@ impl Composer {
         self.atomise();
     }
 
-    /// Takes the draft to send it. Nothing of it can be undone: Up brings it back.
+    /// Takes the draft to send it. It cannot be undone, but Up brings it back.
     pub(crate) fn take(&mut self) -> String {
         let text = self.text();
         self.past.remember(&text);
@@ -149,12 +149,12 @@ impl Composer {
         text
     }
 
-    /// Puts a text where Up finds it again.
+    /// Adds a text to the earlier prompts.
     pub(crate) fn remember(&mut self, text: &str) {
         self.past.remember(text);
     }
 
-    /// Text that was put in at once; a large one stands in the draft as one thing.
+    /// Inserts pasted text. A large paste is folded into a marker.
     pub(crate) fn insert(&mut self, text: &str) {
         self.kills.pause();
         let text = clean(text);
@@ -165,7 +165,7 @@ impl Composer {
         self.edited();
     }
 
-    /// An image that goes with the text.
+    /// Attaches an image, with a marker in the text.
     pub(crate) fn insert_image(&mut self, image: Attachment) {
         self.kills.pause();
         let marker = self.images.mark(image);
@@ -173,7 +173,7 @@ impl Composer {
         self.edited();
     }
 
-    /// A key that edits or moves.
+    /// Handles a key that edits the draft or moves the caret.
     pub(crate) fn key(&mut self, key: KeyEvent) {
         let held = key.modifiers;
         let plain = held.is_typing();
@@ -211,7 +211,7 @@ impl Composer {
     fn move_caret(&mut self, to: CursorMove, selecting: bool) {
         self.select(selecting);
         self.area.move_cursor(to);
-        // Another row may end between the parts of what looks like one character.
+        // The column may be inside of a grapheme of this row.
         let (row, column) = self.area.cursor();
         let line = &self.area.lines()[row];
         if matches!(to, CursorMove::Up | CursorMove::Down) && !line.is_ascii() {
@@ -249,22 +249,22 @@ impl Composer {
         places(self.pastes.markers().chain(self.images.markers()), self.area.lines())
     }
 
-    /// Markers are passed over and deleted as one thing.
+    /// The caret passes over a marker, and deletes it, as one character.
     fn atomise(&mut self) {
         let ranges: Vec<AtomicRange> = self
             .atoms()
             .into_iter()
             .map(|(row, columns)| AtomicRange { row, start_col: columns.start, end_col: columns.end })
             .collect();
-        // Two that overlap cannot come of markers; the draft works without them as well.
+        // Markers cannot overlap. If they did, the draft would work without this.
         let _ = self.area.try_set_atomic_ranges(ranges);
     }
 
-    /// Characters that look like one, before the caret or behind it: families, flags, letters with marks.
+    /// The number of characters in the grapheme before or after the caret: families, flags, letters with marks.
     fn composed(&self, behind: bool) -> usize {
         let (row, column) = self.area.cursor();
         let line = &self.area.lines()[row];
-        // A marker goes as one already.
+        // The text area treats a marker as one character already.
         let in_marker = |at: &std::ops::Range<usize>| {
             if behind { at.contains(&column) } else { at.start < column && column <= at.end }
         };
@@ -276,19 +276,19 @@ impl Composer {
         one.map_or(1, |one| one.chars().count())
     }
 
-    /// Over what looks like one character.
+    /// Moves the caret over one grapheme.
     fn step(&mut self, behind: bool, selecting: bool) {
         let count = self.composed(behind);
         if count == 1 {
             return self.move_caret(if behind { CursorMove::Forward } else { CursorMove::Back }, selecting);
         }
-        // Parts of it may have no width, and no place of their own.
+        // Parts of a grapheme may have no width, so the caret jumps.
         let (row, column) = self.area.cursor();
         self.select(selecting);
         self.jump(row, if behind { column + count } else { column - count });
     }
 
-    /// To a place of the draft, wherever that is on the screen.
+    /// Moves the caret to a position of the draft, wherever wrapping has put it.
     fn jump(&mut self, row: usize, column: usize) {
         let most = usize::from(u16::MAX);
         let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
@@ -313,7 +313,7 @@ impl Composer {
         self.travel(TextArea::redo)
     }
 
-    /// To the text before, or after, that somebody has seen.
+    /// Undoes or redoes up to the next text that the user has seen.
     fn travel(&mut self, step: impl Fn(&mut TextArea<'static>) -> bool) -> bool {
         self.kills.pause();
         let mut done = false;
@@ -327,8 +327,7 @@ impl Composer {
         done
     }
 
-    /// Something else stands in the place of what is selected. The textarea takes that for two steps; what stands there
-    /// between the two was never seen.
+    /// Replaces the selection. The text area takes that for two steps, and the user has never seen the text between them.
     fn replace_selection(&mut self, text: &str) {
         if self.area.is_selecting() {
             let before = self.shown();
@@ -340,7 +339,7 @@ impl Composer {
         self.area.insert_str(text);
     }
 
-    /// What stands there now is between two steps of one change.
+    /// Notes the current text as one between two steps.
     fn pass_over(&mut self) {
         self.between.push_back(self.shown());
         if self.between.len() > MAX_BETWEEN {
@@ -348,7 +347,7 @@ impl Composer {
         }
     }
 
-    /// Where the caret stands, in bytes of what is shown.
+    /// The caret, in bytes of the shown text.
     fn caret(&self) -> usize {
         let (row, column) = self.area.cursor();
         let lines = self.area.lines();
@@ -356,36 +355,36 @@ impl Composer {
         above + lines[row].chars().take(column).map(char::len_utf8).sum::<usize>()
     }
 
-    /// Cuts what an edit takes away, and keeps it.
-    fn kill(&mut self, backwards: bool, cut: impl FnOnce(&mut TextArea<'static>) -> bool) {
+    /// Cuts what an edit removes, into the kill ring.
+    fn kill(&mut self, side: Cut, edit: impl FnOnce(&mut TextArea<'static>) -> bool) {
         let before = self.shown();
         let caret = self.caret();
-        cut(&mut self.area);
+        edit(&mut self.area);
         let gone = before.len() - self.shown().len();
-        // It stood behind where the caret is now, or was: what was selected may lie on either side.
+        // A selection can be on either side of the caret.
         let from = self.caret().min(caret);
         let gone = before.get(from..from + gone).unwrap_or_default().to_owned();
-        self.kills.add(&gone, backwards);
+        self.kills.add(&gone, side);
         self.edited();
     }
 
     pub(crate) fn kill_to_end(&mut self) {
-        self.kill(false, TextArea::delete_line_by_end);
+        self.kill(Cut::Forward, TextArea::delete_line_by_end);
     }
 
     pub(crate) fn kill_to_start(&mut self) {
-        self.kill(true, TextArea::delete_line_by_head);
+        self.kill(Cut::Backward, TextArea::delete_line_by_head);
     }
 
     pub(crate) fn kill_word(&mut self) {
-        self.kill(false, TextArea::delete_next_word);
+        self.kill(Cut::Forward, TextArea::delete_next_word);
     }
 
     pub(crate) fn kill_word_back(&mut self) {
-        self.kill(true, TextArea::delete_word);
+        self.kill(Cut::Backward, TextArea::delete_word);
     }
 
-    /// Puts back what was cut last.
+    /// Inserts the last cut.
     pub(crate) fn yank(&mut self) {
         if let Some(text) = self.kills.yank() {
             self.area.insert_str(text);
@@ -393,10 +392,10 @@ impl Composer {
         }
     }
 
-    /// Puts what was cut before that in its place.
+    /// Replaces the inserted cut by the one before it.
     pub(crate) fn yank_pop(&mut self) {
         if let Some((last, next)) = self.kills.pop().map(|(last, next)| (last, next.to_owned())) {
-            // A marker goes as one, so what is left is looked at and not counted.
+            // A marker counts as one character, so the text is measured after each deletion.
             let whole = self.shown().len();
             let wanted = whole.saturating_sub(last.len());
             while self.shown().len() > wanted && self.area.delete_char() {}
@@ -411,7 +410,7 @@ impl Composer {
         self.edited();
     }
 
-    /// The draft ends with a backslash: Enter makes a line of it.
+    /// Replaces a backslash at the end of the line by a line end.
     pub(crate) fn continue_line(&mut self) -> bool {
         let (row, column) = self.area.cursor();
         let line = &self.area.lines()[row];
@@ -424,7 +423,7 @@ impl Composer {
         false
     }
 
-    // ─── What was sent before ───
+    // ─── Earlier prompts ───
 
     pub(crate) fn on_first_line(&self) -> bool {
         self.area.cursor().0 == 0
@@ -434,7 +433,7 @@ impl Composer {
         self.area.cursor().0 + 1 == self.area.lines().len()
     }
 
-    /// What was sent before this.
+    /// Shows the previous prompt.
     pub(crate) fn older(&mut self) {
         let draft = self.text();
         if let Some(text) = self.past.older(&draft) {
@@ -444,7 +443,7 @@ impl Composer {
         }
     }
 
-    /// What was sent after this; at last the draft that was left.
+    /// Shows the next prompt; after the last one, the draft.
     pub(crate) fn newer(&mut self) {
         if let Some(text) = self.past.newer() {
             self.set(&text);
@@ -453,13 +452,13 @@ impl Composer {
 
     // ─── Completing ───
 
-    /// What stands behind an `@` at the caret: where it begins, and the letters.
+    /// The mention at the caret: where it begins, and its letters.
     pub(crate) fn mention(&self) -> Option<Mention> {
         let (row, column) = self.area.cursor();
         Mention::at(&self.area.lines()[row], column)
     }
 
-    /// What may stand behind what is being written, best first.
+    /// The completions of the word at the caret, best first.
     pub(crate) fn completions(&self) -> Vec<Completion> {
         if self.past.is_browsing() {
             return Vec::new();
@@ -480,13 +479,13 @@ impl Composer {
         }
     }
 
-    /// Puts a path in the place of what stands behind the `@`.
+    /// Replaces the letters after the `@` by a path.
     pub(crate) fn accept_file(&mut self, path: &str) {
         let Some(mention) = self.mention() else { return };
         for _ in mention.letters.chars() {
             self.area.delete_char();
         }
-        // A folder is a step on the way; a file is the end of it.
+        // The user goes on typing after a folder, but not after a file.
         let quoted = if path.contains(' ') { format!("\"{path}\"") } else { path.to_owned() };
         self.area.insert_str(if path.ends_with('/') { quoted } else { format!("{quoted} ") });
         self.edited();
@@ -497,7 +496,7 @@ impl Composer {
     }
 }
 
-/// Text without what a terminal would do something at: line ends as they should be, tabs as blanks.
+/// Removes what a terminal would act on; normalises line ends, and replaces tabs by blanks.
 fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
     if text.chars().all(|c| !c.is_control() || c == '\n') {

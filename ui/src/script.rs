@@ -1,4 +1,4 @@
-//! The interface without a terminal: the same App, drawn into cells, pressed by a script.
+//! The interface without a terminal: the same App, drawn into memory, its keys pressed by a script.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::input::keys::Key;
 use crate::state::{Connection, Now};
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
-use crate::terminal::{Painter, TerminalEvent};
+use crate::terminal::{Erasing, Painter, TerminalEvent, Updates};
 use crate::view;
 
-mod svg; // a frame as a picture
+mod svg; // a frame as an SVG picture
 
-/// How long nothing may happen before a script is told that it waits in vain.
+/// A script fails after this time without any event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A whole interface, its keys pressed by a script, its screen kept in memory.
+/// A whole interface whose keys a script presses and whose screen is in memory.
 pub struct Driver {
     app: App,
     canvas: Canvas,
@@ -35,15 +35,19 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// An interface of this size. Questions can be answered as soon as they were drawn.
+    /// An interface of this size. Approvals can be decided as soon as they are drawn.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when there is no such theme, or a key means two things.
+    /// `CONFIG_INVALID` if the theme does not exist, or a key has two meanings.
     pub fn new(launch: Launch, columns: u16, rows: u16) -> Result<Driver> {
         let mut app = App::new(launch)?;
         app.state.guard.delay = Duration::ZERO;
-        let mut driver =
-            Driver { app, canvas: Canvas::with_regions(), size: (columns, rows), painter: Painter::new(true) };
+        let mut driver = Driver {
+            app,
+            canvas: Canvas::with_regions(),
+            size: (columns, rows),
+            painter: Painter::new(Erasing::PenColour),
+        };
         driver.draw();
         Ok(driver)
     }
@@ -51,7 +55,7 @@ impl Driver {
     /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
     ///
     /// # Panics
-    /// When there is no such key; [`parse`] says so before.
+    /// If a key does not exist; [`parse`] reports that before.
     pub async fn keys(&mut self, script: &str) {
         for key in keys_of(script).unwrap_or_else(|why| panic!("{why}")) {
             self.app.press(key.event()).await;
@@ -62,36 +66,36 @@ impl Driver {
     /// Pastes text.
     pub async fn paste(&mut self, text: &str) {
         self.app.on_terminal(TerminalEvent::Paste(text.to_owned())).await;
-        // An image has to be read first.
+        // The Session has to read a pasted image first.
         while self.app.state.pending.images > 0 && self.listen("an image to be read").await.is_ok() {}
         self.draw();
     }
 
-    /// What a terminal sends, byte for byte: keys, the mouse, answers.
+    /// Feeds bytes as a terminal sends them: keys, the mouse, answers.
     pub async fn bytes(&mut self, bytes: &[u8]) {
         let mut decoder = crate::terminal::decode::Decoder::default();
-        let mut heard = decoder.feed(bytes);
-        heard.extend(decoder.give_up());
-        for it in heard {
+        let mut events = decoder.feed(bytes);
+        events.extend(decoder.give_up());
+        for it in events {
             self.app.on_terminal(it).await;
             self.draw();
         }
     }
 
-    /// Waits until nothing moves any more: no Turn runs, or one waits for an answer.
+    /// Waits until the interface is idle: no Turn runs, or one waits for an answer.
     ///
     /// # Panics
-    /// When nothing happens for 20 s; the message is the screen.
+    /// If nothing happens for 20 s. The message has the screen.
     pub async fn until_idle(&mut self) {
         if let Err(why) = self.try_until_idle().await {
             panic!("{}", why.message);
         }
     }
 
-    /// The same.
+    /// Like [`Driver::until_idle`], with an error instead of a panic.
     ///
     /// # Errors
-    /// `COMMAND_FAILED` when nothing happens for 20 s; its message has the screen.
+    /// `COMMAND_FAILED` if nothing happens for 20 s. The message has the screen.
     pub async fn try_until_idle(&mut self) -> Result<()> {
         loop {
             self.app.settle().await;
@@ -112,20 +116,20 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits until the screen shows this.
+    /// Waits until the screen contains this text.
     ///
     /// # Panics
-    /// When nothing happens for 20 s; the message is the screen.
+    /// If nothing happens for 20 s. The message has the screen.
     pub async fn until(&mut self, text: &str) {
         if let Err(why) = self.try_until(text).await {
             panic!("{}", why.message);
         }
     }
 
-    /// The same.
+    /// Like [`Driver::until`], with an error instead of a panic.
     ///
     /// # Errors
-    /// `COMMAND_FAILED` when nothing happens for 20 s; its message has the screen.
+    /// `COMMAND_FAILED` if nothing happens for 20 s. The message has the screen.
     pub async fn try_until(&mut self, text: &str) -> Result<()> {
         loop {
             self.draw();
@@ -155,7 +159,7 @@ impl Driver {
         self.app.load_wanted_diffs();
     }
 
-    /// Changes the size.
+    /// Changes the size of the screen.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.size = (columns, rows);
         self.draw();
@@ -170,11 +174,11 @@ impl Driver {
         Some(pause)
     }
 
-    /// What a terminal would be sent for what has changed since the last time.
+    /// The bytes that a terminal would receive for the changes since the last call.
     pub fn paint(&mut self) -> String {
         let mut bytes = String::new();
-        self.painter.paint(&mut self.canvas, true, &mut bytes);
-        // The painter keeps the frame; it is drawn again for whoever looks.
+        self.painter.paint(&mut self.canvas, Updates::Synchronized, &mut bytes);
+        // The painter takes the frame, so it is drawn again for later reads.
         self.draw();
         bytes
     }
@@ -184,12 +188,12 @@ impl Driver {
         self.canvas.to_text()
     }
 
-    /// The screen as text with its colours, as a terminal is sent them.
+    /// The screen as ANSI text, with its colours.
     pub fn coloured(&self) -> String {
         crate::terminal::to_ansi(&self.canvas)
     }
 
-    /// The screen as a picture: SVG.
+    /// The screen as an SVG picture.
     pub fn picture(&self) -> String {
         svg::picture(&self.canvas)
     }
@@ -201,8 +205,8 @@ impl Driver {
             json!({
                 "role": it.role,
                 "label": it.label,
-                "focused": it.focused,
-                "selected": it.selected,
+                "focused": it.state.focused,
+                "selected": it.state.selected,
                 "bounds": { "column": it.area.x, "row": it.area.y, "columns": it.area.width, "rows": it.area.height },
             })
         });
@@ -210,12 +214,12 @@ impl Driver {
         json!({ "schema": "pixir.screen/1", "size": size, "caret": caret, "regions": regions.collect::<Vec<_>>() })
     }
 
-    /// The screen with its colours.
+    /// The cells of the screen.
     pub fn buffer(&self) -> &Buffer {
         &self.canvas.grid.buffer
     }
 
-    /// The draft that is being written.
+    /// The user's draft.
     pub fn draft(&self) -> String {
         self.app.state.composer.text()
     }
@@ -225,12 +229,12 @@ impl Driver {
         self.app.state.session.id.as_ref()
     }
 
-    /// Whether the person asked to quit.
+    /// Whether the user has quit.
     pub fn is_done(&self) -> bool {
         self.app.is_done()
     }
 
-    /// Bytes that were sent to the terminal to show nothing: the clipboard, a notification.
+    /// Takes the bytes for the terminal that draw nothing: the clipboard, a notification.
     pub fn signals(&mut self) -> Vec<String> {
         std::mem::take(&mut self.app.signals)
     }
@@ -238,7 +242,7 @@ impl Driver {
     /// Closes the Session.
     ///
     /// # Errors
-    /// Why there was none.
+    /// Why the first Session could not be opened.
     pub async fn close(self) -> Result<crate::ExitSummary> {
         self.app.close(None).await
     }
@@ -247,24 +251,24 @@ impl Driver {
 /// One line of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Type this, and press what is named in it.
+    /// Type this text, and press the keys named in it.
     Keys(String),
-    /// Put this in at once.
+    /// Paste this text.
     Paste(String),
-    /// Wait until the screen shows this.
+    /// Wait until the screen contains this text.
     Expect(String),
-    /// Wait until nothing moves.
+    /// Wait until the interface is idle.
     Idle,
-    /// Another size.
+    /// Resize the screen.
     Resize(u16, u16),
-    /// Keep this frame, under this name.
+    /// Save this frame under this name.
     Frame(String),
 }
 
 /// The lines of a script: `keys …`, `paste …`, `expect …`, `idle`, `resize 80x24`, `frame NAME`; `#` begins a comment.
 ///
 /// # Errors
-/// `USAGE` with the number of the line that means nothing.
+/// `USAGE` with the number of the wrong line.
 pub fn parse(text: &str) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let mut frames: Vec<&str> = Vec::new();
@@ -318,7 +322,7 @@ fn is_name(name: &str) -> bool {
 /// `hello<Enter>`: characters, and keys by name.
 ///
 /// # Errors
-/// The name of a key that there is not.
+/// The name of an unknown key.
 fn keys_of(script: &str) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
     let mut rest = script;

@@ -1,4 +1,4 @@
-//! The terminal, taken and given back: every mode that is set is undone on every way out.
+//! The terminal: takes it, gives it back, and undoes every mode on every way out.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,10 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-mod burst; // keys or a paste
+mod burst; // tells keys from a paste
 pub(crate) mod canvas; // what a frame is drawn on
 pub(crate) mod decode; // bytes to keys, pastes, mouse events and answers
-mod inline; // in the terminal's own history
+mod inline; // the terminal's own history
 pub(crate) mod key; // our own types for keys and the mouse
 mod keyboard; // reads the terminal without a thread
 mod paint; // two frames to the bytes between them
@@ -26,53 +26,53 @@ use canvas::Canvas;
 pub(crate) use decode::{TerminalEvent, TerminalReply};
 use inline::{Inline, WHOLE};
 pub(crate) use keyboard::Keyboard;
-pub(crate) use paint::Painter;
-pub(crate) use paint::{Counts, to_ansi};
+pub(crate) use paint::{Counts, Erasing, Painter, Updates, to_ansi};
 
-/// Whether the terminal is ours now; the panic hook asks, for a panic can come at any time.
+/// The terminal is ours now. A static, because the panic hook reads it at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Which keyboard protocol was switched on.
+/// Which keyboard protocol is on.
 static KEYS: AtomicU8 = AtomicU8::new(PLAIN_KEYS);
 const PLAIN_KEYS: u8 = 0;
 const KITTY_KEYS: u8 = 1;
 const MODIFIED_KEYS: u8 = 2;
-/// Keys are told apart, and as before.
+/// The kitty protocol: with it Shift+Enter differs from Enter.
 const KITTY: &str = "\x1b[>1u";
 const NO_KITTY: &str = "\x1b[<1u";
 
-/// No line wrap, marked pastes, focus; the title is put away. A screen of its own and the mouse come when they are wanted.
+/// Wrapping off, bracketed paste on, focus reports on; the window title is saved. The alternate screen and the mouse follow
+/// later, if they are wanted.
 const TAKE: &str = "\x1b[22;0t\x1b[?7l\x1b[?2004h\x1b[?1004h";
 const WHOLE_SCREEN: &str = "\x1b[?1049h";
 const OWN_LINES: &str = "\x1b[r\x1b[?1049l";
-/// Buttons, drags, and columns beyond 223.
+/// Buttons, drags, and SGR coordinates, which reach beyond column 223.
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 const TELL_SCHEME: &str = "\x1b[?2031h";
 const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
-/// Synchronized updates? Marked pastes? The keyboard protocol? Reports of a change to light or dark? Who are you?
+/// Queries: synchronized updates, bracketed paste, reports of dark and light, the kitty protocol, the name.
 const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
-/// What is your background? Answered before the last question, which every terminal answers.
+/// Queries the background colour. It is sent before the last query, which every terminal answers.
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 const ASK_LAST: &str = "\x1b[c";
-/// A sequence that was broken off is ended, then everything is undone, mode by mode.
+/// Ends a sequence that was cut off, then undoes every mode.
 const GIVE_BACK: &str =
     "\x18\x1b]8;;\x1b\\\x1b[m\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h";
 const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
 
 /// How long the terminal may take to accept the last bytes.
 const LAST_WRITE: Duration = Duration::from_secs(1);
-/// How long late answers are waited for, so that they do not reach the shell.
+/// How long pixir waits for late answers, so that they do not reach the shell.
 const DRAIN: Duration = Duration::from_millis(50);
 
-/// What the terminal can do, as far as it has said.
+/// What the terminal can do, as far as it has reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Features {
     pub(crate) synchronized: bool,
     pub(crate) kitty_keys: bool,
-    /// It tells when the person changes between dark and light.
+    /// It reports changes between dark and light.
     tells_scheme: bool,
     /// Its name and version.
     pub(crate) name: Option<String>,
-    /// It has answered all there was to ask.
+    /// It has answered the last query.
     pub(crate) asked: bool,
 }
 
@@ -122,16 +122,16 @@ pub(crate) enum Extent {
     All,
 }
 
-/// The terminal while it is ours. Dropping it gives it back, and so does a panic of the thread that took it.
+/// The terminal while it is ours. Dropping it gives the terminal back; so does a panic of the thread that took it.
 pub struct Screen {
     out: Out,
     painter: Painter,
     canvas: Canvas,
-    /// Bytes of the frame that is being made.
+    /// The bytes of the frame in progress.
     bytes: String,
     mouse: MouseOwner,
     inline: Option<Inline>,
-    /// What is printed into the terminal's history.
+    /// The canvas of the rows that are printed into the terminal's history.
     settled: Canvas,
     pub(crate) features: Features,
 }
@@ -143,11 +143,11 @@ impl std::fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, paste, mouse and focus events, and a screen of its own unless it is to be inline; and
-    /// asks what it can do.
+    /// Takes the terminal: raw mode, paste, mouse and focus events, and in whole-screen mode the alternate screen. Then it
+    /// queries what the terminal can do.
     ///
     /// # Errors
-    /// What the terminal says; there may be none.
+    /// An error of the terminal. There may be none.
     pub fn take(mouse: MouseOwner, mode: ScreenMode) -> io::Result<Screen> {
         let inline = mode != ScreenMode::Whole;
         static HOOK: Once = Once::new();
@@ -163,7 +163,7 @@ impl Screen {
         keyboard::mark_screen_thread();
         let mut screen = Screen {
             out: Out::new(),
-            painter: Painter::new(erases_in_colour()),
+            painter: Painter::new(erasing()),
             canvas: Canvas::default(),
             bytes: String::new(),
             mouse,
@@ -195,8 +195,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Draws one frame, in one write. What the terminal has not taken yet is not written over. False when another has to
-    /// follow: it has not said yet where that could be, or there is more to be printed.
+    /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame has to
+    /// follow: the terminal has not reported its cursor yet, or more rows have to be printed.
     pub(crate) fn draw(&mut self, scene: &mut impl Scene) -> io::Result<bool> {
         let (columns, rows) = terminal::size()?;
         if self.inline.is_some() {
@@ -215,17 +215,18 @@ impl Screen {
         self.canvas.begin(columns, rows);
         scene.draw(&mut self.canvas);
         self.bytes.clear();
-        self.painter.paint(&mut self.canvas, self.features.synchronized, &mut self.bytes);
+        let updates = if self.features.synchronized { Updates::Synchronized } else { Updates::Plain };
+        self.painter.paint(&mut self.canvas, updates, &mut self.bytes);
         self.out.write(self.bytes.as_bytes())?;
         Ok(true)
     }
 
-    /// From the terminal's own lines to a screen of our own, or back; the lines stand there still.
+    /// Switches between the alternate screen and the terminal's own lines, which stay as they are meanwhile.
     fn turn_to(&mut self, whole: bool) -> io::Result<()> {
         if WHOLE.swap(whole, Ordering::SeqCst) == whole {
             return Ok(());
         }
-        // Each of the two screens has its own ways of keys.
+        // The terminal keeps the keyboard protocol of each screen apart.
         let has_own_keys = KEYS.load(Ordering::SeqCst) == KITTY_KEYS;
         if has_own_keys && !whole {
             self.out.write(NO_KITTY.as_bytes())?;
@@ -242,14 +243,14 @@ impl Screen {
         Ok(())
     }
 
-    /// The last that is seen of it: where there is no screen of its own, all that was said stays.
+    /// Draws the last frame. In inline mode the whole conversation stays in the terminal.
     pub(crate) fn finish(&mut self, scene: &mut impl Scene) -> io::Result<()> {
         if self.inline.is_none() {
             return Ok(());
         }
         let (columns, rows) = terminal::size()?;
         self.turn_to(false)?;
-        // Each prints some of it.
+        // Each frame prints a limited number of rows.
         loop {
             if let Some(inline) = &mut self.inline {
                 inline.assume();
@@ -262,7 +263,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What the terminal has not taken yet and is nowhere else.
+    /// Writes the bytes that the terminal has not accepted yet, if no later frame repeats them.
     fn write_pending(&mut self) {
         let pending = std::mem::take(&mut self.out.pending);
         if self.inline.is_some() && !pending.is_empty() {
@@ -270,7 +271,7 @@ impl Screen {
         }
     }
 
-    /// Prints what is settled, or all there is, and draws what is open behind it.
+    /// Prints finished rows into the history, and draws the rest below them.
     fn draw_inline(&mut self, scene: &mut impl Scene, columns: u16, rows: u16, extent: Extent) -> io::Result<bool> {
         let Some(inline) = &mut self.inline else { return Ok(true) };
         if inline.resized((columns, rows)) {
@@ -290,7 +291,7 @@ impl Screen {
             self.painter.forget();
         }
         let cursor = self.canvas.caret.map_or(self.canvas.area().height.saturating_sub(1), |at| at.y);
-        self.painter.paint(&mut self.canvas, false, &mut self.bytes);
+        self.painter.paint(&mut self.canvas, Updates::Plain, &mut self.bytes);
         inline.was_painted(cursor);
         if self.features.synchronized && !self.bytes.is_empty() {
             self.bytes.insert_str(0, "\x1b[?2026h");
@@ -300,22 +301,22 @@ impl Screen {
         Ok(is_whole)
     }
 
-    /// The terminal has not taken the last frame yet.
+    /// The terminal has not accepted the last frame yet.
     pub(crate) fn is_stalled(&self) -> bool {
         !self.out.pending.is_empty()
     }
 
-    /// Returns when it has.
+    /// Waits until the terminal has accepted the last frame.
     pub(crate) async fn caught_up(&mut self) -> io::Result<()> {
         self.out.flush().await
     }
 
-    /// What was written so far.
+    /// The counts of all output so far.
     pub(crate) fn counts(&self) -> Counts {
         self.painter.counts
     }
 
-    /// Bytes that show nothing: a notification, the clipboard, progress.
+    /// Sends bytes that draw nothing: a notification, the clipboard, progress.
     pub(crate) fn signal(&mut self, bytes: &str) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -323,7 +324,7 @@ impl Screen {
         self.out.write(bytes.as_bytes())
     }
 
-    /// Clicks and the wheel are ours, or the terminal's own.
+    /// Decides who gets clicks and the wheel.
     pub(crate) fn set_mouse(&mut self, mouse: MouseOwner) -> io::Result<()> {
         if self.mouse == mouse {
             return Ok(());
@@ -335,11 +336,11 @@ impl Screen {
         self.out.write(if mouse == MouseOwner::Pixir { MOUSE } else { NO_MOUSE }.as_bytes())
     }
 
-    /// An answer of the terminal: what it has is used from now on.
+    /// Handles an answer of the terminal: its abilities are used from now on.
     pub(crate) fn on_reply(&mut self, reply: &TerminalReply) -> io::Result<()> {
         match reply {
-            TerminalReply::Mode { mode: 2026, known } => self.features.synchronized = *known,
-            TerminalReply::Mode { mode: 2031, known: true } => {
+            TerminalReply::Mode { mode: 2026, supported } => self.features.synchronized = *supported,
+            TerminalReply::Mode { mode: 2031, supported: true } => {
                 self.features.tells_scheme = true;
                 return self.out.write(TELL_SCHEME.as_bytes());
             }
@@ -362,7 +363,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Shift+Enter and its like can be told apart in one of two ways; where in none, Ctrl+J is there.
+    /// Chooses one of two protocols that tell Shift+Enter from Enter. With neither, Ctrl+J makes a new line.
     fn choose_keys(&mut self) -> io::Result<()> {
         let (kind, sequence) =
             if self.features.kitty_keys { (KITTY_KEYS, KITTY) } else { (MODIFIED_KEYS, "\x1b[>4;1m") };
@@ -370,13 +371,13 @@ impl Screen {
         self.out.write(sequence.as_bytes())
     }
 
-    /// Gives the terminal back for a while; [`Screen::resume`] takes it again.
+    /// Gives the terminal back for a while. [`Screen::resume`] takes it again.
     pub(crate) fn pause(&mut self) {
         self.write_pending();
         give_back(None);
     }
 
-    /// Takes the terminal again; nothing is known of what it shows.
+    /// Takes the terminal again. Its content is unknown, so the next frame is painted from scratch.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         self.enter()?;
         if self.features.asked {
@@ -389,10 +390,10 @@ impl Screen {
         Ok(())
     }
 
-    /// Stops this process and those it was started with, as Ctrl+Z does in a shell; returns when it goes on.
+    /// Stops the process group, as Ctrl+Z does in a shell. Returns when it continues.
     ///
     /// # Errors
-    /// What the terminal says when it is taken again.
+    /// An error of the terminal when it is taken again.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.pause();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
@@ -406,21 +407,21 @@ impl Drop for Screen {
     }
 }
 
-/// GNU screen alone does not; tmux, which may have the same name, does.
-fn erases_in_colour() -> bool {
+/// How the terminal erases. GNU screen uses the default background; tmux, which can have the same TERM, that of the pen.
+fn erasing() -> Erasing {
     let is_screen = std::env::var("TERM").is_ok_and(|it| it.starts_with("screen"));
-    !is_screen || std::env::var_os("TMUX").is_some()
+    if !is_screen || std::env::var_os("TMUX").is_some() { Erasing::PenColour } else { Erasing::DefaultColour }
 }
 
-/// There is a shell that could go on while this process is stopped.
+/// A shell can continue this process after it has stopped.
 pub(crate) fn can_suspend() -> bool {
-    // In the group of the session's leader there is nobody who could wake it.
+    // The group of the session leader has no parent shell that could continue it.
     let group = rustix::process::getpgrp();
     rustix::process::getsid(None).is_ok_and(|session| session != group)
 }
 
-/// Undoes every mode that was set; for good, it waits so long for late answers and throws them away. Harmless when nothing
-/// was set.
+/// Undoes every mode that is set, and does nothing if none is. For good (`late`), it also waits for late answers and
+/// discards them.
 fn give_back(late: Option<Duration>) {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -432,9 +433,9 @@ fn give_back(late: Option<Duration>) {
     };
     let is_whole = WHOLE.load(Ordering::SeqCst);
     let own_lines = if is_whole { OWN_LINES } else { "" };
-    // The screen below has ways of its own.
+    // In inline mode the main screen has a keyboard protocol of its own, below the alternate screen.
     let own_keys = if is_whole && keys == NO_KITTY && inline::IS_INLINE.load(Ordering::SeqCst) { keys } else { "" };
-    // What was still open goes; the shell goes on behind what was printed.
+    // Clears the open part, so that the prompt of the shell follows the printed rows.
     let place = match inline::BEHIND.load(Ordering::SeqCst) {
         inline::UNKNOWN => String::new(),
         row => inline::cleared_from(row),
@@ -447,17 +448,17 @@ fn give_back(late: Option<Duration>) {
     let _ = terminal::disable_raw_mode();
 }
 
-/// The way to the terminal. Where it can be, it is one that does not block: a terminal that takes nothing stops nobody.
+/// The output of the terminal, non-blocking where possible: a terminal that accepts nothing must not stop pixir.
 struct Out {
     own: Option<File>,
     watch: Option<AsyncFd<File>>,
-    /// What it has not taken yet.
+    /// Bytes that the terminal has not accepted yet.
     pending: Vec<u8>,
 }
 
 impl Out {
     fn new() -> Out {
-        // Opened anew, it can be made non-blocking without doing so to the shell, which shares the other one.
+        // Opened by its name, the terminal can be non-blocking without affecting the descriptor that pixir shares with the shell.
         let own = rustix::termios::ttyname(io::stdout(), Vec::new()).ok().and_then(|name| {
             let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
             let name = name.into_string().ok()?;
@@ -466,7 +467,7 @@ impl Out {
         Out { own, watch: None, pending: Vec::new() }
     }
 
-    /// Writes what the terminal takes now, and keeps the rest.
+    /// Writes what the terminal accepts now, and keeps the rest.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(own) = &mut self.own else {
             let mut out = io::stdout();
@@ -499,7 +500,7 @@ impl Out {
         Ok(())
     }
 
-    /// Writes all of it, unless the terminal does not take it in time.
+    /// Writes everything, unless the terminal takes longer than `most`.
     fn write_all_within(&mut self, bytes: &[u8], most: Duration) {
         let Some(own) = &mut self.own else {
             let _ = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
@@ -520,13 +521,13 @@ impl Out {
     }
 }
 
-/// A descriptor that tells when it is ready.
+/// Registers a descriptor for readiness events.
 #[expect(deprecated, reason = "a file of our own stays open as long as its watch; other kinds need `unsafe`")]
 pub(crate) fn watched<T: AsRawFd>(file: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(file, interest)
 }
 
-/// As much as it takes without waiting.
+/// Writes as much as the terminal accepts without waiting.
 fn write_some(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
@@ -541,7 +542,7 @@ fn write_some(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
     Ok(written)
 }
 
-/// Whether it is ready in time.
+/// Waits until the descriptor is ready; false after `most`.
 fn wait_for(fd: &impl std::os::fd::AsFd, flags: PollFlags, most: Duration) -> bool {
     let most = Timespec::try_from(most).ok();
     poll(&mut [PollFd::new(fd, flags)], most.as_ref()).is_ok_and(|ready| ready > 0)

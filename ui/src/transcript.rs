@@ -1,4 +1,4 @@
-//! What is read: a projection of Events into cells, one for each thing that happened or a part of it, and the draft that grows.
+//! The transcript: Events as cells, and the draft of the answer that streams in.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,22 +12,22 @@ use crate::render::context::{Fold, LayoutKey, RenderContext};
 use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
 
-mod cell; // one thing that happened
-mod heights; // how high everything is, as far as is known
-mod places; // what is worth finding, and what a cell is called
+mod cell; // one entry, or a part of one
+mod heights; // rows of each cell, exact or estimated
+mod places; // marks to jump to, and stable addresses of cells
 pub(crate) mod reading; // find, select, copy
-pub(crate) mod replay; // a Session told again
+pub(crate) mod replay; // replaying a Session
 pub(crate) mod rows; // a cell to rows of a width
-pub(crate) mod viewport; // the window over them
+pub(crate) mod viewport; // the visible part
 
 pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
 pub(crate) use heights::Guess;
 use heights::Heights;
 
-/// The most of a running command's output that is kept for the screen, bytes.
+/// The most output of a running command that is kept for the screen, in bytes.
 const MAX_LIVE: usize = 64 << 10;
-/// Cells whose rows are kept.
-const MAX_LAID: usize = 600;
+/// The most cells whose rows stay laid out.
+const MAX_LAYOUTS: usize = 600;
 
 /// Whether the finished parts of a streaming answer can be printed before the rest of it has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,17 @@ pub(crate) enum Answers {
     InParts,
 }
 
-/// An answer that is still being written.
+/// The answer that streams in.
 #[derive(Debug, Default)]
 struct Draft {
     text: String,
     splitter: Splitter,
-    /// Cells that hold its settled parts, and its thinking.
+    /// The cells of its finished parts, and of its reasoning.
     parts: Vec<usize>,
-    /// The cell of what is not settled.
+    /// The cell of the part that still grows.
     tail: Option<usize>,
     thinking: Option<usize>,
-    /// Rows of what is not settled, for how much of it.
+    /// The rows of the growing part, for this length of the draft.
     rows: Option<(LayoutKey, usize, Rc<Vec<Row>>)>,
 }
 
@@ -55,20 +55,21 @@ struct Draft {
 pub(crate) struct Transcript {
     cells: Vec<Cell>,
     draft: Draft,
-    /// Calls that have no result yet.
+    /// The cells of calls without a result.
     open_calls: HashMap<String, usize>,
-    /// Output that has come so far, of calls that run.
+    /// The output so far of calls that run.
     live: HashMap<usize, Printed>,
-    /// What calls changed, once that was loaded.
+    /// The diffs of calls, once they are loaded.
     diffs: HashMap<usize, Vec<FileDiff>>,
-    /// Cells that are shown otherwise than the rest.
+    /// Folds of single cells that differ from the rest.
     folds: BTreeMap<usize, Fold>,
     marks: [Vec<usize>; 4],
-    laid: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
+    layouts: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
     heights: Heights,
-    /// The first place where the tail was cut since this was looked at: what was read in it may be in the cells behind it.
+    /// The first cell that the growing part has been split at since the caller last looked. Positions in it may have to move to
+    /// the cells after it.
     pub(crate) was_cut: Option<usize>,
-    /// Cells in sight whose diff is not here yet, with the number of their result.
+    /// Visible cells whose diff is not loaded, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
 }
 
@@ -91,7 +92,7 @@ impl Transcript {
 
     // ─── What happened ───
 
-    /// Takes in what was recorded.
+    /// Adds a recorded entry.
     pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
         match &entry.fact {
             Fact::AssistantMessage(it) => self.end_draft(entry, &it.text),
@@ -136,7 +137,7 @@ impl Transcript {
             }
             Fact::TurnEnded(it) => {
                 self.drop_draft();
-                // Nothing of it runs any more.
+                // No call of the Turn runs any more.
                 self.open_calls.clear();
                 self.live.clear();
                 if it.status != TurnStatus::Completed {
@@ -175,7 +176,7 @@ impl Transcript {
         self.push(Cell::Tool(Tool::new(entry)));
     }
 
-    /// A message in as many cells as it has parts.
+    /// Adds a message in as many cells as it has parts.
     fn push_parts(&mut self, entry: &Arc<Entry>, parts: &[Part]) {
         if let [_] = parts {
             return self.push(Cell::Recorded(Arc::clone(entry)));
@@ -185,7 +186,7 @@ impl Transcript {
         }
     }
 
-    /// Thinking that was recorded: in the place of what was streamed of it, joined to what was recorded before it.
+    /// Adds recorded reasoning: in place of the streamed text, and joined to the reasoning directly before it.
     fn think(&mut self, entry: &Arc<Entry>) {
         let Some(at) = self.draft.thinking.or(self.cells.len().checked_sub(1)) else {
             return self.push(Cell::Recorded(Arc::clone(entry)));
@@ -201,14 +202,14 @@ impl Transcript {
         self.replace(at, joined);
     }
 
-    /// What was streamed is now whole. Its parts stay where they are, so that nothing moves for whoever reads.
+    /// The streamed answer is recorded now. Its cells stay where they are, so that nothing moves for the reader.
     fn end_draft(&mut self, entry: &Arc<Entry>, text: &str) {
         self.settle_thinking();
         if self.draft.text != text {
             self.drop_draft();
         }
         let draft = std::mem::take(&mut self.draft);
-        // The tail is the last part, and stays where it is.
+        // The growing part becomes the last part, in the same cell.
         let drafted: Vec<usize> = draft.parts.into_iter().chain(draft.tail).collect();
         if drafted.is_empty() {
             return self.push_parts(entry, &Splitter::parts(text));
@@ -219,7 +220,7 @@ impl Transcript {
             if let Some(cell) = self.cells.get_mut(*at) {
                 let is_tail = matches!(cell, Cell::Tail);
                 *cell = Cell::Part(Arc::clone(entry), Box::new(part.clone()));
-                // While it grew, its code was shown plain.
+                // While it grew, its code had no colours.
                 if is_tail {
                     self.changed(*at);
                 }
@@ -231,21 +232,21 @@ impl Transcript {
         for part in new {
             self.push(Cell::Part(Arc::clone(entry), Box::new(part.clone())));
         }
-        // Only the last one may say that it broke off.
+        // Only the last part may show that the answer broke off.
         self.changed(self.cells.len() - 1);
     }
 
-    /// A try failed, or the Turn was stopped: what it had begun to say is not true any more.
+    /// Drops the draft: the request has failed or the Turn was stopped, so no entry will repeat it.
     pub(crate) fn drop_draft(&mut self) {
         let draft = std::mem::take(&mut self.draft);
-        // Thinking that is recorded already is none of it.
+        // Recorded reasoning is not part of the draft any more.
         let thinking = draft.thinking.filter(|at| matches!(self.cells.get(*at), Some(Cell::Thinking(_))));
         let mut cells: Vec<usize> = draft.parts.into_iter().chain(draft.tail).chain(thinking).collect();
         cells.sort_unstable();
         for at in cells.into_iter().rev() {
             if at + 1 == self.cells.len() {
                 self.cells.pop();
-                self.laid.remove(&at);
+                self.layouts.remove(&at);
                 self.heights.truncate(at);
             } else {
                 self.replace(at, Cell::Gone);
@@ -253,7 +254,7 @@ impl Transcript {
         }
     }
 
-    /// Thinking that no entry will repeat stays as a cell.
+    /// Keeps the reasoning of the draft as a cell, because no entry repeats it.
     fn settle_thinking(&mut self) {
         if let Some(at) = self.draft.thinking.take()
             && let Some(Cell::Thinking(it)) = self.cells.get_mut(at)
@@ -267,7 +268,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a cell; also for what is true now and is in no Log.
+    /// Adds a cell; also for errors and notices, which are in no Log.
     pub(crate) fn push(&mut self, cell: Cell) {
         if matches!(cell, Cell::Error(_)) {
             self.mark(self.cells.len(), Mark::Error);
@@ -284,11 +285,11 @@ impl Transcript {
     }
 
     pub(crate) fn changed(&mut self, at: usize) {
-        self.laid.remove(&at);
+        self.layouts.remove(&at);
     }
 
     pub(crate) fn stream_text(&mut self, text: &str) {
-        // Who answers has thought.
+        // The answer has begun, so the reasoning has ended.
         if let Some(at) = self.draft.thinking
             && let Some(Cell::Thinking(it)) = self.cells.get_mut(at)
             && std::mem::take(&mut it.is_live)
@@ -301,7 +302,7 @@ impl Transcript {
         for part in parts {
             let cell = Cell::Drafted(Box::new(part));
             match self.draft.tail.take() {
-                // What was the tail is a part now; the rest of it goes on behind it.
+                // The growing part is finished, and the rest goes on in the next cell.
                 Some(at) => {
                     self.draft.parts.push(at);
                     self.replace(at, cell);
@@ -320,7 +321,7 @@ impl Transcript {
     }
 
     pub(crate) fn stream_thinking(&mut self, text: &str) {
-        // What was recorded of it is whole; more of it is a thought of its own.
+        // Recorded reasoning is complete, so more of it begins a new cell.
         let is_open = |at: &usize| matches!(self.cells.get(*at), Some(Cell::Thinking(_)));
         let at = self.draft.thinking.filter(is_open).unwrap_or(self.cells.len());
         self.draft.thinking = Some(at);
@@ -342,7 +343,7 @@ impl Transcript {
         self.changed(at);
     }
 
-    /// What a call changed is known.
+    /// Stores the diffs of a call.
     pub(crate) fn set_diffs(&mut self, at: usize, result: u64, diffs: Vec<FileDiff>) {
         if matches!(self.cells.get(at), Some(Cell::Tool(tool)) if tool.result_seq() == Some(result)) {
             self.diffs.insert(at, diffs);
@@ -362,7 +363,7 @@ impl Transcript {
                 None => self.open_calls.contains_key(&tool.call().call_id),
                 Some(result) => !result.changes.is_empty() && result.error.is_none() && !self.diffs.contains_key(at),
             },
-            // More of the same thought may join it.
+            // More of the same reasoning may join it.
             Cell::Thoughts(_) => is_busy && at + 1 == self.cells.len(),
             Cell::Recorded(entry) => is_busy && at + 1 == self.cells.len() && matches!(entry.fact, Fact::Reasoning(_)),
             Cell::Part(..) | Cell::Error(_) | Cell::Notice(..) | Cell::Gone => false,
@@ -370,7 +371,7 @@ impl Transcript {
         open.map_or(self.cells.len(), |(at, _)| at)
     }
 
-    /// The last answer, for the main screen when the interface closes.
+    /// The last answer, to print when the interface closes.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.cells.iter().rev().find_map(|cell| match cell {
             Cell::Recorded(entry) | Cell::Part(entry, _) => match &entry.fact {
@@ -381,7 +382,7 @@ impl Transcript {
         })
     }
 
-    /// What is written so far of an answer, and its part that is not settled.
+    /// The text of the streaming answer so far.
     pub(crate) fn draft(&self) -> &str {
         &self.draft.text
     }
@@ -390,12 +391,12 @@ impl Transcript {
         self.draft.splitter.rest(&self.draft.text)
     }
 
-    /// An answer is being written.
+    /// An answer is streaming in.
     pub(crate) fn is_answering(&self) -> bool {
         !self.draft.text.is_empty()
     }
 
-    /// Calls that run now, oldest first.
+    /// The calls that run now, oldest first.
     pub(crate) fn running(&self) -> Vec<&Tool> {
         let mut places: Vec<usize> = self.open_calls.values().copied().collect();
         places.sort_unstable();
@@ -411,7 +412,7 @@ impl Transcript {
         self.folds.get(&at).copied()
     }
 
-    /// Shows more or less of one cell; none follows the rest.
+    /// Sets how much of a cell is shown; None follows the rest.
     pub(crate) fn set_fold(&mut self, at: usize, fold: Option<Fold>) {
         match fold {
             Some(fold) => drop(self.folds.insert(at, fold)),
@@ -420,7 +421,7 @@ impl Transcript {
         self.changed(at);
     }
 
-    /// The cells of the message that this one belongs to.
+    /// The cells of the message that this cell belongs to.
     pub(crate) fn message_of(&self, at: usize) -> Option<Range<usize>> {
         self.cells.get(at)?.message()?;
         let begins = |at: &usize| self.cells.get(*at).and_then(Cell::message).is_none_or(|(_, is_begin)| is_begin);
@@ -429,7 +430,7 @@ impl Transcript {
         Some(begin..end)
     }
 
-    /// Nothing is seen of it.
+    /// The cell has no rows.
     pub(crate) fn is_hidden(&self, at: usize) -> bool {
         match self.cells.get(at) {
             Some(Cell::Gone) => true,
@@ -438,7 +439,7 @@ impl Transcript {
         }
     }
 
-    /// A click on its first row shows more of it, or less.
+    /// A click on the first row of the cell folds or unfolds it.
     pub(crate) fn folds_by_click(&self, at: usize) -> bool {
         match self.cells.get(at) {
             Some(Cell::Tool(_) | Cell::Thinking(_) | Cell::Thoughts(_)) => true,
@@ -450,26 +451,26 @@ impl Transcript {
         }
     }
 
-    /// Every cell is shown like the rest again.
+    /// Drops the folds of single cells.
     pub(crate) fn follow_all(&mut self) {
         self.folds.clear();
     }
 
-    /// What the call of this cell changed, once that was loaded.
+    /// The diffs of the call in this cell, once they are loaded.
     pub(crate) fn diffs_of(&self, at: usize) -> Option<&[FileDiff]> {
         self.diffs.get(&at).map(Vec::as_slice)
     }
 
-    /// The rows of a cell, laid out now if they were not.
+    /// The rows of a cell. They are laid out now unless they already are.
     pub(crate) fn rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         self.heights.at_width(key.columns);
         if matches!(self.cells.get(at), Some(Cell::Tail) | None) {
             return self.tail_rows(at, context, key);
         }
-        if let Some((known, rows)) = self.laid.get(&at)
-            && *known == key
+        if let Some((cached, rows)) = self.layouts.get(&at)
+            && *cached == key
         {
-            // At another width in between it was only guessed.
+            // At another width in between, the height was an estimate.
             self.heights.set(at, rows.len());
             return Rc::clone(rows);
         }
@@ -500,16 +501,16 @@ impl Transcript {
         }
         let rows = Rc::new(rows);
         self.heights.set(at, rows.len());
-        if self.laid.len() >= MAX_LAID {
-            // What is far from here is laid out again when it comes near.
-            self.laid.retain(|known, _| known.abs_diff(at) < MAX_LAID / 4);
-            self.diffs.retain(|known, _| known.abs_diff(at) < MAX_LAID / 4);
+        if self.layouts.len() >= MAX_LAYOUTS {
+            // Cells far from here are laid out again when they come near.
+            self.layouts.retain(|cell, _| cell.abs_diff(at) < MAX_LAYOUTS / 4);
+            self.diffs.retain(|cell, _| cell.abs_diff(at) < MAX_LAYOUTS / 4);
         }
-        self.laid.insert(at, (key, Rc::clone(&rows)));
+        self.layouts.insert(at, (key, Rc::clone(&rows)));
         rows
     }
 
-    /// An empty row parts it from what stands above.
+    /// An empty row separates the cell from the one above.
     fn stands_apart(&self, at: usize) -> bool {
         match (at.checked_sub(1).and_then(|before| self.cells.get(before)), self.cells.get(at)) {
             (Some(above), Some(Cell::Tail)) => {
@@ -522,14 +523,14 @@ impl Transcript {
 
     fn tail_rows(&mut self, at: usize, context: &RenderContext<'_>, key: LayoutKey) -> Rc<Vec<Row>> {
         let length = self.draft.text.len();
-        if let Some((known, of, rows)) = &self.draft.rows
-            && (*known, *of) == (key, length)
+        if let Some((cached, of, rows)) = &self.draft.rows
+            && (*cached, *of) == (key, length)
         {
             self.heights.set(at, rows.len());
             return Rc::clone(rows);
         }
         let part = self.draft.splitter.rest(&self.draft.text);
-        // Code that still grows is shown plain: its colours would be out of date before they are known.
+        // Code that grows has no colours: they would be out of date before they arrive.
         let growing = RenderContext { colours: false, ..*context };
         let mut rows = rows::message_part(&self.draft.text, &part, &growing);
         if self.stands_apart(at) && !rows.is_empty() {
@@ -541,17 +542,17 @@ impl Transcript {
         rows
     }
 
-    /// Cells whose rows are kept.
+    /// The number of cells that are laid out.
     pub(crate) fn laid_out(&self) -> usize {
-        self.laid.len()
+        self.layouts.len()
     }
 
-    /// Rows above a cell, as far as is known.
+    /// The rows above a cell, partly estimated.
     pub(crate) fn rows_above(&self, at: usize) -> usize {
         self.heights.above(at)
     }
 
-    /// The cell in which a row is, counted from the top, and the row in it.
+    /// The cell that holds a row, counted from the top, and the row in it.
     pub(crate) fn at_row(&self, row: usize) -> (usize, usize) {
         self.heights.find(row)
     }

@@ -13,7 +13,7 @@ use crate::overlay::{Paint, panel};
 use crate::render::text::{fit, visible, width};
 use crate::state::side::{Content, WIDE};
 use crate::state::{Connection, Focus, PendingApproval, State};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::{Extent, Scene};
 use crate::theme::Theme;
 use crate::transcript::Mark;
@@ -84,7 +84,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         canvas.region("header", header, || text);
     }
     canvas.region("transcript", body, || format!("{} entries", state.transcript.len()));
-    canvas.state(state.focus == Focus::Transcript, false);
+    canvas.region_state(RegionState { focused: state.focus == Focus::Transcript, selected: false });
     transcript::draw(state, canvas, body);
     if let Some(area) = state.layout.side {
         side::draw(state, canvas, area);
@@ -101,13 +101,13 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
         Paint { theme: &state.look.theme, highlighter: &state.look.highlighter, generation: state.look.generation };
     for overlay in &mut state.overlays {
         canvas.region("dialog", middle, || overlay.title().to_owned());
-        canvas.state(!overlay.is_aside(), false);
+        canvas.region_state(RegionState { focused: !overlay.is_aside(), selected: false });
         overlay.draw(canvas, middle, paint);
     }
     // A screen reader reads the line that the caret is on.
     if state.look.screen_reader
         && !state.overlays.is_empty()
-        && let Some(chosen) = canvas.regions.iter().flatten().rev().find(|it| it.role == "option" && it.selected)
+        && let Some(chosen) = canvas.regions.iter().flatten().rev().find(|it| it.role == "option" && it.state.selected)
     {
         canvas.caret = Some(Position { x: chosen.area.x, y: chosen.area.y });
     }
@@ -180,15 +180,21 @@ impl Foot {
         }
         if let Some(PendingApproval { approval, .. }) = state.approvals.first() {
             canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.plan.target));
-            canvas.state(state.focus == Focus::Approval, false);
+            canvas.region_state(RegionState { focused: state.focus == Focus::Approval, selected: false });
         }
         if let Some(it) = &state.replay {
             canvas.region("replay", composer, || format!("{} of {}", it.shown(), it.len()));
-            canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+            canvas.region_state(RegionState {
+                focused: state.focus == Focus::Composer && state.overlays.is_empty(),
+                selected: false,
+            });
             replay::draw(state, canvas, composer);
         } else {
             canvas.region("composer", composer, || state.composer.text());
-            canvas.state(state.focus == Focus::Composer && state.overlays.is_empty(), false);
+            canvas.region_state(RegionState {
+                focused: state.focus == Focus::Composer && state.overlays.is_empty(),
+                selected: false,
+            });
             draw_composer(state, canvas, composer);
         }
         status::draw(state, canvas, status);
@@ -393,7 +399,7 @@ fn draw_completions(state: &mut State, canvas: &mut Canvas, composer: Rect) {
         let style = if at == chosen { theme.selected() } else { Style::new().bg(theme.panel) };
         canvas.tint(at_row, style);
         canvas.region("option", at_row, || line.to_string());
-        canvas.state(false, at == chosen);
+        canvas.region_state(RegionState { focused: false, selected: at == chosen });
         canvas.line(line, at_row);
     }
 }

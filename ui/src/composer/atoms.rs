@@ -1,24 +1,24 @@
-//! What stands in the draft as one thing: `[paste 1: 214 lines]`, `[image 1: shot.png]`.
+//! Pastes and images that the draft shows as one marker: `[paste 1: 214 lines]`, `[image 1: shot.png]`.
 
 use std::ops::Range;
 
 use pixir_core::event::Attachment;
 use serde::{Deserialize, Serialize};
 
-/// A paste of more lines, or more characters, is folded.
+/// Pastes with more lines, or more characters, are folded.
 const LINES: usize = 8;
 const CHARACTERS: usize = 1_000;
 
-/// Pastes that are known, and their size together, bytes: what is brought back has them as it had.
+/// The most pastes in memory, and their total size in bytes. A restored draft needs the pastes that it had.
 const KNOWN: usize = 100;
 const KNOWN_BYTES: usize = 16 << 20;
 
-/// Folded pastes of this Session, by their markers, oldest first.
+/// The folded pastes of this Session by marker, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pastes(Vec<(String, String)>);
 
 impl Pastes {
-    /// The marker for a text, if it is large enough to be folded.
+    /// The marker for a text, if the text is large enough to be folded.
     pub(crate) fn fold(&mut self, text: &str) -> Option<&str> {
         let lines = text.lines().count();
         let characters = text.chars().count();
@@ -35,7 +35,7 @@ impl Pastes {
         self.0.last().map(|(marker, _)| marker.as_str())
     }
 
-    /// Forgets the oldest of too many; nothing may stand in a draft.
+    /// Drops the oldest pastes above the limits. Called only while no draft refers to them.
     pub(crate) fn trim(&mut self) {
         let mut bytes = 0;
         let kept = self.0.iter().rev().take(KNOWN).take_while(|(_, paste)| {
@@ -46,12 +46,12 @@ impl Pastes {
         self.0.drain(..self.0.len() - kept);
     }
 
-    /// Those of which a text is made.
+    /// The pastes whose markers a text contains.
     pub(crate) fn within(&self, text: &str) -> Pastes {
         Pastes(self.0.iter().filter(|(_, paste)| text.contains(paste.as_str())).cloned().collect())
     }
 
-    /// What was kept joins what there is.
+    /// Adds the pastes of a saved draft.
     pub(crate) fn join(&mut self, kept: Pastes) {
         for (marker, paste) in kept.0 {
             if !self.0.iter().any(|(known, text)| *known == marker || *text == paste) {
@@ -60,9 +60,9 @@ impl Pastes {
         }
     }
 
-    /// The text with what its markers stand for.
+    /// Replaces markers by their pastes.
     pub(crate) fn expand(&self, text: &str) -> String {
-        // What was pasted may look like a marker itself: each place is replaced once.
+        // A paste can contain text that looks like a marker, so each marker is replaced once.
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((at, marker, paste)) = self.next(rest) {
@@ -73,7 +73,7 @@ impl Pastes {
         expanded + rest
     }
 
-    /// The text with markers in the place of these pastes.
+    /// Replaces pastes by their markers.
     pub(crate) fn refold(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (marker, paste)| text.replacen(paste, marker, 1))
     }
@@ -89,12 +89,12 @@ impl Pastes {
     }
 }
 
-/// Images of this Session, by their markers. A marker goes with the text that it stands in, wherever that goes.
+/// The images of this Session by marker. A marker stays with its text, wherever that goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Images(Vec<(String, Attachment)>);
 
 impl Images {
-    /// The marker for an image. Its number is new in the Session, so that a marker never stands for two.
+    /// The marker for an image. Its number is unique in the Session.
     pub(crate) fn mark(&mut self, image: Attachment) -> String {
         let last = self.0.iter().filter_map(|(marker, _)| number_of(marker, "image")).max().unwrap_or(0);
         let marker = format!("[image {}: {}]", last + 1, name_of(&image));
@@ -102,7 +102,7 @@ impl Images {
         marker
     }
 
-    /// Images of a text that was sent or kept before: whoever brings the text back has them too.
+    /// Adds the images of a recorded message, so that they are available when the user brings the text back.
     pub(crate) fn adopt(&mut self, text: &str, images: &[Attachment]) {
         let mut free: Vec<&str> = markers_in(text).collect();
         for image in images {
@@ -116,19 +116,19 @@ impl Images {
         }
     }
 
-    /// A marker that stands for nothing here.
+    /// A marker in the text whose image does not exist here.
     pub(crate) fn missing<'t>(&self, text: &'t str) -> Option<&'t str> {
         markers_in(text).find(|marker| !self.0.iter().any(|(known, _)| known == marker))
     }
 
-    /// What was kept joins what there is.
+    /// Adds the images of a saved draft.
     pub(crate) fn join(&mut self, kept: Images) {
         let new = kept.0.into_iter().filter(|(marker, _)| !self.0.iter().any(|(known, _)| known == marker));
         let new: Vec<_> = new.collect();
         self.0.extend(new);
     }
 
-    /// Images whose markers stand in a text.
+    /// The images whose markers a text contains.
     pub(crate) fn within(&self, text: &str) -> Images {
         Images(self.0.iter().filter(|(marker, _)| text.contains(marker.as_str())).cloned().collect())
     }
@@ -151,14 +151,14 @@ fn number_of(marker: &str, kind: &str) -> Option<u64> {
     marker.strip_prefix('[')?.strip_prefix(kind)?.strip_prefix(' ')?.split_once(':')?.0.parse().ok()
 }
 
-/// What looks like the marker of an image.
+/// Text that looks like the marker of an image.
 fn markers_in(text: &str) -> impl Iterator<Item = &str> {
     let begun = text.match_indices("[image ").map(|(at, _)| &text[at..]);
     let whole = begun.filter_map(|rest| Some(&rest[..=rest.lines().next()?.find(']')?]));
     whole.filter(|marker| number_of(marker, "image").is_some())
 }
 
-/// Where markers stand: row, and columns in characters.
+/// The positions of markers: row, and columns in characters.
 pub(super) fn places<'m>(markers: impl Iterator<Item = &'m str>, lines: &[String]) -> Vec<(usize, Range<usize>)> {
     let mut found: Vec<(usize, Range<usize>)> = Vec::new();
     for marker in markers {
@@ -173,8 +173,8 @@ pub(super) fn places<'m>(markers: impl Iterator<Item = &'m str>, lines: &[String
     found
 }
 
-/// The path of an image file, when that is all that was pasted: a file that was dropped on the terminal comes so, quoted,
-/// with backslashes, or as a URL.
+/// The path of an image file, if the paste is nothing else: terminals paste a dropped file like this, quoted, with
+/// backslashes, or as a URL.
 pub(crate) fn dropped_image(pasted: &str) -> Option<String> {
     let text = pasted.trim();
     let quoted = ["'", "\""].iter().find_map(|q| text.strip_prefix(q)?.strip_suffix(q));
@@ -193,7 +193,7 @@ pub(crate) fn dropped_image(pasted: &str) -> Option<String> {
     (path.starts_with('/') && !path.contains('\n') && is_image_name(&path)).then_some(path)
 }
 
-/// A file of this name holds an image that a model can look at.
+/// A model can read an image file with this name.
 pub(crate) fn is_image_name(path: &str) -> bool {
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
     ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|it| ending.eq_ignore_ascii_case(it))

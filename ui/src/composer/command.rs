@@ -1,4 +1,4 @@
-//! Keys of vim in the line, carried out. What looks like one character is one to them.
+//! Applies vim commands to the draft. A grapheme counts as one character.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -10,12 +10,12 @@ impl Composer {
         self.vim = Some(Vim::default());
     }
 
-    /// What keys mean, where they may be commands.
+    /// The vim mode. None if vim keys are off.
     pub(crate) fn mode(&self) -> Option<Mode> {
         self.vim.as_ref().map(|vim| vim.mode)
     }
 
-    /// Keys are commands from now on; true when Esc was for that.
+    /// Leaves insert mode. True if Esc was needed for that.
     pub(crate) fn leave_insertion(&mut self) -> bool {
         let letters = self.letters();
         let escape = |vim: &mut Vim| vim.escape(&letters.text, letters.at);
@@ -25,13 +25,13 @@ impl Composer {
         true
     }
 
-    /// A key as a command of vim. False when it is one of the draft's own.
+    /// Handles a character as a vim command. False if it is text.
     pub(crate) fn command(&mut self, c: char) -> bool {
         if self.mode().is_none_or(|mode| mode == Mode::Insert) {
             return false;
         }
         if c == '/' && self.is_empty() {
-            // There is nothing to look through, and a command to begin.
+            // An empty draft has nothing to search, so `/` begins a slash command.
             if let Some(vim) = &mut self.vim {
                 vim.insert();
             }
@@ -55,7 +55,7 @@ impl Composer {
                 let put = self.wholes.written(&put);
                 self.replace_selection(&put);
                 if self.mode() == Some(Mode::Insert) {
-                    // What is written next is a part of the change.
+                    // Text that the user types next belongs to the same change.
                     self.pass_over();
                 }
                 self.edited();
@@ -82,14 +82,14 @@ impl Composer {
         true
     }
 
-    /// Where it begins to be another than it was.
+    /// Moves the caret to the first difference from `before`.
     fn go_to_change(&mut self, before: &Letters) {
         let after = self.letters();
         let same = before.text.iter().zip(&after.text).take_while(|(a, b)| a == b).count();
         self.go_to(&after, same.min(after.text.len().saturating_sub(1)));
     }
 
-    /// The draft as these keys see it.
+    /// The draft as characters for vim.
     fn letters(&mut self) -> Letters {
         let markers = self.atoms();
         let (mut text, mut begins, mut count) = (Vec::new(), Vec::new(), 0);
@@ -138,25 +138,25 @@ impl Composer {
     }
 }
 
-/// A draft in which what looks like one character is one, and a marker too.
+/// A draft in which each grapheme, and each marker, is one character.
 struct Letters {
     text: Vec<char>,
-    /// Where each begins, and where the last ends, in characters of the draft.
+    /// The begin of each character, and the end of the last one, in characters of the draft.
     begins: Vec<usize>,
-    /// Where the caret stands.
+    /// The position of the caret.
     at: usize,
 }
 
-/// Characters of nobody's own that stand for what is made of several.
+/// Private-use code points that stand for graphemes of several code points.
 #[derive(Debug, Default)]
 pub(super) struct Wholes(Vec<String>);
 
 impl Wholes {
     const FIRST: u32 = 0xf_0000;
-    /// So many different ones are told apart.
+    /// The most different graphemes.
     const MOST: u32 = 4_000;
 
-    /// The one that stands for this, or itself; none when there are too many.
+    /// The character that stands for a grapheme. None if there are too many.
     fn letter(&mut self, one: &str) -> Option<char> {
         let mut chars = one.chars();
         let first = chars.next()?;
@@ -173,7 +173,7 @@ impl Wholes {
         Some(letter)
     }
 
-    /// With what they stand for.
+    /// The text with the graphemes in place of their characters.
     fn written(&self, text: &str) -> String {
         let mut written = String::with_capacity(text.len());
         for c in text.chars() {
@@ -187,7 +187,7 @@ impl Wholes {
     }
 }
 
-/// It stands for a letter with its marks, or for something that is one word.
+/// The character stands for a grapheme with marks, or for a whole word.
 pub(super) fn is_whole(c: char) -> bool {
     (Wholes::FIRST..Wholes::FIRST + Wholes::MOST).contains(&u32::from(c))
 }

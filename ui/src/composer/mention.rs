@@ -1,4 +1,4 @@
-//! `@` and a few letters: files of the workspace, found beside the screen over a tree that heeds `.gitignore`.
+//! Mentions: `@` and a few letters find files of the workspace. The list of files respects `.gitignore`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,21 +11,21 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::is_image_name;
 
-/// Paths that are offered.
+/// The most paths that are offered.
 const OFFERED: usize = 50;
-/// The most that is looked at; a larger tree is searched in its first part.
+/// The most files that are listed. Of a larger workspace the first part is searched.
 const MOST: usize = 400_000;
-/// So many are found in no time: they are offered while the rest is being looked at.
+/// This many files are listed quickly, so they are offered while the rest is being listed.
 const FIRST: usize = 3_000;
 
-/// What stands behind an `@` at the caret.
+/// A mention at the caret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) letters: String,
 }
 
 impl Mention {
-    /// In a line, before this column (in characters). An `@` inside of a word is an address.
+    /// The mention before this column, in characters. An `@` inside of a word is an email address.
     pub(crate) fn at(line: &str, column: usize) -> Option<Mention> {
         let before: Vec<char> = line.chars().take(column).collect();
         let at = before.iter().rposition(|c| *c == '@')?;
@@ -35,7 +35,7 @@ impl Mention {
     }
 }
 
-/// Paths that a text mentions, each once: `@path`, or `@"a path"`.
+/// The paths that a text mentions, each once: `@path`, or `@"a path"`.
 fn all(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices('@') {
@@ -58,44 +58,44 @@ fn all(text: &str) -> Vec<String> {
     found
 }
 
-/// Images that a text mentions.
+/// The images that a text mentions.
 pub(crate) fn images(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|path| is_image_name(path)).collect()
 }
 
-/// An `@` behind it is an address.
+/// An `@` after this character belongs to an email address.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The files of a workspace, as they were found.
+/// The files of a workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     paths: Arc<Vec<Box<str>>>,
-    /// Nothing of the workspace is missing.
+    /// The list is complete.
     pub(crate) is_whole: bool,
 }
 
 impl Index {
-    /// Walks the workspace; what is ignored, and `.git`, is left out.
+    /// Lists the files. Ignored files and `.git` are left out.
     pub(crate) fn read(workspace: &Path) -> Index {
-        let (tell, told) = mpsc::channel();
+        let (sender, paths) = mpsc::channel();
         let count = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
         walk(workspace).threads(threads).build_parallel().run(|| {
-            let (tell, count) = (tell.clone(), &count);
+            let (sender, count) = (sender.clone(), &count);
             Box::new(move |entry| {
                 if let Some(path) = entry.ok().and_then(|entry| path_of(&entry, workspace)) {
-                    let _ = tell.send(path);
+                    let _ = sender.send(path);
                 }
                 if count.fetch_add(1, Ordering::Relaxed) < MOST { WalkState::Continue } else { WalkState::Quit }
             })
         });
-        drop(tell);
-        Index::of(told.into_iter().collect(), true)
+        drop(sender);
+        Index::of(paths.into_iter().collect(), true)
     }
 
-    /// Its first part.
+    /// Lists only the first part.
     pub(crate) fn begin(workspace: &Path) -> Index {
         let mut walk = walk(workspace).build();
         let entries = walk.by_ref().take(FIRST).flatten();
@@ -108,10 +108,10 @@ impl Index {
         Index { paths: Arc::new(paths), is_whole }
     }
 
-    /// Paths that fit these letters, best first.
+    /// The paths that match these letters, best first.
     pub(crate) fn find(&self, letters: &str) -> Vec<String> {
         if letters.is_empty() {
-            // What is near comes first.
+            // Paths with fewer folders come first.
             let mut near: Vec<&str> = self
                 .paths
                 .iter()
@@ -147,7 +147,7 @@ fn walk(workspace: &Path) -> WalkBuilder {
     walk
 }
 
-/// As it is offered; a folder ends with a slash.
+/// The path as it is offered. A folder ends with a slash.
 fn path_of(entry: &DirEntry, workspace: &Path) -> Option<Box<str>> {
     let path = entry.path().strip_prefix(workspace).ok().and_then(Path::to_str)?;
     if path.is_empty() || path.chars().any(char::is_control) {

@@ -1,27 +1,27 @@
-//! What was sent before: in this Session, and in earlier ones of the same home.
+//! Earlier prompts: of this Session, and of all Sessions of the same home.
 
 use std::collections::{HashSet, VecDeque};
 
-/// Texts that are kept, and their size together, bytes.
-const KEPT: usize = 2_000;
-const KEPT_BYTES: usize = 2 << 20;
+/// The most prompts in memory, and their total size in bytes.
+const MAX_PROMPTS: usize = 2_000;
+const MAX_BYTES: usize = 2 << 20;
 
-/// Texts, oldest first, and where in them the person is looking.
+/// Prompts, oldest first, and the position of the user among them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Past {
     texts: VecDeque<String>,
     bytes: usize,
-    /// Where, and the draft that was left for it.
+    /// The position, and the draft that the user has left for it.
     browsing: Option<(usize, String)>,
-    /// Texts that are not kept beside the Sessions yet.
+    /// Prompts that are not saved yet.
     unsaved: Vec<String>,
 }
 
 impl Past {
-    /// What was sent in earlier Sessions; it comes before everything of this one.
+    /// Adds prompts of earlier Sessions, before those of this one.
     pub(crate) fn load(&mut self, earlier: Vec<String>) {
         for text in earlier.into_iter().rev() {
-            if self.texts.len() >= KEPT || self.bytes + text.len() > KEPT_BYTES {
+            if self.texts.len() >= MAX_PROMPTS || self.bytes + text.len() > MAX_BYTES {
                 break;
             }
             if !self.texts.contains(&text) {
@@ -34,7 +34,7 @@ impl Past {
         }
     }
 
-    /// A text that was sent, or put aside; a draft that was left for it comes before it.
+    /// Adds a prompt, or a draft that was put aside. A draft that was left for browsing comes before it.
     pub(crate) fn remember(&mut self, text: &str) {
         self.edited();
         if text.trim().is_empty() || self.texts.back().is_some_and(|last| last == text) {
@@ -48,12 +48,12 @@ impl Past {
     pub(crate) fn add_saved(&mut self, text: &str) {
         self.bytes += text.len();
         self.texts.push_back(text.to_owned());
-        while self.texts.len() > KEPT || self.bytes > KEPT_BYTES {
+        while self.texts.len() > MAX_PROMPTS || self.bytes > MAX_BYTES {
             self.bytes -= self.texts.pop_front().map_or(0, |text| text.len());
         }
     }
 
-    /// What is still to be kept beside the Sessions.
+    /// Takes the prompts that are not saved yet.
     pub(crate) fn take_unsaved(&mut self) -> Vec<String> {
         std::mem::take(&mut self.unsaved)
     }
@@ -62,34 +62,34 @@ impl Past {
         self.browsing.is_some()
     }
 
-    /// Whoever edits what was recalled still finds the draft that was left for it.
+    /// The user edits a recalled prompt: the draft that was left for it becomes an earlier prompt.
     pub(crate) fn edited(&mut self) {
-        if let Some((_, kept)) = self.browsing.take() {
-            self.remember(&kept);
+        if let Some((_, draft)) = self.browsing.take() {
+            self.remember(&draft);
         }
     }
 
-    /// What was sent before what is shown; the draft is left for it.
+    /// The previous prompt. On the first step the draft is put aside.
     pub(crate) fn older(&mut self, draft: &str) -> Option<String> {
-        let (at, kept) = self.browsing.take().unwrap_or_else(|| (self.texts.len(), draft.to_owned()));
+        let (at, draft) = self.browsing.take().unwrap_or_else(|| (self.texts.len(), draft.to_owned()));
         let next = at.checked_sub(1);
-        self.browsing = Some((next.unwrap_or(at), kept));
+        self.browsing = Some((next.unwrap_or(at), draft));
         next.and_then(|at| self.texts.get(at)).cloned()
     }
 
-    /// What was sent after it; at last the draft that was left.
+    /// The next prompt; at the end, the draft.
     pub(crate) fn newer(&mut self) -> Option<String> {
-        let (at, kept) = self.browsing.take()?;
+        let (at, draft) = self.browsing.take()?;
         match self.texts.get(at + 1) {
             Some(text) => {
-                self.browsing = Some((at + 1, kept));
+                self.browsing = Some((at + 1, draft));
                 Some(text.clone())
             }
-            None => Some(kept),
+            None => Some(draft),
         }
     }
 
-    /// The newest text that holds these letters, before the `n`-th such.
+    /// The newest prompt that contains these letters, after skipping `n` others.
     fn find(&self, letters: &str, n: usize) -> Option<&str> {
         let letters = letters.to_lowercase();
         let mut seen: HashSet<&str> = HashSet::new();
@@ -98,14 +98,14 @@ impl Past {
     }
 }
 
-/// A search through what was sent, as in a shell.
+/// A search in earlier prompts, as in a shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PastSearch {
     pub(crate) letters: String,
-    /// How many that fit are passed over, and what was found behind them.
+    /// The matches to skip, and the current match.
     skipped: usize,
     found: Option<String>,
-    /// The draft that was left for it.
+    /// The draft before the search.
     pub(crate) draft: String,
 }
 
@@ -114,7 +114,7 @@ impl PastSearch {
         PastSearch { draft, ..PastSearch::default() }
     }
 
-    pub(crate) fn found(&self) -> Option<&str> {
+    pub(crate) fn current(&self) -> Option<&str> {
         self.found.as_deref()
     }
 
@@ -163,13 +163,13 @@ mod tests {
         past.load(vec!["an older bug".into(), "deploy".into()]);
         let mut search = PastSearch::new("draft".into());
         "bug".chars().for_each(|c| search.push(c, &past));
-        assert_eq!(search.found(), Some("fix the bug"));
+        assert_eq!(search.current(), Some("fix the bug"));
         search.older(&past);
-        assert_eq!(search.found(), Some("an older bug"));
+        assert_eq!(search.current(), Some("an older bug"));
         search.older(&past);
-        assert_eq!(search.found(), Some("an older bug"), "there is none before");
+        assert_eq!(search.current(), Some("an older bug"), "there is none before");
         search.newer(&past);
-        assert_eq!(search.found(), Some("fix the bug"));
+        assert_eq!(search.current(), Some("fix the bug"));
         assert_eq!(past.take_unsaved().len(), 4);
     }
 }

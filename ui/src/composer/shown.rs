@@ -1,4 +1,4 @@
-//! The draft on the screen.
+//! Drawing the draft.
 
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -9,11 +9,11 @@ use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::theme::Theme;
 
-/// Most rows that the draft takes.
+/// The most rows of the draft.
 pub(super) const MAX_ROWS: u16 = 12;
 
 impl Composer {
-    /// Rows that the draft wants at this width.
+    /// The rows that the draft needs at this width.
     pub(crate) fn rows(&mut self, columns: u16) -> u16 {
         self.area.measure(columns).preferred_rows.clamp(1, MAX_ROWS)
     }
@@ -33,7 +33,7 @@ impl Composer {
         self.area.clear_custom_highlight();
         let marker = Style::new().fg(theme.tool).add_modifier(Modifier::BOLD);
         for (row, columns) in self.atoms() {
-            // What is highlighted is counted in bytes.
+            // The text area counts highlights in bytes.
             let line = &self.area.lines()[row];
             let byte = |column: usize| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
             let (from, to) = (byte(columns.start), byte(columns.end));
@@ -41,14 +41,14 @@ impl Composer {
         }
         canvas.render_widget(&self.area, area);
         let mut caret = self.area.rendered_cursor_position()?;
-        // The textarea counts every part of what looks like one character.
+        // The text area counts each code point of a grapheme.
         let counted = usize::from(caret.x.saturating_sub(area.x));
         let shown = u16::try_from(width(self.before_caret(counted))).unwrap_or(u16::MAX);
         caret.x = area.x.saturating_add(shown).min(area.right().saturating_sub(1));
         Some(caret)
     }
 
-    /// The text before the caret that takes so many columns, where each code point takes its own.
+    /// The end of the text before the caret that has this many columns, counted by code point.
     fn before_caret(&self, columns: usize) -> &str {
         let (row, column) = self.area.cursor();
         let line = &self.area.lines()[row];

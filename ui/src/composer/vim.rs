@@ -1,27 +1,27 @@
-//! The line with vim's keys: what a key means for a text and a caret. It changes nothing itself.
+//! Vim keys: what a key means for a text and a caret. Nothing here changes the text.
 
 use std::ops::Range;
 
 use super::command::is_whole;
 
-/// What keys mean.
+/// The vim mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// They are text.
+    /// Keys type text.
     #[default]
     Insert,
-    /// They are commands.
+    /// Keys are commands.
     Normal,
-    /// They are commands on what lies between here and the caret.
+    /// Keys are commands on the text from this position to the caret.
     Visual(usize),
 }
 
-/// What is to be done.
+/// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Nothing,
     Go(usize),
-    /// Something else stands here from now on; then the caret goes there.
+    /// Replaces a range of the text, then moves the caret.
     Put {
         range: Range<usize>,
         text: String,
@@ -29,23 +29,23 @@ pub(super) enum Act {
     },
     Undo,
     Redo,
-    /// Beyond the first line, and beyond the last: what was sent before, and after.
+    /// Up from the first line, and down from the last: earlier and later prompts.
     Older,
     Newer,
 }
 
-/// Keys that were begun, what was cut, and what was looked for.
+/// The keys of an unfinished command, the last cut, and the last character search.
 #[derive(Debug, Default)]
 pub(super) struct Vim {
     pub(super) mode: Mode,
     begun: String,
     cut: String,
-    /// What was cut is whole lines.
+    /// The cut consists of whole lines.
     cut_lines: bool,
     found: Option<(char, char)>,
 }
 
-/// A command that is whole.
+/// A complete command.
 #[derive(Debug, PartialEq, Eq)]
 enum Command {
     Move(usize, Motion),
@@ -75,7 +75,7 @@ enum Parsed {
 }
 
 impl Vim {
-    /// Leaves insertion; the caret goes one back, as in vim. True when that was all the key was for.
+    /// Leaves insert mode; the caret moves one back, as in vim. True if the key did nothing else.
     pub(super) fn escape(&mut self, text: &[char], at: usize) -> Option<usize> {
         let was = std::mem::replace(&mut self.mode, Mode::Normal);
         let had_begun = !std::mem::take(&mut self.begun).is_empty();
@@ -86,13 +86,13 @@ impl Vim {
         }
     }
 
-    /// A new line is begun to be written.
+    /// Opens a new line.
     pub(super) fn insert(&mut self) {
         self.mode = Mode::Insert;
         self.begun.clear();
     }
 
-    /// A character as a command.
+    /// Handles a character as a command.
     pub(super) fn key(&mut self, text: &[char], at: usize, c: char) -> Act {
         self.begun.push(c);
         match parse(&self.begun, self.mode != Mode::Normal) {
@@ -130,11 +130,11 @@ impl Vim {
                         None => return Act::Nothing,
                     },
                     Target::Motion(motion) => {
-                        // Behind a word stands what parts it from the next; whoever changes the word keeps that.
+                        // `cw` leaves the blanks after the word, unlike `dw`.
                         let on_word = text.get(at).is_some_and(|c| !c.is_whitespace());
                         let to_end = verb == 'c' && motion == Motion::Key('w') && on_word;
                         let motion = if to_end { Motion::Key('e') } else { motion };
-                        // Where it ends already, this one counts.
+                        // At the end of a word, this word counts.
                         let is_end = to_end && text.get(at + 1).is_none_or(|c| class(*c) != class(text[at]));
                         let count = count - usize::from(is_end);
                         if count == 0 {
@@ -215,7 +215,7 @@ impl Vim {
         Act::Go(at)
     }
 
-    /// Cuts, changes or copies a part of the text.
+    /// Deletes, changes or copies a range.
     fn on(&mut self, verb: char, text: &[char], at: usize, range: Range<usize>, is_lines: bool) -> Act {
         if range.is_empty() && verb != 'c' && !is_lines {
             return Act::Nothing;
@@ -229,12 +229,12 @@ impl Vim {
             'y' => Act::Go(range.start.min(at)),
             'c' => {
                 self.insert();
-                // Of whole lines one stays, to be written in.
+                // Changing whole lines leaves one empty line.
                 let end = if is_lines && text[range.clone()].last() == Some(&'\n') { range.end - 1 } else { range.end };
                 Act::Put { caret: range.start, range: range.start..end, text: String::new() }
             }
             _ => {
-                // The last line goes with the line end before it.
+                // The last line is deleted with the line end before it.
                 let has_end = !range.is_empty() && text[range.end - 1] == '\n';
                 let is_last = is_lines && range.end == text.len() && range.start > 0 && !has_end;
                 let start = if is_last { range.start - 1 } else { range.start };
@@ -263,7 +263,7 @@ impl Vim {
         Act::Put { range: here.start..here.start, text: put, caret: here.start }
     }
 
-    /// Where a motion leads; none when it leads nowhere.
+    /// The target of a motion. None if there is none.
     fn moved(&mut self, text: &[char], at: usize, count: usize, motion: Motion) -> Option<usize> {
         let here = line(text, at);
         let again = |mut to: usize, step: fn(&[char], usize) -> usize| {
@@ -290,7 +290,7 @@ impl Vim {
                 ';' | ',' => {
                     let (kind, c) = self.found?;
                     let kind = if key == ';' { kind } else { swap_case(kind) };
-                    // The one that it stands beside was found before.
+                    // The search has already found the character beside the caret.
                     find(text, at, count, kind, c, 2)?
                 }
                 _ => return None,
@@ -298,7 +298,7 @@ impl Vim {
         })
     }
 
-    /// What a motion passes over, and whether it is whole lines.
+    /// The range of a motion, and whether it covers whole lines.
     fn span(&mut self, text: &[char], at: usize, count: usize, motion: Motion) -> Option<(Range<usize>, bool)> {
         let to = self.moved(text, at, count, motion)?;
         let (from, mut to) = (at.min(to), at.max(to));
@@ -316,7 +316,7 @@ impl Vim {
         if motion == Motion::Key('e') || found.is_some_and(|kind| kind.is_lowercase()) {
             to = (to + 1).min(text.len());
         }
-        // The last word of a line is no reason to join it with the next.
+        // `dw` on the last word of a line does not join the next line.
         let end = line(text, at).end;
         if motion == Motion::Key('w') && to > end && at < end {
             to = end;
@@ -367,10 +367,10 @@ fn parse(keys: &str, is_visual: bool) -> Parsed {
     }
 }
 
-/// The most that anything is repeated.
+/// The largest count.
 const MOST: usize = 9_999;
 
-/// A count at the start; 0 alone is a motion.
+/// A count at the start. 0 alone is a motion.
 fn number(rest: &mut &str) -> Option<usize> {
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     if digits == 0 || rest.starts_with('0') {
@@ -381,7 +381,7 @@ fn number(rest: &mut &str) -> Option<usize> {
     Some(number.parse().unwrap_or(MOST).min(MOST))
 }
 
-/// None when it has only begun.
+/// None if the command is not complete.
 fn motion(keys: &str) -> Result<Option<Motion>, ()> {
     let mut letters = keys.chars();
     let (Some(c), next) = (letters.next(), letters.next()) else { return Ok(None) };
@@ -399,20 +399,20 @@ fn motion(keys: &str) -> Result<Option<Motion>, ()> {
 
 // ─── The text ───
 
-/// The line around a place, without its end.
+/// The line around a position, without its end.
 fn line(text: &[char], at: usize) -> Range<usize> {
     let start = text[..at.min(text.len())].iter().rposition(|c| *c == '\n').map_or(0, |n| n + 1);
     let end = text[start..].iter().position(|c| *c == '\n').map_or(text.len(), |n| start + n);
     start..end
 }
 
-/// Commands stand on a character, not behind the last.
+/// In normal mode the caret is on a character, and not after the last one.
 fn settled(text: &[char], at: usize) -> usize {
     let here = line(text, at);
     at.min(here.end.saturating_sub(1)).max(here.start)
 }
 
-/// Whole lines, with their ends.
+/// Whole lines with their ends.
 fn lines_from(text: &[char], at: usize, count: usize) -> Range<usize> {
     let start = line(text, at).start;
     let mut end = start;
@@ -429,7 +429,7 @@ fn first_word(text: &[char], of: &Range<usize>) -> usize {
     text[of.clone()].iter().position(|c| !c.is_whitespace()).map_or(of.end, |n| of.start + n)
 }
 
-/// Blanks, words, and everything else.
+/// The classes of characters: blanks, words, others.
 fn class(c: char) -> u8 {
     match c {
         c if c.is_whitespace() => 0,
@@ -473,7 +473,7 @@ fn word_end(text: &[char], mut at: usize) -> usize {
     at
 }
 
-/// The same column so many lines away.
+/// The same column in another line.
 fn below(text: &[char], at: usize, count: usize, down: bool) -> Option<usize> {
     let column = at - line(text, at).start;
     let mut here = line(text, at);
@@ -487,7 +487,7 @@ fn below(text: &[char], at: usize, count: usize, down: bool) -> Option<usize> {
     Some((here.start + column).min(here.end))
 }
 
-/// A character of the line: `f` `t` behind the caret, `F` `T` before it; `t` and `T` stop beside it.
+/// Finds a character in the line: `f` and `t` forward, `F` and `T` backward. `t` and `T` stop beside it.
 fn find(text: &[char], at: usize, count: usize, kind: char, c: char, beside: usize) -> Option<usize> {
     let here = line(text, at);
     let nth = count.checked_sub(1)?;
@@ -506,7 +506,7 @@ fn find(text: &[char], at: usize, count: usize, kind: char, c: char, beside: usi
     }
 }
 
-/// A word, what stands between quotes or brackets; with `a`, and what is around it.
+/// A text object: a word, or what is between quotes or brackets; with `a` including what is around it.
 fn object(text: &[char], at: usize, around: char, kind: char) -> Option<Range<usize>> {
     let here = line(text, at);
     let wide = |range: Range<usize>| if around == 'a' { range.start - 1..range.end + 1 } else { range };
@@ -542,7 +542,7 @@ fn object(text: &[char], at: usize, around: char, kind: char) -> Option<Range<us
     }
 }
 
-/// The first of these places where this stands and is no other's: pairs in between are passed over.
+/// The first position of this bracket, skipping nested pairs.
 fn partner(text: &[char], mut places: impl Iterator<Item = usize>, wanted: char, other: char) -> Option<usize> {
     let mut depth = 0_usize;
     places.find(|at| {
@@ -558,7 +558,7 @@ fn partner(text: &[char], mut places: impl Iterator<Item = usize>, wanted: char,
 
 fn swap_case(c: char) -> char {
     let only = |mut all: Box<dyn Iterator<Item = char>>| all.next().filter(|_| all.next().is_none());
-    // What would become several stays what it is.
+    // A character whose other case has several characters stays unchanged.
     let swapped = if c.is_uppercase() { only(Box::new(c.to_lowercase())) } else { only(Box::new(c.to_uppercase())) };
     swapped.unwrap_or(c)
 }
@@ -569,7 +569,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys on a text in which `|` is the caret; insertion ends the keys.
+    /// Applies keys to a text in which `|` marks the caret.
     fn does(before: &str, keys: &str) -> String {
         let mut at = before.chars().position(|c| c == '|').expect("a caret");
         let mut text: Vec<char> = before.chars().filter(|c| *c != '|').collect();

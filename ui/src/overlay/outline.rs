@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::{Outcome, Paint, Request, centred, panel};
 use crate::render::markdown::first_line;
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::transcript::rows::target;
 use crate::transcript::viewport::Viewport;
 use crate::transcript::{Cell, Mark, Transcript};
@@ -117,7 +117,7 @@ impl Outline {
             let pad = " ".repeat(columns.saturating_sub(13 + crate::render::text::width(&text)));
             canvas.tint(row, if at == self.chosen { theme.selected() } else { theme.base() });
             canvas.region("option", row, || turn.text.clone());
-            canvas.state(false, at == self.chosen);
+            canvas.region_state(RegionState { focused: false, selected: at == self.chosen });
             let line = Line::from(vec![
                 Span::styled(turn.number.map_or("   » ".to_owned(), |n| format!("{n:>4} ")), theme.dim()),
                 Span::styled(text, theme.fg(theme.text)),

@@ -10,7 +10,7 @@ use crate::input::action::{ACTIONS, Action, ActionSpec, Scope, SessionKind, Slas
 use crate::input::keymap::Keymap;
 use crate::input::slash::fuzzy;
 use crate::render::text::{fit, width};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 
 /// The most rows on the screen.
 const ROWS: usize = 16;
@@ -112,7 +112,7 @@ impl Palette {
             let style = if *is_possible { theme.fg(theme.text) } else { theme.dim() };
             canvas.tint(row, if at == self.narrow.chosen { theme.selected() } else { theme.base() });
             canvas.region("option", row, || spec.title());
-            canvas.state(false, at == self.narrow.chosen);
+            canvas.region_state(RegionState { focused: false, selected: at == self.narrow.chosen });
             let line = Line::from(vec![
                 Span::styled(name, if *is_possible { theme.fg(theme.accent) } else { theme.dim() }),
                 Span::raw(pad),

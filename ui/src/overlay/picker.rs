@@ -1,6 +1,6 @@
 //! Lists to choose from: Sessions, models, skills, settings. Each row has the slash command that it stands for.
 
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::{Mode, Toolset};
 use pixir_core::provider::models::Effort;
@@ -281,7 +281,7 @@ impl Picker {
             let at = Rect { y: row, height: 1, ..list };
             canvas.tint(at, style);
             canvas.region("option", at, || it.label.clone());
-            canvas.state(false, number == self.narrow.chosen);
+            canvas.region_state(RegionState { focused: false, selected: number == self.narrow.chosen });
             canvas.line(line, at);
         }
     }

@@ -6,12 +6,12 @@ use ratatui::text::{Line, Span};
 use super::text::{Row, lines_of, span_width, visible, wrap};
 use crate::theme::Theme;
 
-/// The lines of a unified diff; its file header is left out, for whoever shows it says the path.
+/// The lines of a unified diff. Its file header is left out, because the caller shows the path.
 pub(crate) fn lines(diff: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     lines_of(first_rows(diff, columns, theme, usize::MAX).0)
 }
 
-/// The first so many rows of it, and how many lines come after them.
+/// At most `most` of its rows, and the number of lines that are left out.
 pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize) -> (Vec<Row>, usize) {
     let mut rows: Vec<Row> = Vec::new();
     let (mut old, mut new) = (0_u64, 0_u64);
@@ -19,7 +19,7 @@ pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize)
     let mut texts = diff.lines();
     while rows.len() < most {
         let Some(text) = texts.next() else { break };
-        // Inside a hunk such a line is a changed one.
+        // Inside of a hunk such a line is a changed one.
         if !in_hunk && (text.starts_with("--- ") || text.starts_with("+++ ")) {
             continue;
         }
@@ -31,7 +31,7 @@ pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize)
             }
             continue;
         }
-        // In brackets: why there is no diff.
+        // A note in brackets: why there is no diff.
         if !in_hunk {
             rows.push(Row::mark(Line::styled(format!("      {}", visible(text)), theme.dim())));
             continue;
@@ -53,7 +53,7 @@ pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize)
                 format!("{:>5} ", *n - 1)
             },
         );
-        // `\\ No newline at end of file` is no line of the file.
+        // `\\ No newline at end of file` is not a line of the file.
         let (mark, body) = if mark == "\\" { (" ", text.to_owned()) } else { (mark, visible(rest)) };
         let first = [Span::styled(gutter, theme.dim()), Span::styled(format!("{mark} "), style)];
         let more = [Span::styled("      ".to_owned(), theme.dim()), Span::styled("  ".to_owned(), style)];
@@ -63,18 +63,18 @@ pub(crate) fn first_rows(diff: &str, columns: usize, theme: &Theme, most: usize)
             row
         }));
     }
-    // One line more costs no more than saying that there is one.
+    // Showing one more line takes no more room than the note.
     let more = texts.count();
     if more == 1 && most < usize::MAX { first_rows(diff, columns, theme, most + 2) } else { (rows, more) }
 }
 
-/// Leading blanks would be taken for a break between words.
+/// Wrapping would take leading blanks for a break between words.
 fn keep_indent(text: &str) -> String {
     let body = text.trim_start_matches(' ');
     format!("{}{body}", "\u{a0}".repeat(text.len() - body.len()))
 }
 
-/// Paints the rest of the line, so that a changed line is one bar.
+/// Paints the rest of the row, so that a changed line is one bar.
 fn fill(mut line: Line<'static>, columns: usize, style: Style) -> Line<'static> {
     let used = span_width(&line.spans);
     if style.bg.is_some() && used < columns {
@@ -83,7 +83,7 @@ fn fill(mut line: Line<'static>, columns: usize, style: Style) -> Line<'static> 
     line
 }
 
-/// `-1,4 +2,5 @@` → where the two sides begin.
+/// The first line numbers of both sides in `-1,4 +2,5 @@`.
 fn starts(hunk: &str) -> Option<(u64, u64)> {
     let mut parts = hunk.split(' ');
     let number = |part: &str, sign| part.strip_prefix(sign)?.split(',').next()?.parse().ok();

@@ -1,4 +1,4 @@
-//! Syntax colours, worked out on a thread of their own; until they are there, code is shown plain.
+//! Syntax colours, computed on a thread of their own. Code is shown plain until they arrive.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -13,19 +13,19 @@ use syntect::parsing::{ParseState, ScopeStack, SyntaxSet};
 
 use crate::theme::Theme;
 
-/// Longer lines are not coloured, bytes.
+/// Longer lines get no colours, in bytes.
 const MAX_LINE: usize = 4_000;
-/// Larger texts are not coloured, bytes.
+/// Longer texts get no colours, in bytes.
 const MAX_TEXT: usize = 400_000;
-/// Coloured texts that are kept.
-const MAX_KEPT: usize = 256;
-/// Pieces of code of which places are kept, and how many of each.
+/// The most coloured texts in the cache.
+const MAX_CACHED: usize = 256;
+/// The most texts with saved parser states, and the most states of each.
 const MAX_FAMILIES: usize = 64;
-const MAX_PLACES: usize = 400;
-/// Bytes between two places that are kept.
-const KEEP_EVERY: usize = 4 << 10;
+const MAX_CHECKPOINTS: usize = 400;
+/// The distance between two saved parser states, in bytes.
+const CHECKPOINT_EVERY: usize = 4 << 10;
 
-/// What a piece of code is.
+/// The syntactic kind of a piece of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
@@ -51,15 +51,15 @@ impl Kind {
     }
 }
 
-/// Lines of pieces.
+/// Lines of coloured pieces.
 pub(crate) type Coloured = Arc<Vec<Vec<(Kind, String)>>>;
 
-/// Colours that are known, and a worker for those that are not.
+/// The cache of coloured texts, and the worker that fills it.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
-    known: Arc<Mutex<HashMap<u64, Option<Coloured>>>>,
-    worker: Arc<Mutex<Option<Sender<Job>>>>,
-    /// Called from the worker when new colours are known.
+    cache: Arc<Mutex<HashMap<u64, Option<Coloured>>>>,
+    worker: Arc<Mutex<Option<Sender<HighlightRequest>>>>,
+    /// Called on the worker's thread when colours have arrived.
     ready: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -69,52 +69,53 @@ impl std::fmt::Debug for Highlighter {
     }
 }
 
-struct Job {
+struct HighlightRequest {
     key: u64,
     language: String,
-    /// What stands before, whose colours are not asked for.
+    /// The code before this text. Its colours are not needed.
     before: String,
     code: String,
 }
 
 impl Highlighter {
-    /// Nothing is loaded before the first code is asked for.
+    /// Nothing is loaded until the first request.
     pub(crate) fn new(ready: impl Fn() + Send + Sync + 'static) -> Highlighter {
-        Highlighter { known: Arc::default(), worker: Arc::default(), ready: Arc::new(ready) }
+        Highlighter { cache: Arc::default(), worker: Arc::default(), ready: Arc::new(ready) }
     }
 
-    /// The colours of this code, which goes on after `before`, if they are known; if not, they will be.
+    /// The colours of a code that continues after `before`. None until the worker has computed them.
     pub(crate) fn colours(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
         if language.is_empty() || before.len() + code.len() > MAX_TEXT {
             return None;
         }
         let key = hash(&(language, before, code));
-        let mut known = self.known.lock();
-        if let Some(there) = known.get(&key) {
+        let mut cache = self.cache.lock();
+        if let Some(there) = cache.get(&key) {
             return there.clone();
         }
-        if known.len() >= MAX_KEPT {
-            known.retain(|_, colours| colours.is_none());
+        if cache.len() >= MAX_CACHED {
+            cache.retain(|_, colours| colours.is_none());
         }
-        known.insert(key, None);
-        drop(known);
-        let job = Job { key, language: language.to_owned(), before: before.to_owned(), code: code.to_owned() };
+        cache.insert(key, None);
+        drop(cache);
+        let request =
+            HighlightRequest { key, language: language.to_owned(), before: before.to_owned(), code: code.to_owned() };
         let mut worker = self.worker.lock();
         let sender = worker.get_or_insert_with(|| self.start());
-        // A worker that broke leaves code plain.
-        let _ = sender.send(job);
+        // If the worker has crashed, code stays plain.
+        let _ = sender.send(request);
         None
     }
 
-    fn start(&self) -> Sender<Job> {
-        let (sender, jobs) = channel::<Job>();
-        let (known, ready) = (Arc::clone(&self.known), Arc::clone(&self.ready));
+    fn start(&self) -> Sender<HighlightRequest> {
+        let (sender, requests) = channel::<HighlightRequest>();
+        let (cache, ready) = (Arc::clone(&self.cache), Arc::clone(&self.ready));
         let spawned = thread::Builder::new().name("highlight".into()).spawn(move || {
             let syntaxes = two_face::syntax::extra_newlines();
-            let mut places = Places::default();
-            for job in jobs {
-                let colours = colour(&syntaxes, &mut places, &job);
-                known.lock().insert(job.key, colours.map(Arc::new));
+            let mut checkpoints = Checkpoints::default();
+            for request in requests {
+                let colours = colour(&syntaxes, &mut checkpoints, &request);
+                cache.lock().insert(request.key, colours.map(Arc::new));
                 ready();
             }
         });
@@ -131,86 +132,96 @@ fn hash(it: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Where the parser stands in a piece of code.
+/// A state of the parser.
 #[derive(Clone)]
-struct Place {
+struct Checkpoint {
     at: usize,
     state: ParseState,
     stack: ScopeStack,
 }
 
-/// Places in code that was read before, so that a long piece is not read from its start for each of its parts.
+/// Saved parser states, so that each part of a long code is not parsed from the start.
 #[derive(Default)]
-struct Places {
-    /// By language and first line; each with the hash of what stands before it.
-    of: HashMap<u64, Vec<(u64, Place)>>,
+struct Checkpoints {
+    /// By language and first line. Each state has the hash of the text before it.
+    of: HashMap<u64, Vec<(u64, Checkpoint)>>,
 }
 
-impl Places {
-    /// The last known place in this text.
-    fn nearest(&self, family: u64, text: &str) -> Option<Place> {
-        let places = self.of.get(&family)?.iter().rev();
-        let mut fits = places.filter(|(key, place)| text.get(..place.at).is_some_and(|start| hash(&start) == *key));
-        fits.next().map(|(_, place)| place.clone())
+impl Checkpoints {
+    /// The last saved state that fits this text.
+    fn nearest(&self, family: u64, text: &str) -> Option<Checkpoint> {
+        let checkpoints = self.of.get(&family)?.iter().rev();
+        let mut fits =
+            checkpoints.filter(|(key, checkpoint)| text.get(..checkpoint.at).is_some_and(|start| hash(&start) == *key));
+        fits.next().map(|(_, checkpoint)| checkpoint.clone())
     }
 
-    fn keep(&mut self, family: u64, text: &str, place: Place) {
+    fn keep(&mut self, family: u64, text: &str, checkpoint: Checkpoint) {
         if self.of.len() > MAX_FAMILIES {
             self.of.clear();
         }
-        let places = self.of.entry(family).or_default();
-        if places.last().is_none_or(|(_, last)| last.at < place.at) && places.len() < MAX_PLACES {
-            places.push((hash(&&text[..place.at]), place));
+        let checkpoints = self.of.entry(family).or_default();
+        if checkpoints.last().is_none_or(|(_, last)| last.at < checkpoint.at) && checkpoints.len() < MAX_CHECKPOINTS {
+            checkpoints.push((hash(&&text[..checkpoint.at]), checkpoint));
         }
     }
 }
 
-fn colour(syntaxes: &SyntaxSet, places: &mut Places, job: &Job) -> Option<Vec<Vec<(Kind, String)>>> {
-    let syntax = syntaxes.find_syntax_by_token(&job.language)?;
-    let family = hash(&(&job.language, job.before.lines().next().or_else(|| job.code.lines().next())));
-    let start = || Place { at: 0, state: ParseState::new(syntax), stack: ScopeStack::new() };
-    let mut place = places.nearest(family, &job.before).unwrap_or_else(start);
-    let mut kept_at = place.at;
-    for line in job.before[place.at..].split_inclusive('\n') {
-        read_line(syntaxes, &mut place, line, |_, _| ())?;
-        if place.at - kept_at >= KEEP_EVERY {
-            kept_at = place.at;
-            places.keep(family, &job.before, place.clone());
+fn colour(
+    syntaxes: &SyntaxSet,
+    checkpoints: &mut Checkpoints,
+    request: &HighlightRequest,
+) -> Option<Vec<Vec<(Kind, String)>>> {
+    let syntax = syntaxes.find_syntax_by_token(&request.language)?;
+    let family = hash(&(&request.language, request.before.lines().next().or_else(|| request.code.lines().next())));
+    let start = || Checkpoint { at: 0, state: ParseState::new(syntax), stack: ScopeStack::new() };
+    let mut checkpoint = checkpoints.nearest(family, &request.before).unwrap_or_else(start);
+    let mut saved_at = checkpoint.at;
+    for line in request.before[checkpoint.at..].split_inclusive('\n') {
+        read_line(syntaxes, &mut checkpoint, line, |_, _| ())?;
+        if checkpoint.at - saved_at >= CHECKPOINT_EVERY {
+            saved_at = checkpoint.at;
+            checkpoints.keep(family, &request.before, checkpoint.clone());
         }
     }
     let mut lines = Vec::new();
-    for line in job.code.split_inclusive('\n') {
+    for line in request.code.split_inclusive('\n') {
         let mut pieces: Vec<(Kind, String)> = Vec::new();
-        read_line(syntaxes, &mut place, line, |text, kind| match pieces.last_mut() {
+        read_line(syntaxes, &mut checkpoint, line, |text, kind| match pieces.last_mut() {
             Some((last, joined)) if *last == kind => joined.push_str(text),
             _ if !text.is_empty() => pieces.push((kind, text.to_owned())),
             _ => {}
         })?;
         lines.push(pieces);
     }
-    if job.code.len() >= KEEP_EVERY / 4 {
-        places.keep(family, &format!("{}{}", job.before, job.code), place);
+    if request.code.len() >= CHECKPOINT_EVERY / 4 {
+        checkpoints.keep(family, &format!("{}{}", request.before, request.code), checkpoint);
     }
     Some(lines)
 }
 
-fn read_line(syntaxes: &SyntaxSet, place: &mut Place, line: &str, mut put: impl FnMut(&str, Kind)) -> Option<()> {
-    place.at += line.len();
+fn read_line(
+    syntaxes: &SyntaxSet,
+    checkpoint: &mut Checkpoint,
+    line: &str,
+    mut put: impl FnMut(&str, Kind),
+) -> Option<()> {
+    checkpoint.at += line.len();
     if line.len() > MAX_LINE {
         put(line.trim_end_matches('\n'), Kind::Plain);
         return Some(());
     }
     let mut from = 0;
-    for (at, operation) in place.state.parse_line(line, syntaxes).ok()? {
-        put(line[from..at].trim_end_matches('\n'), kind_of(&place.stack));
+    for (at, operation) in checkpoint.state.parse_line(line, syntaxes).ok()? {
+        put(line[from..at].trim_end_matches('\n'), kind_of(&checkpoint.stack));
         from = at;
-        place.stack.apply(&operation).ok()?;
+        checkpoint.stack.apply(&operation).ok()?;
     }
-    put(line[from..].trim_end_matches('\n'), kind_of(&place.stack));
+    put(line[from..].trim_end_matches('\n'), kind_of(&checkpoint.stack));
     Some(())
 }
 
-/// The innermost scope that means something decides.
+/// The innermost scope with a meaning decides.
 fn kind_of(stack: &ScopeStack) -> Kind {
     for scope in stack.scopes.iter().rev() {
         let name = scope.build_string();
@@ -244,7 +255,7 @@ mod tests {
         let code = "// hi\nfn main() { let x = \"s\"; }\n";
         assert!(highlighter.colours("rust", "", code).is_none());
         arrived.recv_timeout(std::time::Duration::from_secs(30)).expect("the worker answers");
-        let lines = highlighter.colours("rust", "", code).expect("known now");
+        let lines = highlighter.colours("rust", "", code).expect("cache now");
         let text: Vec<String> = lines.iter().map(|line| line.iter().map(|(_, t)| t.as_str()).collect()).collect();
         assert_eq!(text, ["// hi", "fn main() { let x = \"s\"; }"]);
         assert!(lines[1].iter().any(|(kind, text)| *kind == Kind::Function && text == "main"));
@@ -254,20 +265,25 @@ mod tests {
     fn code_that_goes_on_has_the_colours_that_it_has_in_the_whole() {
         let syntaxes = two_face::syntax::extra_newlines();
         let code: String = (0..400).map(|i| format!("/* {i}\n still */ fn f{i}() {{}} /*\n*/\n")).collect();
-        let whole = Job { key: 0, language: "rust".into(), before: String::new(), code: code.clone() };
-        let wanted = colour(&syntaxes, &mut Places::default(), &whole).expect("rust is known");
-        let mut places = Places::default();
+        let whole = HighlightRequest { key: 0, language: "rust".into(), before: String::new(), code: code.clone() };
+        let wanted = colour(&syntaxes, &mut Checkpoints::default(), &whole).expect("rust is cache");
+        let mut checkpoints = Checkpoints::default();
         let (mut at, mut got) = (0, Vec::new());
         let mut cuts: Vec<usize> = code.match_indices('\n').map(|(at, _)| at + 1).step_by(61).collect();
         cuts.push(code.len());
         for cut in cuts {
             let (before, code) = (code[..at].to_owned(), code[at..cut].to_owned());
             got.extend(
-                colour(&syntaxes, &mut places, &Job { key: 0, language: "rust".into(), before, code }).expect("it is"),
+                colour(
+                    &syntaxes,
+                    &mut checkpoints,
+                    &HighlightRequest { key: 0, language: "rust".into(), before, code },
+                )
+                .expect("it is"),
             );
             at = cut;
         }
         assert_eq!(got, wanted);
-        assert!(!places.of.is_empty());
+        assert!(!checkpoints.of.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What models write, as lines: headings, lists, quotes, tables, links, tasks, code.
+//! Markdown as rows: headings, lists, quotes, tables, links, tasks, code.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,30 +12,30 @@ use super::context::RenderContext;
 use super::split::outdented;
 use super::text::{End, Ink, Row, fit, plain, span_width, width, wrap_linked};
 
-mod pipes; // in the code of a table
-mod table; // grids, and lists where there is no room for one
-mod words; // what is read of it
+mod pipes; // pipes in code inside of tables
+mod table; // tables as grids or lists
+mod words; // the plain words of a text
 
 use pipes::with_pipes;
 use table::{MAX_TABLE, Table};
 pub(crate) use words::words;
 
-/// How the parts of pulldown-cmark that models use are switched on.
+/// The extensions of Markdown that models use.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_FOOTNOTES
 }
 
-/// The rows of a text; blocks are parted by an empty one.
+/// The rows of a text, with an empty row between blocks.
 pub(crate) fn rows(source: &str, context: &RenderContext<'_>) -> Vec<Row> {
     inside(source, context, "")
 }
 
-/// The same, where code goes on that began in `before`, the text from its fence on.
+/// The rows of a text that continues inside of code. `before` is the text from the fence on.
 pub(crate) fn inside(source: &str, context: &RenderContext<'_>, before: &str) -> Vec<Row> {
     let mut page = Page::new(context);
     if !before.is_empty() {
         let fence = before.split_inclusive('\n').next().unwrap_or_default();
-        // Only its colours depend on what the code began with.
+        // Only the colours depend on the code before.
         let begun = || plain(&outdented(before)[outdented(fence).len()..]).into_owned();
         page.continued = Some(if context.colours { begun() } else { String::new() });
     }
@@ -43,7 +43,7 @@ pub(crate) fn inside(source: &str, context: &RenderContext<'_>, before: &str) ->
     page.finish()
 }
 
-/// What is safe to show of a text, behind the fence that is open at its start.
+/// The text without control characters, after the fence that is open at its begin.
 fn with_fence<'t>(source: &'t str, before: &str) -> Cow<'t, str> {
     let source = plain(source);
     if before.is_empty() {
@@ -57,7 +57,7 @@ fn is_break(html: &str) -> bool {
     matches!(html, "<br>" | "<br/>" | "<br />")
 }
 
-/// The n-th piece of code in a text, as it was written.
+/// The `n`-th code block of a text, unchanged.
 pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
     let mut seen = 0;
     let mut code: Option<String> = None;
@@ -81,13 +81,13 @@ pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
     code
 }
 
-/// A container that puts something in front of each of its lines.
+/// A container with marks before each of its lines.
 enum Container {
-    /// Nothing has been put into it yet.
+    /// It has no content yet.
     Quote {
         fresh: bool,
     },
-    /// The next number, if it counts; and whether its current item has begun.
+    /// The next number of an ordered list.
     List(Option<u64>),
     Item {
         mark: String,
@@ -95,13 +95,13 @@ enum Container {
     },
 }
 
-/// A piece of text that is set in one way.
+/// A run of text in one style.
 type Piece = (String, Ink);
 
 struct OpenLink {
-    /// In `urls`, from 1 on.
+    /// The number of its URL, from 1.
     number: usize,
-    /// Where its text begins in the pieces.
+    /// Where its text begins in `pieces`.
     begin: usize,
     leads_somewhere: bool,
 }
@@ -110,18 +110,18 @@ struct Page<'a> {
     context: &'a RenderContext<'a>,
     rows: Vec<Row>,
     containers: Vec<Container>,
-    /// Inline text of the current block.
+    /// The inline text of the current block.
     pieces: Vec<Piece>,
     styles: Vec<Style>,
-    /// Where links lead, and how many of them are open now.
+    /// The URLs of all links, and the links that are open.
     urls: Vec<Arc<str>>,
     open_links: Vec<OpenLink>,
     code: Option<(String, String)>,
-    /// Code that stands before that of the first fence.
+    /// The code before the first fence.
     continued: Option<String>,
-    /// Columns of the marks that stand in front of the next line.
+    /// The columns of the marks before the next line.
     lead: usize,
-    /// Pieces of code so far.
+    /// The number of code blocks so far.
     blocks: u16,
     table: Option<Table>,
 }
@@ -146,7 +146,7 @@ impl<'a> Page<'a> {
 
     fn take_all(&mut self, source: &str) {
         let parser = Parser::new_ext(source, options());
-        // Where a link leads may be said at its end, for links in any part: it is shown where it stands.
+        // Reference definitions can follow in a later part of the text, so such a link is shown as written.
         let mut said: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, it)| it.span.clone()).collect();
         said.sort_by_key(|span| span.start);
@@ -189,7 +189,7 @@ impl<'a> Page<'a> {
                 Some((_, code)) => code.push_str(&text),
                 None => self.say(text.into_string(), self.style()),
             },
-            // Without colours the marks of the source tell it from the rest.
+            // Without colours, the marks of the source show the emphasis.
             Event::Code(text) if theme.code == theme.text => self.say(format!("`{text}`"), self.style()),
             Event::Code(text) => self.say(text.into_string(), self.style().fg(theme.code)),
             Event::SoftBreak => self.say(" ", self.style()),
@@ -334,7 +334,7 @@ impl<'a> Page<'a> {
                 let target = self.urls.get(link.number - 1).cloned().unwrap_or_default();
                 let label: String = self.pieces.iter().skip(link.begin).map(|(text, _)| text.as_str()).collect();
                 let shown = says(&label, &target);
-                // What the terminal can follow is not said twice; the rest is shown, so that nobody is led astray.
+                // Where the link leads somewhere else than its text says, the URL is shown, so that it cannot mislead the user.
                 if !shown {
                     self.say(format!(" ({target})"), self.context.theme.dim());
                 }
@@ -343,7 +343,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What stands in front of the next line, and of the lines that follow it; a mark is used once.
+    /// The marks before the next line, and before the lines that wrap from it. A mark is used once.
     fn prefixes(&mut self) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
         let theme = self.context.theme;
         let (mut first, mut rest) = (Vec::new(), Vec::new());
@@ -382,7 +382,7 @@ impl<'a> Page<'a> {
         self.context.columns.saturating_sub(taken).max(1)
     }
 
-    /// An empty line before a block, except at the start and right after a list's mark.
+    /// An empty row before a block, except at the start and directly after the mark of an item.
     fn gap(&mut self) {
         self.flush();
         if let Some(Container::Quote { fresh }) = self.containers.last_mut()
@@ -465,7 +465,7 @@ impl<'a> Page<'a> {
             self.end_code();
         }
         self.flush();
-        // A block that has only just begun has made room for itself already.
+        // The block has just begun, and has its empty row already.
         while self.rows.last().is_some_and(|row| row.line.spans.is_empty()) {
             self.rows.pop();
         }
@@ -473,7 +473,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The text of a link says all of where it leads; in the same text there is nowhere to go.
+/// The text of the link is its URL, or the link leads to the same document.
 fn says(label: &str, target: &str) -> bool {
     let bare = |text: &str| {
         let text = ["https://", "http://", "mailto:"].iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text);
@@ -482,14 +482,14 @@ fn says(label: &str, target: &str) -> bool {
     bare(label) == bare(target) || target.starts_with('#') || target.is_empty()
 }
 
-/// A link that a terminal may follow.
+/// A URL that a terminal can open.
 fn leads_somewhere(url: &str) -> bool {
     ["https://", "http://", "mailto:", "file://"].iter().any(|scheme| url.starts_with(scheme))
         && url.bytes().all(|b| (0x21..=0x7e).contains(&b))
         && url.len() <= 2_000
 }
 
-/// Cuts styled text every `columns`, wherever that falls: code keeps its blanks.
+/// Cuts styled text every `columns`. Code keeps its blanks.
 fn chop(spans: &[Span<'static>], columns: usize) -> Vec<Vec<Span<'static>>> {
     use unicode_segmentation::UnicodeSegmentation as _;
     let mut lines = vec![Vec::new()];
@@ -513,7 +513,7 @@ fn chop(spans: &[Span<'static>], columns: usize) -> Vec<Vec<Span<'static>>> {
     lines
 }
 
-/// The first line of a text, without its marks, for one row of a list.
+/// The first line of a text without its marks, for a row of a list.
 pub(crate) fn first_line(source: &str, columns: usize) -> String {
     let line = source.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     fit(plain(line).trim().trim_start_matches(['#', '>', ' ']), columns)

@@ -1,4 +1,4 @@
-//! Colours that a program has given its output, in those of the theme: each can be read on it.
+//! The colours in the output of programs, mapped to readable ones of the theme.
 
 use pixir_core::event::Colouring;
 use ratatui::style::{Color, Modifier, Style};
@@ -6,7 +6,7 @@ use ratatui::text::Span;
 
 use crate::theme::Theme;
 
-/// The line of an output that begins at this byte, in pieces of one look each.
+/// The line of an output that begins at this byte, as styled pieces.
 pub(crate) fn spans(line: &str, start: usize, colours: &[Colouring], base: Style, theme: &Theme) -> Vec<Span<'static>> {
     let mut style = base;
     let mut spans: Vec<Span<'static>> = Vec::new();
@@ -26,11 +26,11 @@ pub(crate) fn spans(line: &str, start: usize, colours: &[Colouring], base: Style
     spans
 }
 
-/// The style behind a sequence.
+/// The style after an SGR sequence.
 fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
     let mut fields = sgr.split(';');
     while let Some(field) = fields.next() {
-        // What is parted by colons belongs to the number before it.
+        // Parameters after a colon belong to the number before.
         let mut numbers = field.split(':').map(number);
         let n = numbers.next().unwrap_or(0);
         let own: Vec<u16> = numbers.collect();
@@ -49,7 +49,7 @@ fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
                 let mut next = || fields.next().map_or(0, number);
                 let colour = match own[..] {
                     [5, index, ..] => Some(indexed(index, theme)),
-                    // A space of colours may stand before the channels.
+                    // A colour space can precede the channels.
                     [2, r, g, b] | [2, _, r, g, b, ..] => Some(like(r, g, b, theme)),
                     [] => match next() {
                         5 => Some(indexed(next(), theme)),
@@ -58,7 +58,7 @@ fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
                     },
                     _ => None,
                 };
-                // What stands behind a text is the theme's.
+                // The background stays the theme's.
                 colour.filter(|_| n == 38).map_or(style, |colour| style.fg(colour))
             }
             39 => base.fg.map_or(style, |colour| style.fg(colour)),
@@ -68,12 +68,12 @@ fn turned(mut style: Style, sgr: &str, base: Style, theme: &Theme) -> Style {
     style
 }
 
-/// A parameter; there is none greater.
+/// A parameter; larger values are cut.
 fn number(text: &str) -> u16 {
     text.parse().unwrap_or(0).min(255)
 }
 
-/// One of the eight, as the theme means it.
+/// One of the eight colours, as a colour of the theme.
 fn named(n: u16, theme: &Theme) -> Color {
     match n % 8 {
         1 => theme.error,
@@ -86,7 +86,7 @@ fn named(n: u16, theme: &Theme) -> Color {
     }
 }
 
-/// One of the 256: the sixteen, the cube of six levels, the greys.
+/// One of the 256 colours: the sixteen, the 6×6×6 cube, the greys.
 fn indexed(n: u16, theme: &Theme) -> Color {
     match n {
         0..=15 => named(n % 8, theme),
@@ -98,7 +98,7 @@ fn indexed(n: u16, theme: &Theme) -> Color {
     }
 }
 
-/// The one of the eight that is most like it.
+/// The most similar one of the eight colours.
 fn like(r: u16, g: u16, b: u16, theme: &Theme) -> Color {
     let most = r.max(g).max(b);
     if most - r.min(g).min(b) < 48 {

@@ -1,43 +1,43 @@
-//! A long text in parts, each of which looks the same whatever follows it: what is settled is laid out once.
+//! Splits a long text into parts whose look does not depend on what follows, so that each is laid out only once.
 //!
-//! The parts are a function of the text alone, so a text that has streamed in has the same ones as when it is read again.
+//! The parts depend on the text alone, so a streamed text has the same parts as the recorded one.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A part ends at the next good place after so many bytes.
+/// A part ends at the next good place after this many bytes.
 const PART: usize = 1 << 10;
-/// Inside code every line end is a good place; there it takes so many.
+/// In code, every line end is a good place after this many bytes.
 const CODE: usize = 2 << 10;
-/// Beyond so many bytes any line end has to do, and for a single line any blank.
+/// After this many bytes any line end is good enough; inside of a single line, any blank.
 const MOST: usize = 16 << 10;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) range: Range<usize>,
-    /// Where the fence stands that is open at its start.
+    /// The start of the fence that is open at its begin.
     pub(crate) fence: Option<usize>,
-    /// The head of the table that is open at its start: it is shown again.
+    /// The head of the table that is open at its begin. It is shown again.
     pub(crate) table: Option<Range<usize>>,
-    /// It goes on in the middle of something: nothing parts it from what is above.
+    /// The part continues in the middle of something, so no empty row separates it from the part above.
     pub(crate) goes_on: bool,
 }
 
-/// Finds the parts of a growing text. Each byte is looked at once.
+/// Finds the parts of a growing text. It looks at each byte once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Splitter {
-    /// Where the current part begins, and how.
+    /// Where the current part begins, and what is open there.
     at: usize,
     open_at: Option<usize>,
     open_table: Option<Range<usize>>,
     goes_on: bool,
-    /// The head of the table that the last line was of, and where that line began.
+    /// The head of the table that contains the last line, and where that line begins.
     table: Option<Range<usize>>,
     before: usize,
-    /// Where the first line begins that has not ended.
+    /// Where the first unfinished line begins.
     line: usize,
-    /// So far there is no line end behind it.
+    /// No line end was found before this byte.
     looked: usize,
     fence: Option<Fence>,
     after_blank: bool,
@@ -53,19 +53,19 @@ struct Fence {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
-    /// At the left, inside of nothing.
+    /// At the left margin, outside of any container.
     Free,
     InItem,
     InQuote,
 }
 
 impl Splitter {
-    /// Where the part begins that is still growing.
+    /// Where the growing part begins.
     pub(crate) fn settled(&self) -> usize {
         self.at
     }
 
-    /// Parts that are whole now; `text` is everything so far.
+    /// Appends the parts that are complete now. `text` is everything so far.
     pub(crate) fn feed(&mut self, text: &str, parts: &mut Vec<Part>) {
         while let Some(length) = memchr::memchr(b'\n', &text.as_bytes()[self.looked..]) {
             self.looked += length + 1;
@@ -75,12 +75,12 @@ impl Splitter {
         self.force(text, text.len(), parts);
     }
 
-    /// The part that was still growing; the text has ended.
+    /// The growing part, once the text has ended.
     pub(crate) fn rest(&self, text: &str) -> Part {
         Part { range: self.at..text.len(), fence: self.open_at, table: self.open_table.clone(), goes_on: self.goes_on }
     }
 
-    /// All parts of a whole text.
+    /// All parts of a complete text.
     pub(crate) fn parts(text: &str) -> Vec<Part> {
         let mut splitter = Splitter::default();
         let mut parts = Vec::new();
@@ -96,13 +96,13 @@ impl Splitter {
         let begin = self.line;
         self.force(text, end, parts);
         let line = text[begin..end].trim_end();
-        // A line that is too long for one part has begun the next one already.
+        // A line that was too long for one part has already begun the next.
         let is_long_enough = begin.checked_sub(self.at).is_some_and(|length| length >= PART);
         if self.after_blank && self.fence.is_none() && starts_block(line) && is_long_enough {
             self.cut(text, begin, false, parts);
         }
         let bare = line.trim_start();
-        // What it stands in ends, and it does so too.
+        // The code ends with the container that it is in.
         let is_over = |fence: &mut Fence| match fence.stands {
             Stands::Free => false,
             Stands::InItem => !line.is_empty() && !line.starts_with([' ', '\t']),
@@ -136,7 +136,7 @@ impl Splitter {
         }
     }
 
-    /// A single line that does not end.
+    /// A single long line.
     fn force(&mut self, text: &str, end: usize, parts: &mut Vec<Part>) {
         while end - self.at.max(self.line) > MOST {
             let from = self.at.max(self.line);
@@ -156,7 +156,7 @@ impl Splitter {
         }
         self.at = at;
         self.open_at = self.fence.map(|fence| fence.at);
-        // A cut in the middle of a row is none of a table any more.
+        // After a cut in the middle of a row the rest is not a table any more.
         self.open_table = self.table.clone().filter(|_| goes_on && text[..at].ends_with('\n'));
         self.goes_on = goes_on;
     }
@@ -166,7 +166,7 @@ impl Fence {
     fn begun_by(line: &str, at: usize, stands: Stands) -> Option<Fence> {
         let mark = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
         let length = line.bytes().take_while(|b| *b == mark).count();
-        // A line of ``code`` in backticks is none.
+        // A line of ``code`` in backticks is not a fence.
         let is_fence = length >= 3 && !(mark == b'`' && line[length..].contains('`'));
         is_fence.then_some(Fence { at, mark, length, stands })
     }
@@ -177,12 +177,12 @@ impl Fence {
     }
 }
 
-/// What stands behind the blanks and the marks of quotes in front of a line.
+/// The line after its indent and the marks of quotes.
 fn behind_quotes(line: &str) -> &str {
     line.trim_start_matches(['>', ' ', '\t'])
 }
 
-/// What stands behind the marks of quotes and lists.
+/// The line after the marks of quotes and lists.
 fn behind_marks(line: &str) -> &str {
     let mut rest = behind_quotes(line);
     loop {
@@ -197,7 +197,7 @@ fn behind_marks(line: &str) -> &str {
     }
 }
 
-/// A text that begins with the fence of an item of a list, as if it stood at the left; one in a quote is as it was.
+/// A text that begins with an indented fence, as if the fence were at the left margin. A quote stays unchanged.
 pub(crate) fn outdented(text: &str) -> Cow<'_, str> {
     let first = text.lines().next().unwrap_or_default();
     let fence = behind_marks(first);
@@ -213,14 +213,14 @@ pub(crate) fn outdented(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The row below the head of a table.
+/// The delimiter row of a table.
 pub(crate) fn is_delimiter(line: &str) -> bool {
     line.contains('-') && line.contains('|') && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
 }
 
-/// Whether this line, after an empty one, surely begins something new.
+/// After an empty line, this line begins a new block for certain.
 ///
-/// A list, a quote or a table may go on after an empty line, and so may what is indented.
+/// Lists, quotes, tables and indented text can continue after an empty line.
 fn starts_block(line: &str) -> bool {
     let Some(first) = line.chars().next() else { return false };
     let is_rule = line.len() >= 3 && line.bytes().all(|b| b == b'-' || b == b'*');

@@ -1,4 +1,4 @@
-//! Widths, wrapping, and making the invisible visible.
+//! Widths, wrapping, and escaping of invisible characters.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 pub(crate) use crate::terminal::width::width;
 
-/// What no line begins with, and what none ends with.
+/// No line begins with the first, and none ends with the second.
 const CLOSING: &str = "、。，．・：；？！ー）］｝〕〉》」』】’”…,.:;?!)]}%";
 const OPENING: &str = "（［｛〔〈《「『【‘“([{";
 
-/// Text that shows everything it holds: control, bidirectional and zero-width characters as escapes.
+/// The text with everything visible: control, bidirectional and zero-width characters as escapes.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -39,12 +39,12 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Text from a model or a tool, safe and stable on a screen: no control characters but tabs and line ends.
+/// The text of a model or a tool, safe for the screen: without control characters but tabs and line ends.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c)) {
         return Cow::Borrowed(text);
     }
-    // Whole terminal sequences go, not only the character that begins them.
+    // A terminal sequence is removed as a whole, and not only its first character.
     let text = String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned();
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -61,7 +61,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' | '\u{feff}')
 }
 
-/// The start of a text that fits, with an ellipsis where it was cut.
+/// The start of a text that fits, with an ellipsis after a cut.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -82,50 +82,50 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// One row of the screen: what is drawn, and what of it is text.
+/// One row of the screen, and which of its columns are text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) line: Line<'static>,
-    /// Columns in front that are no text: marks, bars, numbers.
+    /// Columns at the left that are not text: marks, bars, numbers.
     pub(crate) gutter: usize,
-    /// Columns at the end of those that are copied with the text all the same: the mark of a list, and how far it is indented.
+    /// The last columns of the gutter, which are copied with the text: the mark and indent of a list.
     pub(crate) lead: usize,
-    /// Columns at its end that are no text either.
+    /// Columns at the right that are not text.
     pub(crate) padding: usize,
-    /// How the text goes on.
+    /// How the text continues.
     pub(crate) end: End,
-    /// Columns that lead somewhere.
+    /// Columns that are links.
     pub(crate) links: Vec<(Range<usize>, Arc<str>)>,
-    /// The n-th piece of code of its text begins here.
+    /// The `n`-th code block of the text begins here.
     pub(crate) block: Option<u16>,
 }
 
-/// What stands in the source where a row ends.
+/// What the source has at the end of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum End {
     /// A line end.
     #[default]
     Line,
-    /// So many blanks.
+    /// This many blanks.
     Blanks(u16),
-    /// Nothing: a word that no row can hold goes on.
+    /// Nothing: the row ends inside of a long word.
     Nothing,
-    /// It is no text at all: a frame, a rule, a note.
+    /// The row is not text: a frame, a rule, a note.
     Skip,
 }
 
 impl Row {
-    /// A row of which nothing is text.
+    /// A row without text.
     pub(crate) fn mark(line: Line<'static>) -> Row {
         Row { line, end: End::Skip, ..Row::default() }
     }
 
-    /// A row that is all text.
+    /// A row that is text as a whole.
     pub(crate) fn text(line: Line<'static>) -> Row {
         Row { line, ..Row::default() }
     }
 
-    /// Moves it to the right.
+    /// Moves the row to the right.
     pub(crate) fn indent(&mut self, by: usize) {
         if !self.line.spans.is_empty() {
             self.line.spans.insert(0, Span::raw(" ".repeat(by)));
@@ -136,21 +136,21 @@ impl Row {
         }
     }
 
-    /// Behind the last column that is text.
+    /// The column after the last one that is text.
     pub(crate) fn text_end(&self) -> usize {
         match self.end {
-            // Where it goes on in the next without anything between, its last blanks are text.
+            // A row that continues in the next keeps its trailing blanks.
             End::Nothing => span_width(&self.line.spans).saturating_sub(self.padding),
             End::Line | End::Blanks(_) | End::Skip => width(self.line.to_string().trim_end()),
         }
     }
 
-    /// All of its text.
-    pub(crate) fn said(&self) -> String {
+    /// The whole text of the row.
+    pub(crate) fn plain_text(&self) -> String {
         self.between(self.gutter, self.text_end())
     }
 
-    /// The text between two columns, as it stands in the source; what stands in front of the text is not part of it.
+    /// The text between two columns, as the source has it.
     pub(crate) fn between(&self, from: usize, to: usize) -> String {
         let from = from.max(self.gutter - self.lead);
         let (mut text, mut at) = (String::new(), 0);
@@ -171,15 +171,15 @@ impl Row {
 /// A style, and the number of a link; 0 is none.
 pub(crate) type Ink = (Style, usize);
 
-/// Breaks styled text at spaces, and words that are too long anywhere; no row is wider than `columns`.
+/// Wraps styled text at blanks, and words that are too long anywhere. No row is wider than `columns`.
 ///
-/// No-break spaces hold words together and come out as blanks.
-/// The first row gets `first` in front, the others `rest`; both count as columns.
+/// No-break spaces hold words together, and are drawn as blanks.
+/// `first` precedes the first row and `rest` the others; both count as columns.
 pub(crate) fn wrap(spans: &[Span<'_>], columns: usize, first: &[Span<'static>], rest: &[Span<'static>]) -> Vec<Row> {
     wrap_linked(spans.iter().map(|span| (span.content.as_ref(), (span.style, 0))), &[], columns, first, rest)
 }
 
-/// The same for an overlay, where nothing is selected.
+/// Like [`wrap`], for text that cannot be selected.
 pub(crate) fn wrap_lines(
     spans: &[Span<'_>],
     columns: usize,
@@ -189,12 +189,12 @@ pub(crate) fn wrap_lines(
     lines_of(wrap(spans, columns, first, rest))
 }
 
-/// What is drawn of rows.
+/// The lines of rows.
 pub(crate) fn lines_of(rows: Vec<Row>) -> Vec<Line<'static>> {
     rows.into_iter().map(|row| row.line).collect()
 }
 
-/// The same with links.
+/// Like [`wrap`], with links.
 pub(crate) fn wrap_linked<'t>(
     pieces: impl Iterator<Item = (&'t str, Ink)>,
     urls: &[Arc<str>],
@@ -246,14 +246,14 @@ struct Wrapper<'a> {
     used: usize,
     word: Vec<(String, Ink)>,
     word_width: usize,
-    /// The last that was put into the word.
+    /// The last grapheme of the word.
     last: Option<char>,
-    /// Blanks that wait for a word after them.
+    /// Blanks that wait for the next word.
     space: Option<(usize, Ink)>,
 }
 
 impl Wrapper<'_> {
-    /// Text in which every byte is a character: most of it, and taken in by words.
+    /// Adds ASCII text, which is most text, word by word.
     fn ascii(&mut self, text: &str, ink: Ink) {
         let mut rest = text;
         while let Some(first) = rest.bytes().next() {
@@ -281,9 +281,9 @@ impl Wrapper<'_> {
         }
     }
 
-    /// Characters without a blank between them.
+    /// Adds graphemes without a blank between them.
     fn push_word(&mut self, word: &str, ink: Ink) {
-        // Where it begins the word before may end.
+        // The word can end before this grapheme.
         let (first, rest) = word.split_at(1);
         self.push(first, ink);
         let (wide, room) = (width(rest), self.room());
@@ -300,7 +300,7 @@ impl Wrapper<'_> {
     fn push(&mut self, grapheme: &str, ink: Ink) {
         let wide = width(grapheme);
         let first = grapheme.chars().next();
-        // Where a language has no blanks, a line ends anywhere; but none begins with what closes, or ends with what opens.
+        // A language without blanks wraps anywhere, but not before closing or after opening punctuation.
         let is_wide = |c: &char| *c >= '\u{1100}' && width(c.encode_utf8(&mut [0; 4])) == 2;
         if !self.word.is_empty()
             && (wide == 2 || self.last.is_some_and(|c| is_wide(&c)))
@@ -310,7 +310,7 @@ impl Wrapper<'_> {
             self.end_word();
         }
         self.last = first;
-        // A word that no line can hold is broken where the line ends.
+        // A word that fits into no row is broken at the end of the row.
         if self.word_width + wide > self.room() {
             self.end_word();
             if self.used + wide > self.columns && self.used > self.row.gutter {
@@ -324,7 +324,7 @@ impl Wrapper<'_> {
         self.word_width += wide;
     }
 
-    /// Columns behind what stands in front of the row that is open; a word that fits into the next one waits for it.
+    /// Columns of the current row after its prefix. A word that fits into the next row waits for it.
     fn room(&self) -> usize {
         let is_first = self.used == self.row.gutter && self.rows.is_empty();
         let prefix = if is_first { self.row.gutter.max(self.rest_width) } else { self.rest_width };
@@ -356,7 +356,7 @@ impl Wrapper<'_> {
 
     fn put(&mut self, text: String, (style, link): Ink) {
         let wide = width(&text);
-        // A blank that does not break is a blank like any other once it stands where it should.
+        // A placed no-break space becomes a blank.
         let text = if text.contains('\u{a0}') { text.replace('\u{a0}', " ") } else { text };
         if let Some(url) = link.checked_sub(1).and_then(|at| self.urls.get(at)) {
             let columns = self.used..self.used + wide;
@@ -412,10 +412,10 @@ mod tests {
                 wrap_linked(pieces, &[], columns, &[Span::raw("• ")], &[Span::raw("  ")])
             };
             let by_character: Vec<&str> = text.graphemes(true).collect();
-            let told = |rows: Vec<Row>| rows.iter().map(|row| format!("{:?} {:?}", row.line.to_string(), row.end)).collect::<Vec<_>>();
-            proptest::prop_assert_eq!(told(rows(&[&text])), told(rows(&by_character)));
+            let dump = |rows: Vec<Row>| rows.iter().map(|row| format!("{:?} {:?}", row.line.to_string(), row.end)).collect::<Vec<_>>();
+            proptest::prop_assert_eq!(dump(rows(&[&text])), dump(rows(&by_character)));
             let by_word: Vec<&str> = text.split_inclusive(' ').collect();
-            proptest::prop_assert_eq!(told(rows(&by_word)), told(rows(&by_character)));
+            proptest::prop_assert_eq!(dump(rows(&by_word)), dump(rows(&by_character)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a model thinks.
+//! The reasoning of a model.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -7,20 +7,20 @@ use super::context::{Fold, LayoutKey, RenderContext};
 use super::markdown;
 use super::text::{Row, fit, plain, wrap};
 
-/// Lines that are shown before it is opened, while it goes on and after.
+/// The rows of a preview, while the reasoning streams in and afterwards.
 const LIVE: usize = 3;
 const PREVIEW: usize = 10;
-/// Most of the first line that is looked at for its headline, bytes.
+/// The part of the first line that is searched for a headline, in bytes.
 const HEADLINE: usize = 1_000;
-/// While it goes on, its end is laid out from here on, counted from the end; and no more than twice of a line that has no
-/// end is laid out again and again. Bytes.
+/// The preview of streaming reasoning lays out this much of the end, in bytes. In full, at most twice as much of a line
+/// without an end is laid out again and again.
 const TAIL: usize = 8 << 10;
 
-/// Thinking that goes on, as it is shown in full: what has ended of it is laid out once.
+/// Streaming reasoning in full. Finished lines are laid out only once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Growing {
     key: Option<LayoutKey>,
-    /// So much of the text is laid out for good, as these rows.
+    /// The bytes that are laid out for good, and their rows.
     settled: usize,
     rows: Vec<Row>,
 }
@@ -35,23 +35,23 @@ impl Growing {
         }
         let open = |from: usize| text[from..].trim_end();
         if let Some(end) = open(self.settled).rfind('\n') {
-            let more = laid(&text[self.settled..self.settled + end], self.rows.is_empty(), context);
+            let more = lay_out(&text[self.settled..self.settled + end], self.rows.is_empty(), context);
             self.rows.extend(more);
             self.settled += end + 1;
         }
         while open(self.settled).len() > 2 * TAIL {
             let end = end_of_word(text, self.settled + TAIL);
-            let more = laid(&text[self.settled..end], self.rows.is_empty(), context);
+            let more = lay_out(&text[self.settled..end], self.rows.is_empty(), context);
             self.rows.extend(more);
             self.settled = end;
         }
         let rest = open(self.settled);
-        let rest = if rest.is_empty() { Vec::new() } else { laid(rest, self.rows.is_empty(), context) };
+        let rest = if rest.is_empty() { Vec::new() } else { lay_out(rest, self.rows.is_empty(), context) };
         self.rows.iter().cloned().chain(rest).collect()
     }
 }
 
-/// Behind the last blank before here, else somewhere here.
+/// The position after the last blank before `at`, else about there.
 fn end_of_word(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let near = text.floor_char_boundary(at - TAIL / 8);
@@ -62,11 +62,11 @@ fn style(context: &RenderContext<'_>) -> Style {
     context.theme.fg(context.theme.thinking).add_modifier(Modifier::ITALIC)
 }
 
-fn laid(text: &str, is_first: bool, context: &RenderContext<'_>) -> Vec<Row> {
+fn lay_out(text: &str, is_first: bool, context: &RenderContext<'_>) -> Vec<Row> {
     let style = style(context);
     let first = if is_first { Span::styled("✻ ", style) } else { Span::raw("  ") };
     let text = plain(text);
-    // A line that is all bold is a headline.
+    // A line in bold is a headline.
     let headline = |line: &str| {
         Some(line.trim().strip_prefix("**")?.strip_suffix("**")?.to_owned()).filter(|it| !it.contains("**"))
     };
@@ -83,18 +83,18 @@ fn laid(text: &str, is_first: bool, context: &RenderContext<'_>) -> Vec<Row> {
     wrap(&spans, context.columns, &[first], &[Span::raw("  ")])
 }
 
-/// The end of what still goes on.
+/// The end of streaming reasoning.
 pub(crate) fn live(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<Row> {
     let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
-    let rows = laid(text[from..].trim(), true, context);
+    let rows = lay_out(text[from..].trim(), true, context);
     let most = if fold == Fold::Line { 1 } else { LIVE };
     rows[rows.len().saturating_sub(most)..].to_vec()
 }
 
-/// What was thought.
+/// Finished reasoning.
 pub(crate) fn whole(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<Row> {
     let style = style(context);
-    let rows = laid(text.trim(), true, context);
+    let rows = lay_out(text.trim(), true, context);
     match fold {
         Fold::Full => rows,
         Fold::Line | Fold::Some if rows.len() <= 1 => rows,
@@ -108,7 +108,7 @@ pub(crate) fn whole(text: &str, fold: Fold, context: &RenderContext<'_>) -> Vec<
             shown
         }
         Fold::Line => {
-            // Models write headlines as Markdown.
+            // Models write headlines in Markdown.
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             let words = markdown::words(&line[..line.floor_char_boundary(HEADLINE)], "");
             let first = fit(words.trim().lines().next().unwrap_or_default(), context.columns.saturating_sub(22));

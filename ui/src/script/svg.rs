@@ -1,4 +1,4 @@
-//! A frame as a picture: SVG, with the colours and the grid of the screen.
+//! A frame as an SVG picture, with the colours and the grid of the screen.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::render::text::width;
 use crate::terminal::canvas::Canvas;
 use crate::theme::contrast::seen;
 
-/// A cell, in pixels, and where in it the baseline of its text is.
+/// The size of a cell in pixels, and the baseline of its text.
 const WIDE: usize = 9;
 const HIGH: usize = 19;
 const BASE: usize = 14;
-/// Around the screen.
+/// The margin around the screen.
 const EDGE: usize = 12;
 
-/// What looks the same, so that it is one piece of text.
+/// The style of a run of cells, which becomes one piece of text.
 #[derive(PartialEq, Clone)]
 struct Ink {
     fg: (u8, u8, u8),

@@ -1,75 +1,76 @@
-//! Keys or a paste: which it was, by how it came.
+//! Tells typed keys from a paste by the way they arrive.
 
 use std::time::Duration;
 
 use super::decode::{TerminalEvent, TerminalReply};
 use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// So many characters at once were typed by nobody.
+/// More characters than this in one read were pasted, because nobody types that fast.
 const LONG: usize = 64;
 
-/// What a person cannot have typed is a paste, and never submits: characters with a line end that came at once where the
-/// terminal does not mark pastes, and whatever stands right behind the end of a marked one.
+/// Finds pastes that the terminal does not mark, so that they never submit: several characters with a line end in one read,
+/// and anything directly after the end of a marked paste.
 #[derive(Debug, Default)]
 pub(crate) struct Bursts {
-    /// The terminal marks pastes: it has said so, or has done so.
+    /// The terminal supports bracketed paste: it has reported or used it.
     pub(crate) marked: bool,
-    /// A paste has ended, and nothing was silent since.
+    /// A paste has ended, and no pause has followed yet.
     behind_paste: bool,
 }
 
 impl Bursts {
-    /// How long it must be silent behind a paste, before keys are keys again.
+    /// The pause after a paste, before keys are keys again.
     pub(crate) const SILENCE: Duration = Duration::from_millis(40);
 
-    /// Something is suspicious until it was silent for so long.
+    /// A pause has to pass before keys are trusted again.
     pub(crate) fn waits(&self) -> bool {
         self.behind_paste
     }
 
-    /// It was.
+    /// The pause has passed.
     pub(crate) fn was_silent(&mut self) {
         self.behind_paste = false;
     }
 
-    /// What came at once, with pastes in the place of what was none of typing.
-    pub(crate) fn sift(&mut self, heard: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
-        let mut kept = Vec::with_capacity(heard.len());
+    /// Replaces keys that were pasted by pastes.
+    pub(crate) fn sift(&mut self, events: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
+        let mut sifted = Vec::with_capacity(events.len());
         let mut burst: Vec<(char, TerminalEvent)> = Vec::new();
-        for it in heard {
+        for it in events {
             match character(&it) {
                 Some(c) => burst.push((c, it)),
-                // Behind a paste a key that does something can only be part of a trick.
+                // Directly after a paste, a key that triggers an action can only come from a forged paste.
                 None if self.behind_paste && matches!(it, TerminalEvent::Key(_)) => {}
                 None => {
-                    self.end(&mut burst, &mut kept);
+                    self.end(&mut burst, &mut sifted);
                     self.behind_paste |= matches!(it, TerminalEvent::Paste(_));
                     self.marked |= matches!(
                         it,
-                        TerminalEvent::Paste(_) | TerminalEvent::Reply(TerminalReply::Mode { mode: 2004, known: true })
+                        TerminalEvent::Paste(_)
+                            | TerminalEvent::Reply(TerminalReply::Mode { mode: 2004, supported: true })
                     );
-                    kept.push(it);
+                    sifted.push(it);
                 }
             }
         }
-        self.end(&mut burst, &mut kept);
-        kept
+        self.end(&mut burst, &mut sifted);
+        sifted
     }
 
-    fn end(&self, burst: &mut Vec<(char, TerminalEvent)>, kept: &mut Vec<TerminalEvent>) {
+    fn end(&self, burst: &mut Vec<(char, TerminalEvent)>, sifted: &mut Vec<TerminalEvent>) {
         let has_line_end = burst.iter().any(|(c, _)| *c == '\n');
         let is_pasted = (self.behind_paste && !burst.is_empty())
             || (!self.marked && has_line_end && burst.len() > 2)
             || (!self.marked && burst.len() > LONG);
         if is_pasted {
-            kept.push(TerminalEvent::Paste(burst.drain(..).map(|(c, _)| c).collect()));
+            sifted.push(TerminalEvent::Paste(burst.drain(..).map(|(c, _)| c).collect()));
         } else {
-            kept.extend(burst.drain(..).map(|(_, it)| it));
+            sifted.extend(burst.drain(..).map(|(_, it)| it));
         }
     }
 }
 
-/// The character that a key types, as far as a paste could be made of such keys.
+/// The character that a key would be in a paste.
 fn character(it: &TerminalEvent) -> Option<char> {
     match it {
         TerminalEvent::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
@@ -82,7 +83,7 @@ fn character(it: &TerminalEvent) -> Option<char> {
         {
             Some('\n')
         }
-        // How a line feed of a paste arrives.
+        // A line feed in a paste arrives as Ctrl+J.
         TerminalEvent::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: KeyModifiers::CONTROL, .. }) => Some('\n'),
         TerminalEvent::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => Some('\t'),
         _ => None,
@@ -97,14 +98,14 @@ mod tests {
     #[test]
     fn what_was_pasted_never_submits() {
         let typed = |marked, bytes: &[u8]| Bursts { marked, behind_paste: false }.sift(all(bytes));
-        // Behind the end of a paste that holds such an end itself.
+        // A paste that contains its own end marker.
         let sneaky = b"\x1b[200~rm x\x1b[201~ -rf /\r";
         assert_eq!(typed(true, sneaky), [TerminalEvent::Paste("rm x".into()), TerminalEvent::Paste(" -rf /\n".into())]);
-        // In a terminal that does not mark pastes.
+        // A terminal without bracketed paste.
         assert_eq!(typed(false, b"one\rtwo\r"), [TerminalEvent::Paste("one\ntwo\n".into())]);
         assert_eq!(typed(false, b"a\r"), all(b"a\r"), "a fast finger is no paste");
         assert_eq!(typed(true, b"one\r"), all(b"one\r"), "keys that a program sends are keys");
-        // However it is cut, and whatever keys it brings.
+        // The reads can cut the paste anywhere, and it can contain any keys.
         let mut bursts = Bursts { marked: true, behind_paste: false };
         assert_eq!(bursts.sift(all(b"\x1b[200~x\x1b[201~")), [TerminalEvent::Paste("x".into())]);
         assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [TerminalEvent::Paste("/mode auto\n".into())]);

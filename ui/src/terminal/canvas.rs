@@ -1,4 +1,4 @@
-//! What a frame is drawn on: cells, links over them, the caret, and what lies where.
+//! The canvas of a frame: cells, links, the caret, and regions for screen readers and scripts.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::width::{TAB, width};
 
-/// Combining marks beyond these are left out of a cell, bytes.
+/// The most bytes of one cell. Further combining marks are left out.
 const MAX_CELL: usize = 64;
 
-/// Cells, and which of them belong to which link.
+/// The cells, and the links over them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub(crate) buffer: Buffer,
-    /// For each cell the number of its link; 0 is none.
+    /// The number of each cell's link; 0 is none.
     pub(crate) links: Vec<u16>,
 }
 
@@ -40,45 +40,51 @@ impl Grid {
     }
 }
 
-/// Rows that show what other rows showed in the frame before: the terminal can move them itself.
+/// Rows that show what other rows showed in the previous frame, so the terminal can move them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shift {
     pub(crate) rows: Range<u16>,
-    /// Upwards.
+    /// Rows upwards.
     pub(crate) by: i32,
 }
 
-/// What an area of the screen is, for whoever cannot see it, and for the mouse.
+/// What an area of the screen is, for screen readers, scripts and the mouse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) role: &'static str,
     pub(crate) label: String,
     pub(crate) area: Rect,
+    pub(crate) state: RegionState,
+}
+
+/// Whether a region has the focus, and whether it is the chosen one of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RegionState {
     pub(crate) focused: bool,
     pub(crate) selected: bool,
 }
 
-/// A frame that is being drawn.
+/// A frame in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     pub(crate) grid: Grid,
     pub(crate) caret: Option<Position>,
     pub(crate) shift: Option<Shift>,
-    /// What lies where, from the bottom layer up; kept only when somebody wants to know.
+    /// What lies where, bottom layer first. None if nobody needs it.
     pub(crate) regions: Option<Vec<Region>>,
-    /// Lines are read out: no frames.
+    /// A screen reader reads the lines: no frames.
     pub(crate) is_bare: bool,
     urls: Vec<Arc<str>>,
-    known: HashMap<Arc<str>, u16>,
+    numbers: HashMap<Arc<str>, u16>,
 }
 
 impl Canvas {
-    /// One that also remembers what lies where.
+    /// A canvas that records regions.
     pub(crate) fn with_regions() -> Canvas {
         Canvas { regions: Some(Vec::new()), ..Canvas::default() }
     }
 
-    /// An empty frame of this size.
+    /// Begins an empty frame of this size.
     pub(crate) fn begin(&mut self, columns: u16, rows: u16) {
         self.grid.clear(Rect { x: 0, y: 0, width: columns, height: rows });
         self.caret = None;
@@ -104,27 +110,27 @@ impl Canvas {
         self.caret = Some(position.into());
     }
 
-    /// Says what an area is.
+    /// Records what an area is.
     pub(crate) fn region(&mut self, role: &'static str, area: Rect, label: impl FnOnce() -> String) -> &mut Canvas {
         if let Some(regions) = &mut self.regions {
-            regions.push(Region { role, label: label(), area, focused: false, selected: false });
+            regions.push(Region { role, label: label(), area, state: RegionState::default() });
         }
         self
     }
 
-    /// The region that was told last has the focus, or is the chosen one.
-    pub(crate) fn state(&mut self, focused: bool, selected: bool) {
+    /// Marks the last recorded region as focused, or as the chosen one.
+    pub(crate) fn region_state(&mut self, state: RegionState) {
         if let Some(region) = self.regions.as_mut().and_then(|all| all.last_mut()) {
-            (region.focused, region.selected) = (focused, selected);
+            region.state = state;
         }
     }
 
-    /// Sets the style of an area and leaves its text.
+    /// Sets the style of an area, and leaves its text.
     pub(crate) fn tint(&mut self, area: Rect, style: Style) {
         self.grid.buffer.set_style(area.intersection(self.area()), style);
     }
 
-    /// Blanks in this style.
+    /// Fills an area with blanks in this style.
     pub(crate) fn fill(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());
         for y in area.y..area.bottom() {
@@ -136,7 +142,7 @@ impl Canvas {
         }
     }
 
-    /// One line of text in the first row of the area, cut where the area ends.
+    /// Draws a line of text into the first row of an area, cut at its right edge.
     pub(crate) fn line<'a>(&mut self, line: impl Borrow<Line<'a>>, area: Rect) {
         let line = line.borrow();
         let area = area.intersection(self.area());
@@ -149,7 +155,7 @@ impl Canvas {
         }
     }
 
-    /// Text from `x` on, before `end`; returns where it ended.
+    /// Draws text from `x` on, up to `end`. Returns where it ended.
     fn text(&mut self, text: &str, mut x: u16, y: u16, end: u16, style: Style) -> u16 {
         let from = self.grid.buffer.index_of(self.grid.buffer.area.x, y);
         let left = self.grid.buffer.area.x;
@@ -170,7 +176,7 @@ impl Canvas {
                 continue;
             }
             if x.saturating_add(wide) > end {
-                // Half of a wide character is no character.
+                // Half of a wide character cannot be drawn.
                 for x in x..end {
                     put(x, " ");
                 }
@@ -188,15 +194,15 @@ impl Canvas {
         x
     }
 
-    /// These cells of a row lead there.
+    /// Links these cells of a row to a URL.
     pub(crate) fn link(&mut self, y: u16, columns: Range<u16>, url: &Arc<str>) {
-        let number = match self.known.get(url) {
+        let number = match self.numbers.get(url) {
             Some(number) => *number,
             None => {
-                // A page with so many links has other problems; those after it are plain text.
+                // More than 65535 links on a screen: the rest is plain text.
                 let Ok(number) = u16::try_from(self.urls.len() + 1) else { return };
                 self.urls.push(Arc::clone(url));
-                self.known.insert(Arc::clone(url), number);
+                self.numbers.insert(Arc::clone(url), number);
                 number
             }
         };
@@ -208,7 +214,7 @@ impl Canvas {
         }
     }
 
-    /// Where a link leads.
+    /// The URL of a link.
     pub(crate) fn url(&self, number: u16) -> Option<&str> {
         self.urls.get(usize::from(number).checked_sub(1)?).map(AsRef::as_ref)
     }
@@ -225,7 +231,7 @@ impl Canvas {
         let mut line = String::new();
         let mut covered = 0;
         for cell in row {
-            // The second half of a wide character holds nothing of its own.
+            // The second half of a wide character has no text of its own.
             if covered > 0 {
                 covered -= 1;
                 continue;
@@ -237,7 +243,7 @@ impl Canvas {
     }
 }
 
-/// Characters as they are seen; what is plain ASCII needs no table.
+/// Splits a text into graphemes. ASCII, the common case, needs no table.
 fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     let plain = text.is_ascii();
     let ascii = (0..if plain { text.len() } else { 0 }).map(move |at| &text[at..=at]);
@@ -245,7 +251,7 @@ fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     ascii.chain(rest.graphemes(true))
 }
 
-/// A grapheme without the end of an endless heap of marks.
+/// A grapheme, without the rest of an endless pile of combining marks.
 fn cut(grapheme: &str) -> &str {
     if grapheme.len() <= MAX_CELL {
         return grapheme;

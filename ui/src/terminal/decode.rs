@@ -1,82 +1,83 @@
-//! Bytes from the terminal → keys, pastes, mouse, and answers to what it was asked. What is unknown is swallowed whole.
+//! Decodes bytes from the terminal into keys, pastes, mouse events and answers. Unknown sequences are skipped as a whole.
 //!
-//! Sources: ECMA-48 for the shape of sequences, xterm's ctlseqs for keys, mouse (1006) and reports, the kitty keyboard protocol.
+//! Sources: ECMA-48 for the shape of sequences; xterm's ctlseqs for keys, mouse (1006) and reports; the kitty keyboard
+//! protocol.
 
 use std::time::Duration;
 
 use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-/// What the terminal said.
+/// An event of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TerminalEvent {
     Key(KeyEvent),
     Mouse(MouseEvent),
-    /// Text that was put in at once; it never submits.
+    /// Pasted text. It never submits.
     Paste(String),
-    /// The window has the focus, or has lost it.
+    /// The window has gained the focus, or lost it.
     Focus(bool),
     Reply(TerminalReply),
 }
 
-/// An answer of the terminal to a question of ours.
+/// An answer of the terminal to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TerminalReply {
-    /// It has this private mode (DECRPM).
-    Mode { mode: u16, known: bool },
-    /// It speaks the kitty keyboard protocol.
+    /// It knows this private mode (DECRPM).
+    Mode { mode: u16, supported: bool },
+    /// It supports the kitty keyboard protocol.
     Keyboard,
-    /// Its background.
+    /// Its background colour.
     Background(u8, u8, u8),
-    /// The person changed between a dark and a light one.
+    /// The user has changed between a dark and a light scheme.
     Scheme { dark: bool },
     /// Its name and version.
     Name(String),
-    /// Its cursor stands in this row, from 1.
+    /// The row of its cursor, from 1.
     Cursor { row: u16 },
-    /// It has answered everything that was asked before.
+    /// It has answered all earlier queries.
     Done,
 }
 
-/// How long the rest of an escape sequence may take. A lone Esc is told after it.
+/// How long the rest of an escape sequence may take. Without it, a lone Esc is the Esc key.
 const ESCAPE: Duration = Duration::from_millis(25);
-/// How long the rest of anything longer may take: over a network a sequence comes in pieces.
+/// How long the rest of a longer sequence may take: over a network it can arrive in pieces.
 const SEQUENCE: Duration = Duration::from_secs(1);
-/// How long the end of a paste may take; after a pause what is there is told, and the paste goes on.
+/// How long a paste may pause. After that, the text so far is delivered and the paste goes on.
 const PASTE: Duration = Duration::from_secs(1);
-/// Pauses after which a paste is over though its end has not come.
+/// After this many pauses a paste is over, even without its end marker.
 const PAUSES: u8 = 30;
-/// The longest sequence that can mean something, bytes.
+/// The longest sequence that can mean something, in bytes.
 const MAX_SEQUENCE: usize = 64 << 10;
-/// What ends a paste.
+/// The sequence that ends a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Takes bytes in pieces of any size.
+/// Decodes bytes that arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// The beginning of something whose end has not come.
+    /// The begin of a sequence whose end has not arrived.
     held: Vec<u8>,
     pasting: Option<Vec<u8>>,
-    /// Pauses in it so far.
+    /// Pauses in the current paste.
     pauses: u8,
-    /// A part of it was told already.
-    told: bool,
-    /// The rest of a sequence that was given up is still to come: it means nothing, and is no text.
+    /// A part of the current paste has been delivered.
+    has_delivered: bool,
+    /// The rest of a sequence that timed out is still to come, and must not be taken for text.
     skips: bool,
 }
 
-/// How a buffer begins.
-enum Piece {
-    /// This many bytes, which mean this.
+/// What the buffer begins with.
+enum Token {
+    /// This many bytes, with their event if they mean anything.
     Whole(usize, Option<TerminalEvent>),
     PasteBegins(usize),
-    /// The rest has not come.
+    /// A sequence whose end has not arrived.
     Half,
 }
 
 impl Decoder {
-    /// Everything that these bytes complete.
+    /// Decodes the events that these bytes complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<TerminalEvent> {
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         let mut held = std::mem::take(&mut self.held);
         let joined;
         let mut rest = if held.is_empty() {
@@ -95,61 +96,61 @@ impl Decoder {
                 self.pauses = 0;
                 rest = take_paste(text, rest);
                 if text.ends_with(PASTE_END) {
-                    heard.extend(self.end_paste());
+                    events.extend(self.end_paste());
                 }
                 continue;
             }
             match next(rest) {
-                Piece::Whole(length, it) => {
-                    heard.extend(it);
+                Token::Whole(length, it) => {
+                    events.extend(it);
                     rest = &rest[length..];
                 }
-                Piece::PasteBegins(length) => {
+                Token::PasteBegins(length) => {
                     self.pasting = Some(Vec::new());
                     rest = &rest[length..];
                 }
-                Piece::Half if rest.len() > MAX_SEQUENCE => {
+                Token::Half if rest.len() > MAX_SEQUENCE => {
                     self.skips = true;
                     rest = &[];
                 }
-                Piece::Half => {
+                Token::Half => {
                     self.held = rest.to_vec();
-                    return heard;
+                    return events;
                 }
             }
         }
-        heard
+        events
     }
 
-    /// How long the rest of what is held may take; none when nothing is.
+    /// How long the rest of the held bytes may take. None if no bytes are held.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match (&self.pasting, self.held.as_slice()) {
             (Some(_), _) => Some(PASTE),
             (None, []) => None,
-            // A key on its own, unless more follows at once.
+            // A key by itself, unless more bytes follow at once.
             (None, [0x1b] | [0x1b, 0x1b] | [0x1b, 0x20..=0x7e]) => Some(ESCAPE),
             (None, _) => Some(SEQUENCE),
         }
     }
 
-    /// The rest has not come in time: what is held is all there is.
+    /// The time is over: decodes the held bytes as they are.
     pub(crate) fn give_up(&mut self) -> Vec<TerminalEvent> {
         if let Some(text) = &mut self.pasting {
             self.pauses += 1;
             if self.pauses > PAUSES {
                 return self.end_paste().into_iter().collect();
             }
-            // The beginning of its end stays, for the rest of that to come.
+            // The begin of the end marker stays, because its rest may follow.
             let keep = (1..PASTE_END.len()).rev().find(|n| text.ends_with(&PASTE_END[..*n])).unwrap_or(0);
-            let told: Vec<u8> = text.drain(..text.len() - keep).collect();
-            self.told |= !told.is_empty();
-            return pasted(&told).into_iter().collect();
+            let delivered: Vec<u8> = text.drain(..text.len() - keep).collect();
+            self.has_delivered |= !delivered.is_empty();
+            return pasted(&delivered).into_iter().collect();
         }
         let held = std::mem::take(&mut self.held);
         match held.as_slice() {
             [0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE)],
             [0x1b, 0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE); 2],
-            // Alt and a character that could have begun a sequence.
+            // Alt with a character that could also begin a sequence.
             [0x1b, c @ 0x20..=0x7e] => vec![key(KeyCode::Char(char::from(*c)), KeyModifiers::ALT)],
             [0x1b, ..] => {
                 self.skips = true;
@@ -159,14 +160,14 @@ impl Decoder {
         }
     }
 
-    /// What is left of a sequence whose beginning was given up: to its final byte, and no further than a new beginning.
+    /// Skips the rest of a sequence that timed out: up to its final byte, but not into the next sequence.
     fn skip<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let is_body = |b: &u8| b.is_ascii_digit() || matches!(b, b';' | b':' | b'/' | b'$' | b'?' | b'<' | b'>');
         let body = rest.iter().take_while(|b| is_body(b)).count();
         self.skips = body == rest.len();
         let behind = &rest[body..];
         match behind.first() {
-            // Its final byte, or what ends a string.
+            // The final byte, or the end of a string.
             Some(b'M' | b'm' | b'R' | b'u' | b'c' | b'y' | b'n' | b't' | b'~' | 0x07) => &behind[1..],
             _ => behind,
         }
@@ -177,10 +178,10 @@ impl Decoder {
         if text.ends_with(PASTE_END) {
             text.truncate(text.len() - PASTE_END.len());
         }
-        // Some terminals paste an image, which they cannot write, as nothing; what was told already is no such paste.
+        // Some terminals paste an empty text for an image. After a delivered part, an empty rest is no such paste.
         self.pauses = 0;
-        let was_told = std::mem::take(&mut self.told);
-        pasted(&text).or_else(|| (!was_told).then(|| TerminalEvent::Paste(String::new())))
+        let was_delivered = std::mem::take(&mut self.has_delivered);
+        pasted(&text).or_else(|| (!was_delivered).then(|| TerminalEvent::Paste(String::new())))
     }
 }
 
@@ -189,9 +190,9 @@ fn pasted(bytes: &[u8]) -> Option<TerminalEvent> {
     (!text.is_empty()).then_some(TerminalEvent::Paste(text))
 }
 
-/// Takes what belongs to the paste, and returns what stands behind its end.
+/// Appends the bytes of the paste, and returns the bytes after its end.
 fn take_paste<'a>(text: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
-    // Its end may be cut between two pieces.
+    // The end marker may be split between two reads.
     let overlap = text.len().min(PASTE_END.len() - 1);
     let from = text.len() - overlap;
     text.extend_from_slice(rest);
@@ -210,18 +211,18 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalEvent {
     TerminalEvent::Key(KeyEvent::press(code, modifiers))
 }
 
-/// What the buffer begins with; it is not empty.
-fn next(buffer: &[u8]) -> Piece {
+/// Decodes the begin of the buffer, which is not empty.
+fn next(buffer: &[u8]) -> Token {
     match buffer[0] {
         0x1b => escape(buffer),
         _ => match plain(buffer) {
-            Some((length, code, modifiers)) => Piece::Whole(length, code.map(|code| key(code, modifiers))),
-            None => Piece::Half,
+            Some((length, code, modifiers)) => Token::Whole(length, code.map(|code| key(code, modifiers))),
+            None => Token::Half,
         },
     }
 }
 
-/// A character or a control key: its length, what it is if it is anything.
+/// Decodes a character or a control key: its length, and its key if it has one.
 fn plain(buffer: &[u8]) -> Option<(usize, Option<KeyCode>, KeyModifiers)> {
     let control = |c: u8| (1, Some(KeyCode::Char(char::from(c))), KeyModifiers::CONTROL);
     Some(match buffer[0] {
@@ -240,7 +241,7 @@ fn plain(buffer: &[u8]) -> Option<(usize, Option<KeyCode>, KeyModifiers)> {
                 _ => return Some((1, None, KeyModifiers::NONE)),
             };
             let there = &buffer[..length.min(buffer.len())];
-            // A byte that cannot belong to it ends it.
+            // A byte that cannot continue the character ends it.
             if let Some(wrong) = there[1..].iter().position(|b| b & 0xc0 != 0x80) {
                 return Some((wrong + 1, None, KeyModifiers::NONE));
             }
@@ -253,38 +254,38 @@ fn plain(buffer: &[u8]) -> Option<(usize, Option<KeyCode>, KeyModifiers)> {
     })
 }
 
-fn escape(buffer: &[u8]) -> Piece {
-    let Some(second) = buffer.get(1) else { return Piece::Half };
+fn escape(buffer: &[u8]) -> Token {
+    let Some(second) = buffer.get(1) else { return Token::Half };
     match second {
         b'[' => csi(buffer),
         b'O' => match buffer.get(2) {
-            None => Piece::Half,
-            Some(last) => Piece::Whole(3, ss3(*last)),
+            None => Token::Half,
+            Some(last) => Token::Whole(3, ss3(*last)),
         },
         b']' | b'P' | b'_' | b'^' | b'X' => string(buffer),
-        // Esc before another sequence is a key of its own.
+        // Esc before another sequence is a key by itself.
         0x1b => match buffer.get(2) {
-            None => Piece::Half,
-            // An arrow with Alt, as a few terminals send it: all of it at once.
+            None => Token::Half,
+            // A few terminals send Alt with an arrow like this, in one piece.
             Some(b'[' | b'O') => match (buffer.get(3), escape(&buffer[1..])) {
-                (Some(b'A'..=b'D'), Piece::Whole(3, Some(TerminalEvent::Key(it)))) => {
-                    Piece::Whole(4, Some(key(it.code, it.modifiers | KeyModifiers::ALT)))
+                (Some(b'A'..=b'D'), Token::Whole(3, Some(TerminalEvent::Key(it)))) => {
+                    Token::Whole(4, Some(key(it.code, it.modifiers | KeyModifiers::ALT)))
                 }
-                (None, _) => Piece::Half,
-                _ => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+                (None, _) => Token::Half,
+                _ => Token::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
             },
-            Some(_) => Piece::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            Some(_) => Token::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
         },
         _ => match plain(&buffer[1..]) {
             Some((length, code, modifiers)) => {
-                Piece::Whole(1 + length, code.map(|code| key(code, modifiers | KeyModifiers::ALT)))
+                Token::Whole(1 + length, code.map(|code| key(code, modifiers | KeyModifiers::ALT)))
             }
-            None => Piece::Half,
+            None => Token::Half,
         },
     }
 }
 
-/// The arrows, Home and End, by the final byte that `CSI` and `SS3` share for them.
+/// Arrows, Home and End by the final byte that `CSI` and `SS3` have in common.
 fn moves(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
@@ -308,10 +309,10 @@ fn ss3(last: u8) -> Option<TerminalEvent> {
     Some(key(code, KeyModifiers::NONE))
 }
 
-/// `ESC ] … BEL`, or `ESC P … ESC \`: an answer that is a text.
-fn string(buffer: &[u8]) -> Piece {
+/// `ESC ] … BEL`, or `ESC P … ESC \`: an answer with a text.
+fn string(buffer: &[u8]) -> Token {
     let end = buffer[2..].iter().position(|b| matches!(b, 0x07 | 0x1b | 0x18 | 0x1a)).map(|at| at + 2);
-    let Some(end) = end else { return Piece::Half };
+    let Some(end) = end else { return Token::Half };
     let body = String::from_utf8_lossy(&buffer[2..end]);
     let reply = match buffer[1] {
         b']' => body.strip_prefix("11;").and_then(colour).map(|(r, g, b)| TerminalReply::Background(r, g, b)),
@@ -320,14 +321,14 @@ fn string(buffer: &[u8]) -> Piece {
             .map(|name| TerminalReply::Name(name.chars().filter(|c| !c.is_control()).take(80).collect())),
         _ => None,
     };
-    let heard = reply.map(TerminalEvent::Reply);
+    let event = reply.map(TerminalEvent::Reply);
     match (buffer[end], buffer.get(end + 1)) {
-        (0x1b, None) => Piece::Half,
-        (0x1b, Some(b'\\')) => Piece::Whole(end + 2, heard),
-        // Something else begins: this one was broken off.
-        (0x1b, Some(_)) => Piece::Whole(end, None),
-        (0x07, _) => Piece::Whole(end + 1, heard),
-        _ => Piece::Whole(end + 1, None),
+        (0x1b, None) => Token::Half,
+        (0x1b, Some(b'\\')) => Token::Whole(end + 2, event),
+        // Another sequence begins, so this one was cut off.
+        (0x1b, Some(_)) => Token::Whole(end, None),
+        (0x07, _) => Token::Whole(end + 1, event),
+        _ => Token::Whole(end + 1, None),
     }
 }
 
@@ -343,35 +344,35 @@ fn colour(text: &str) -> Option<(u8, u8, u8)> {
 }
 
 /// `ESC [ parameters intermediates final`.
-fn csi(buffer: &[u8]) -> Piece {
+fn csi(buffer: &[u8]) -> Token {
     // The Linux console has F1 to F5 as `ESC [ [ A`.
     if buffer.get(2) == Some(&b'[') {
         return match buffer.get(3) {
-            None => Piece::Half,
-            Some(last @ b'A'..=b'E') => Piece::Whole(4, Some(key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))),
-            Some(_) => Piece::Whole(4, None),
+            None => Token::Half,
+            Some(last @ b'A'..=b'E') => Token::Whole(4, Some(key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))),
+            Some(_) => Token::Whole(4, None),
         };
     }
     let Some(end) = buffer[2..].iter().position(|b| !(0x20..=0x3f).contains(b)).map(|at| at + 2) else {
-        return Piece::Half;
+        return Token::Half;
     };
     let last = buffer[end];
     if !(0x40..=0x7e).contains(&last) {
-        // It was broken off; what breaks it off is read on its own.
-        return Piece::Whole(end, None);
+        // The sequence was cut off; the byte that cut it is decoded by itself.
+        return Token::Whole(end, None);
     }
     let body = &buffer[2..end];
-    // The old mouse report has three bytes behind it, of any value. It is never asked for.
+    // The old mouse report has three more bytes of any value. pixir never enables it, but must not take it for text.
     if last == b'M' && body.is_empty() {
-        return if buffer.len() < end + 4 { Piece::Half } else { Piece::Whole(end + 4, None) };
+        return if buffer.len() < end + 4 { Token::Half } else { Token::Whole(end + 4, None) };
     }
     if last == b'~' && body == b"200" {
-        return Piece::PasteBegins(end + 1);
+        return Token::PasteBegins(end + 1);
     }
-    Piece::Whole(end + 1, report(body, last))
+    Token::Whole(end + 1, report(body, last))
 }
 
-/// What a whole `CSI` sequence means.
+/// Decodes a complete `CSI` sequence.
 fn report(body: &[u8], last: u8) -> Option<TerminalEvent> {
     let text = std::str::from_utf8(body).ok()?;
     if let Some(text) = text.strip_prefix('<') {
@@ -383,7 +384,7 @@ fn report(body: &[u8], last: u8) -> Option<TerminalEvent> {
         return Some(TerminalEvent::Reply(match last {
             b'u' => TerminalReply::Keyboard,
             b'c' => TerminalReply::Done,
-            b'y' => TerminalReply::Mode { mode: first, known: matches!(second, 1..=3) },
+            b'y' => TerminalReply::Mode { mode: first, supported: matches!(second, 1..=3) },
             b'n' if first == 997 => TerminalReply::Scheme { dark: second == 1 },
             _ => return None,
         }));
@@ -407,7 +408,7 @@ fn report(body: &[u8], last: u8) -> Option<TerminalEvent> {
         b'I' if text.is_empty() => return Some(TerminalEvent::Focus(true)),
         b'O' if text.is_empty() => return Some(TerminalEvent::Focus(false)),
         b'P' | b'Q' | b'S' => KeyCode::F(last - b'P' + 1),
-        // The same letter tells where the cursor is; F3 has no row, and nothing held is not told.
+        // `R` is both F3 and the cursor report. F3 has no row, or has modifiers.
         b'R' if number(first).is_some_and(|row| row > 1 || second == "1") => {
             let row = u16::try_from(number(first)?).ok()?;
             return Some(TerminalEvent::Reply(TerminalReply::Cursor { row }));
@@ -431,7 +432,7 @@ fn press(code: KeyCode, modifiers: KeyModifiers, kind: KeyEventKind) -> Terminal
     TerminalEvent::Key(KeyEvent { code, modifiers, kind })
 }
 
-/// One more than a set of bits: Shift, Alt, Ctrl, Super.
+/// The protocol sends one more than a bit set of Shift, Alt, Ctrl, Super.
 fn modifiers(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let mut modifiers = KeyModifiers::NONE;
@@ -464,7 +465,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
     }
 }
 
-/// Keys by their code point, or by the number that the kitty protocol gives them.
+/// Keys by code point, or by the numbers of the kitty protocol.
 fn of_number(number: u32) -> Option<KeyCode> {
     Some(match number {
         8 | 127 => KeyCode::Backspace,
@@ -489,7 +490,7 @@ fn of_number(number: u32) -> Option<KeyCode> {
         57424 => KeyCode::End,
         57425 => KeyCode::Insert,
         57426 => KeyCode::Delete,
-        // Keys that are none here: locks, media, modifiers alone.
+        // Lock keys, media keys and modifiers alone have no meaning in pixir.
         0xe000..=0xf8ff => return None,
         _ => KeyCode::Char(char::from_u32(number).filter(|c| !c.is_control())?),
     })
@@ -499,7 +500,7 @@ fn of_number(number: u32) -> Option<KeyCode> {
 fn mouse(text: &str, released: bool) -> Option<MouseEvent> {
     let mut numbers = text.split(';').map(|n| n.parse::<u16>().ok());
     let (buttons, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    // Buttons beyond the wheel's are none here.
+    // Buttons beyond the wheel have no meaning in pixir.
     if buttons & 128 != 0 {
         return None;
     }
@@ -529,9 +530,9 @@ pub(crate) mod tests {
 
     pub(crate) fn all(bytes: &[u8]) -> Vec<TerminalEvent> {
         let mut decoder = Decoder::default();
-        let mut heard = decoder.feed(bytes);
-        heard.extend(decoder.give_up());
-        heard
+        let mut events = decoder.feed(bytes);
+        events.extend(decoder.give_up());
+        events
     }
 
     fn char_key(c: char, modifiers: KeyModifiers) -> TerminalEvent {
@@ -562,7 +563,7 @@ pub(crate) mod tests {
             TerminalEvent::Mouse(MouseEvent { kind: MouseEventKind::ScrollUp, column: 0, row: 0 }),
             TerminalEvent::Paste("two\nlines".into()),
             TerminalEvent::Reply(TerminalReply::Background(0x16, 0x18, 0x1d)),
-            TerminalEvent::Reply(TerminalReply::Mode { mode: 2026, known: true }),
+            TerminalEvent::Reply(TerminalReply::Mode { mode: 2026, supported: true }),
             TerminalEvent::Reply(TerminalReply::Keyboard),
             TerminalEvent::Reply(TerminalReply::Done),
             TerminalEvent::Reply(TerminalReply::Name("tmux 3.5a".into())),
@@ -576,13 +577,13 @@ pub(crate) mod tests {
         assert_eq!(all(EVERYTHING), everything());
         for cut in 0..=EVERYTHING.len() {
             let mut decoder = Decoder::default();
-            let mut heard = decoder.feed(&EVERYTHING[..cut]);
-            heard.extend(decoder.feed(&EVERYTHING[cut..]));
-            assert_eq!(heard, everything(), "cut at {cut}");
+            let mut events = decoder.feed(&EVERYTHING[..cut]);
+            events.extend(decoder.feed(&EVERYTHING[cut..]));
+            assert_eq!(events, everything(), "cut at {cut}");
         }
         let mut decoder = Decoder::default();
-        let heard: Vec<TerminalEvent> = EVERYTHING.iter().flat_map(|b| decoder.feed(&[*b])).collect();
-        assert_eq!(heard, everything());
+        let events: Vec<TerminalEvent> = EVERYTHING.iter().flat_map(|b| decoder.feed(&[*b])).collect();
+        assert_eq!(events, everything());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The screen that stays in the terminal's own history: what is settled is printed once, above what is still open.
+//! Inline mode: which rows of the terminal are printed history, and where the open part below them begins.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -7,33 +7,34 @@ use std::time::{Duration, Instant};
 use super::canvas::Canvas;
 use super::paint::to_printed;
 
-/// A terminal that does not say by then where its cursor stands is taken to be at its end.
+/// A terminal that has not reported its cursor by then is assumed to be at its last row.
 const PATIENCE: Duration = Duration::from_millis(150);
-/// Where is the cursor?
+/// Queries the cursor position.
 const ASK_CURSOR: &str = "\x1b[6n";
 
-/// Whether the alternate screen is on, whether there is another below it that is ours, and behind which row what is open begins; whoever gives the terminal back asks.
+/// Statics, because the panic hook reads them: the alternate screen is on; the main screen below it is ours, too; the row
+/// at which the open part begins.
 pub(super) static WHOLE: AtomicBool = AtomicBool::new(true);
 pub(super) static IS_INLINE: AtomicBool = AtomicBool::new(false);
 pub(super) static BEHIND: AtomicU16 = AtomicU16::new(UNKNOWN);
-/// Nothing was drawn there that is ours.
+/// Nothing on the screen is ours.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
-/// What stands where on the terminal's own screen.
+/// Where things are on the terminal's own screen.
 #[derive(Debug)]
 pub(super) struct Inline {
-    /// Rows above what is open; not known before the terminal has said it.
+    /// Rows above the open part. None until the terminal has reported its cursor.
     above: Option<u16>,
-    /// Rows of what is open, and of it those above the cursor, as the terminal shows them now.
+    /// Rows of the open part, and those of them above the cursor, as the terminal shows them now.
     height: u16,
     before_cursor: u16,
-    /// The row of what is open in which the cursor was left.
+    /// The row of the open part in which the cursor was left.
     cursor: u16,
-    /// Questions for the cursor that were not answered yet: only the answer to the last one is of use.
+    /// Cursor queries without an answer yet. Only the answer to the last one counts.
     asked: u32,
     size: (u16, u16),
     since: Instant,
-    /// What is behind `above` is not ours.
+    /// The rows below `above` may have been overwritten.
     is_lost: bool,
 }
 
@@ -54,12 +55,12 @@ impl Inline {
         }
     }
 
-    /// The terminal was somebody else's meanwhile, who left the cursor anywhere.
+    /// Another program has used the terminal, and left the cursor anywhere.
     pub(super) fn forget(&mut self) {
         *self = Inline { size: self.size, ..Inline::new() };
     }
 
-    /// The terminal says where its cursor stands, rows from 1.
+    /// Handles a cursor report; rows count from 1.
     pub(super) fn on_cursor_report(&mut self, row: u16) {
         self.asked = self.asked.saturating_sub(1);
         if self.asked == 0 {
@@ -67,36 +68,36 @@ impl Inline {
         }
     }
 
-    /// The terminal is asked where its cursor stands.
+    /// The query for the cursor. It has to be sent.
     pub(super) fn ask(&mut self) -> &'static str {
         self.asked += 1;
         ASK_CURSOR
     }
 
-    /// What is open was painted, and the cursor left in this row of it.
+    /// The open part was painted, with the cursor in this row of it.
     pub(super) fn was_painted(&mut self, cursor: u16) {
         self.cursor = cursor;
     }
 
-    /// Nobody can wait for an answer any more.
+    /// Assumes a position, because no answer can arrive any more.
     pub(super) fn assume(&mut self) {
         self.above.get_or_insert(self.size.1.saturating_sub(self.height.max(1)));
     }
 
-    /// Whether the size is another than it was. Terminals wrap anew what they show then, so the cursor has to be asked for;
-    /// it still stands where it stood in what is open.
+    /// Notes the size; true if it has changed. Terminals wrap their lines anew then, so the cursor has to be queried again. It
+    /// is still in the same row of the open part.
     pub(super) fn resized(&mut self, size: (u16, u16)) -> bool {
         let before = std::mem::replace(&mut self.size, size);
         if before == size || self.height == 0 {
             return false;
         }
-        // Where rows became several, a piece of a frame may stay; where they did not, nothing that was said is lost.
+        // Where one row became several, a piece of the old frame may stay. No printed row is lost.
         self.before_cursor = self.cursor;
         (self.above, self.since, self.is_lost) = (None, Instant::now(), true);
         true
     }
 
-    /// It is known where what is open begins.
+    /// The begin of the open part is known.
     pub(super) fn has_place(&mut self) -> bool {
         if self.above.is_none() && self.since.elapsed() >= PATIENCE {
             self.assume();
@@ -104,7 +105,7 @@ impl Inline {
         self.above.is_some()
     }
 
-    /// Prints what is settled, and makes room for so many rows below it. True when these have to be painted anew.
+    /// Prints rows into the history, and makes room for `height` rows below. True when these have to be painted again.
     pub(super) fn make_room(&mut self, settled: &mut Canvas, height: u16, out: &mut String) -> bool {
         let (above, printed) = (self.above.unwrap_or(0), settled.area().height);
         if printed == 0 && height == self.height && !self.is_lost {
@@ -112,7 +113,7 @@ impl Inline {
         }
         let rows = self.size.1;
         let _ = write!(out, "\x1b[?25l\x1b[m{}", cleared_from(above));
-        // What does not fit moves up into the terminal's history, line by line.
+        // Rows that do not fit scroll into the terminal's history.
         if printed > 0 {
             out.push_str(&to_printed(settled));
         }
@@ -131,8 +132,8 @@ impl Inline {
     }
 }
 
-/// Everything from this row on is blank, and the cursor at its begin. Some terminals, such as tmux, put the whole screen into
-/// their history when it is cleared from its first cell on, so the first row is cleared by itself.
+/// Clears everything from this row on, with the cursor at its begin. Some terminals, such as tmux, move the whole screen
+/// into their history when it is cleared from the first cell, so the first row is cleared by itself.
 pub(super) fn cleared_from(row: u16) -> String {
     let begin = row + 1;
     format!("\x1b[{begin};1H\x1b[K\x1b[{begin};2H\x1b[J\x1b[{begin};1H")

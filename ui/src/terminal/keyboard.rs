@@ -1,4 +1,4 @@
-//! What comes from the terminal, read without a thread: between two keys nothing wakes.
+//! Reads the terminal without a thread, so that nothing wakes the process between two keys.
 
 use std::cell::Cell;
 use std::io;
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::burst::Bursts;
 use super::decode::{Decoder, TerminalEvent};
 
-/// The most that is read before something is made of it, bytes.
+/// The most bytes that one read decodes.
 const BATCH: usize = 64 << 10;
 
 thread_local! {
-    /// This thread draws: when it panics, the interface is over. Elsewhere a panic ends one piece of work.
+    /// This thread draws: a panic in it ends the interface, a panic elsewhere ends one task.
     static DRAWS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -28,27 +28,27 @@ pub(super) fn is_of_the_screen() -> bool {
     DRAWS.get()
 }
 
-/// Reads the terminal.
+/// Reads events from the terminal.
 pub(crate) struct Keyboard {
     input: AsyncFd<std::os::fd::OwnedFd>,
     decoder: Decoder,
     bursts: Bursts,
-    /// When what is held is all there is.
+    /// When the held bytes are decoded as they are.
     until: Option<Instant>,
-    /// When it was silent for long enough behind a paste.
+    /// When the pause after a paste has passed.
     silent_at: Option<Instant>,
 }
 
 impl Keyboard {
     /// # Errors
-    /// What the system says of standard input.
+    /// An error of standard input.
     pub(crate) fn new() -> io::Result<Keyboard> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let input = super::watched(input, tokio::io::Interest::READABLE)?;
         Ok(Keyboard { input, decoder: Decoder::default(), bursts: Bursts::default(), until: None, silent_at: None })
     }
 
-    /// What came since; none when the terminal is gone. Nothing is lost when it is not waited for.
+    /// Waits for the next events. None when the terminal is gone. Cancelling the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Vec<TerminalEvent>> {
         loop {
             let ready = match self.until {
@@ -56,35 +56,35 @@ impl Keyboard {
                 None => Ok(self.input.readable().await),
             };
             let Ok(ready) = ready else {
-                let heard = self.decoder.give_up();
+                let events = self.decoder.give_up();
                 self.until = self.decoder.patience().map(|most| Instant::now() + most);
-                if heard.is_empty() {
+                if events.is_empty() {
                     continue;
                 }
-                return Some(self.sift(heard));
+                return Some(self.sift(events));
             };
             let Ok(mut ready) = ready else { return None };
-            let heard = match read(&self.input, &mut self.decoder) {
+            let events = match read(&self.input, &mut self.decoder) {
                 Read::Gone => return None,
                 Read::Nothing => {
                     ready.clear_ready();
                     continue;
                 }
-                Read::TerminalEvent(heard) => heard,
+                Read::Events(events) => events,
             };
             self.until = self.decoder.patience().map(|most| Instant::now() + most);
-            if !heard.is_empty() {
-                return Some(self.sift(heard));
+            if !events.is_empty() {
+                return Some(self.sift(events));
             }
         }
     }
 
-    fn sift(&mut self, heard: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
+    fn sift(&mut self, events: Vec<TerminalEvent>) -> Vec<TerminalEvent> {
         let now = Instant::now();
         if self.silent_at.is_some_and(|at| now >= at) {
             self.bursts.was_silent();
         }
-        let sifted = self.bursts.sift(heard);
+        let sifted = self.bursts.sift(events);
         self.silent_at = self.bursts.waits().then(|| now + Bursts::SILENCE);
         sifted
     }
@@ -93,31 +93,31 @@ impl Keyboard {
 enum Read {
     Gone,
     Nothing,
-    TerminalEvent(Vec<TerminalEvent>),
+    Events(Vec<TerminalEvent>),
 }
 
-/// Everything that is there.
+/// Reads and decodes everything that is available.
 fn read(input: &AsyncFd<std::os::fd::OwnedFd>, decoder: &mut Decoder) -> Read {
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     let mut all = 0;
     let mut buffer = [0; 4 << 10];
     while all < BATCH {
         match read_some(input.get_ref(), &mut buffer) {
             Some(0) => break,
             Some(n) => {
-                heard.extend(decoder.feed(&buffer[..n]));
+                events.extend(decoder.feed(&buffer[..n]));
                 all += n;
             }
             None => return Read::Gone,
         }
     }
-    if all == 0 { Read::Nothing } else { Read::TerminalEvent(heard) }
+    if all == 0 { Read::Nothing } else { Read::Events(events) }
 }
 
-/// Bytes that are there, without waiting for any; none when there will be no more.
+/// Reads available bytes without waiting. None at the end of input.
 fn read_some(fd: &std::os::fd::OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     let mut ready = [PollFd::new(fd, PollFlags::IN)];
-    // The descriptor is shared with the shell and blocks; it is read only when something is there.
+    // The descriptor is shared with the shell and blocks, so it is read only when poll reports bytes.
     match poll(&mut ready, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })) {
         Ok(0) => return Some(0),
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -136,7 +136,7 @@ fn read_some(fd: &std::os::fd::OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Throws away what came too late, so that it does not reach the shell.
+/// Discards late input, so that it does not reach the shell.
 pub(super) fn drain(most: Duration) {
     let mut buffer = [0; 1 << 10];
     let input = io::stdin();

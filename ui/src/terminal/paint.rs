@@ -1,4 +1,4 @@
-//! Two frames → the bytes that turn one into the other: what changed, and what the terminal can move itself.
+//! The bytes that turn one frame into the next: changed cells, and rows that the terminal can move itself.
 
 use std::fmt::Write as _;
 
@@ -9,31 +9,48 @@ use ratatui::style::{Color, Modifier};
 use super::canvas::{Canvas, Grid, Shift};
 use super::width::width;
 
-/// So many unchanged cells between two changed ones are written again: that is shorter than moving over them.
+/// Up to this many unchanged cells between two changed ones are written again, which is shorter than moving the cursor.
 const BRIDGE: usize = 4;
-/// From so many blanks on, erasing them is shorter than writing them.
+/// From this many blanks on, erasing is shorter than writing.
 const ERASED: usize = 8;
 
-/// What the terminal shows, as far as is known.
+/// What the terminal shows, as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
     shown: Grid,
-    /// Rows of which nothing is known: they are written whole.
+    /// Rows with unknown content: they are written as a whole.
     unknown: Vec<bool>,
     caret: Option<Position>,
-    /// Nothing is known of the pen and the cursor either.
+    /// The pen and the cursor are unknown as well.
     is_lost: bool,
-    /// Where the terminal's own cursor stands; none when that is not sure.
+    /// The position of the terminal's cursor. None if it is not certain.
     at: Option<Position>,
     pen: Pen,
-    /// The row of the terminal in which the first of the frame is.
+    /// The row of the terminal in which the frame begins.
     first: u16,
-    /// What is erased gets the background of the pen; in a few terminals it gets the terminal's own.
-    erases_in_colour: bool,
+    /// Erased cells get the pen's background. In a few terminals they get the default background.
+    erasing: Erasing,
     pub(crate) counts: Counts,
 }
 
-/// What was written so far.
+/// The background that erased cells get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Erasing {
+    /// That of the pen.
+    PenColour,
+    /// The terminal's default.
+    #[default]
+    DefaultColour,
+}
+
+/// Whether the terminal shows a frame only once it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Updates {
+    Plain,
+    Synchronized,
+}
+
+/// Counts of all output so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) frames: u64,
@@ -41,7 +58,7 @@ pub(crate) struct Counts {
     pub(crate) cells: u64,
 }
 
-/// How the next character will look.
+/// The style of the next character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pen {
     fg: Color,
@@ -57,16 +74,16 @@ impl Default for Pen {
 }
 
 impl Painter {
-    pub(crate) fn new(erases_in_colour: bool) -> Painter {
-        Painter { erases_in_colour, is_lost: true, ..Painter::default() }
+    pub(crate) fn new(erasing: Erasing) -> Painter {
+        Painter { erasing, is_lost: true, ..Painter::default() }
     }
 
-    /// The first row of the frame is this one of the terminal.
+    /// Sets the row of the terminal in which the frame begins.
     pub(crate) fn begin_at(&mut self, row: u16) {
         self.first = row;
     }
 
-    /// Nothing is known of the terminal any more: the next frame is written whole.
+    /// Forgets what the terminal shows: the next frame is written as a whole.
     pub(crate) fn forget(&mut self) {
         self.unknown.fill(true);
         self.caret = None;
@@ -74,16 +91,17 @@ impl Painter {
         self.is_lost = true;
     }
 
-    /// Adds what turns the shown frame into this one, and takes it as shown.
-    pub(crate) fn paint(&mut self, canvas: &mut Canvas, synchronized: bool, out: &mut String) {
+    /// Appends the bytes that turn the shown frame into this one, which becomes the shown frame.
+    pub(crate) fn paint(&mut self, canvas: &mut Canvas, updates: Updates, out: &mut String) {
         let began = out.len();
         let area = canvas.area();
         if self.shown.buffer.area != area {
             self.shown = Grid::new(area);
             self.unknown = vec![true; usize::from(area.height)];
-            // Whether the cursor can be seen is not known either.
+            // Whether the cursor is visible is unknown, too.
             (self.caret, self.at, self.is_lost) = (None, None, true);
         }
+        let synchronized = updates == Updates::Synchronized;
         if synchronized {
             out.push_str("\x1b[?2026h");
         }
@@ -92,7 +110,7 @@ impl Painter {
             out.push_str("\x1b[m\x1b]8;;\x1b\\\x1b[?25l");
             self.pen = Pen::default();
         }
-        // The caret would be seen running over what is written.
+        // Hidden while cells are written, because it would be seen jumping over them.
         let was_shown = self.caret.is_some();
         let start = out.len();
         if was_shown {
@@ -120,7 +138,7 @@ impl Painter {
                 }
             }
             None if !changed && was_shown => out.push_str("\x1b[?25l"),
-            // It stands where it is known to stand.
+            // The cursor is in a known position.
             None if changed && area.height > 0 => self.go(Position { x: 0, y: area.height - 1 }, out),
             None => {}
         }
@@ -136,7 +154,7 @@ impl Painter {
         self.counts.bytes += (out.len() - began) as u64;
     }
 
-    /// Lets the terminal move rows, when that leaves less to be written.
+    /// Lets the terminal move rows, if less has to be written then.
     fn shift(&mut self, canvas: &Canvas, shift: &Shift, out: &mut String) {
         let area = canvas.area();
         let columns = usize::from(area.width);
@@ -145,12 +163,12 @@ impl Painter {
         if by == 0 || bottom <= top || by >= bottom - top || self.unknown[top..bottom].iter().any(|it| *it) {
             return;
         }
-        // What is still in sight has to be worth it.
+        // Enough rows have to stay visible to be worth it.
         if by * 2 > bottom - top {
             return;
         }
         let next = &canvas.grid.buffer.content;
-        // What comes in has the background that most of it will have.
+        // New rows get the background that most of their cells will have.
         let exposed = if shift.by > 0 { bottom - 1 } else { top };
         let corner = &next[exposed * columns];
         self.set_pen(Pen { fg: self.pen.fg, bg: corner.bg, modifier: Modifier::empty(), link: 0 }, canvas, out);
@@ -170,7 +188,7 @@ impl Painter {
         }
     }
 
-    /// Writes what changed in a row.
+    /// Writes the changed cells of a row.
     fn row(&mut self, canvas: &Canvas, y: u16, area: Rect, out: &mut String) {
         let columns = usize::from(area.width);
         let start = usize::from(y) * columns;
@@ -184,7 +202,7 @@ impl Painter {
             return;
         }
         let mut x = 0;
-        // Cells that a wide character has covered, or may have.
+        // Cells that a wide character covers now, or has covered.
         let mut stale = 0_usize;
         let mut last_written: Option<usize> = None;
         while x < columns {
@@ -211,19 +229,19 @@ impl Painter {
                     continue;
                 }
                 self.place(last_written, x, y, next, links, canvas, out);
-                // What stood here reached further than what stands here now.
+                // The previous character was wider than the new one.
                 for (over, old) in self.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate() {
                     stale = stale.max((over + width(old.symbol())).saturating_sub(wide));
                 }
                 self.cell(cell, link, wide.min(columns - x), canvas, out);
                 last_written = Some(x + wide);
-                // A terminal that measures it otherwise must not spoil what follows.
+                // A terminal that disagrees about the width must not shift what follows, so the position is set again.
                 if !is_sure(cell.symbol()) {
                     self.at = None;
                     let most: usize = cell.symbol().chars().map(|c| width(c.encode_utf8(&mut [0; 4]))).sum();
                     stale = stale.max(most.saturating_sub(wide));
                 } else if x + wide >= columns {
-                    // In the last column terminals differ about where they are.
+                    // Terminals differ about the cursor position after the last column.
                     self.at = None;
                 }
             }
@@ -236,14 +254,14 @@ impl Painter {
         let is_blank = |cell: &Cell| {
             cell.symbol() == " " && !cell.modifier.intersects(Modifier::REVERSED.union(Modifier::UNDERLINED))
         };
-        if !(self.erases_in_colour || cells[0].bg == Color::Reset) {
+        if !(self.erasing == Erasing::PenColour || cells[0].bg == Color::Reset) {
             return 0;
         }
         let bg = cells[0].bg;
         cells.iter().zip(links).take_while(|(cell, link)| is_blank(cell) && cell.bg == bg && **link == 0).count()
     }
 
-    /// Goes to a column of a row; over few unchanged cells by writing them again.
+    /// Goes to a column of a row. A few unchanged cells are written again instead.
     #[expect(clippy::too_many_arguments, reason = "a step of `row`, with all it knows")]
     fn place(
         &mut self,
@@ -291,11 +309,11 @@ impl Painter {
     fn cell(&mut self, cell: &Cell, link: u16, wide: usize, canvas: &Canvas, out: &mut String) {
         self.set_pen(Pen { fg: cell.fg, bg: cell.bg, modifier: cell.modifier, link }, canvas, out);
         let symbol = cell.symbol();
-        // Half of a wide character, or what would do something.
+        // The second half of a wide character, or a control character.
         if width(symbol) > wide || symbol.chars().any(char::is_control) || symbol.is_empty() {
             out.push_str(&" ".repeat(wide));
         } else {
-            // A terminal that takes it to be narrower leaves nothing old beside it.
+            // Clears the cell beside it, for a terminal that takes the character to be narrower.
             if wide > 1 && !is_sure(symbol) {
                 let _ = write!(out, "{:wide$}", "");
                 match self.at {
@@ -333,7 +351,7 @@ impl Painter {
         for (modifier, code) in OFF {
             if off.intersects(modifier) {
                 code_to(out, begin, code);
-                // 22 ends both; the one that stays is set again.
+                // SGR 22 ends bold and dim, so the one that stays is set again.
                 if code == "22" {
                     on |= pen.modifier & (Modifier::BOLD | Modifier::DIM);
                 }
@@ -355,13 +373,13 @@ impl Painter {
     }
 }
 
-/// A frame as text with its colours, row by row.
+/// The frame as ANSI text, row by row.
 pub(crate) fn to_ansi(canvas: &Canvas) -> String {
     let columns = usize::from(canvas.area().width);
     rows_of(canvas, "\n", |_, _| columns)
 }
 
-/// A frame as it is printed: without the blanks at the ends of its rows.
+/// The frame as ANSI text for the history, without blanks at the ends of rows.
 pub(super) fn to_printed(canvas: &Canvas) -> String {
     let is_empty = |(cell, link): (&Cell, &u16)| cell.symbol() == " " && cell.bg == Color::Reset && *link == 0;
     rows_of(canvas, "\r\n", |cells, links| {
@@ -441,7 +459,7 @@ fn colour(out: &mut String, begin: usize, colour: Color, is_fg: bool) {
     };
 }
 
-/// Terminals agree about how wide this is: one character, and none of those that came late or are ambiguous.
+/// Terminals agree about the width: one character, neither recent nor ambiguous.
 fn is_sure(symbol: &str) -> bool {
     let mut chars = symbol.chars();
     match (chars.next(), chars.next()) {
@@ -471,17 +489,17 @@ mod tests {
         fn new(columns: u16, rows: u16) -> Terminal {
             let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
             let mut terminal = Terminal {
-                painter: Painter::new(true),
+                painter: Painter::new(Erasing::PenColour),
                 canvas: Canvas::default(),
                 parser: vt100::Parser::new(size(rows), size(columns), 0),
                 bytes: 0,
             };
-            // As the screen is taken: a line that is too long does not go on in the next.
+            // Wrapping is off, as on the real screen.
             terminal.parser.process(b"\x1b[?7l");
             terminal
         }
 
-        /// Draws a frame, and checks that the terminal shows exactly it.
+        /// Draws a frame, and checks that the terminal shows exactly that.
         fn show(&mut self, columns: u16, rows: &[(&str, Style)], shift: Option<Shift>) {
             let height = u16::try_from(rows.len()).expect("few");
             self.canvas.begin(columns, height);
@@ -493,7 +511,7 @@ mod tests {
             self.canvas.shift = shift;
             let wanted = self.canvas.to_text();
             let mut out = String::new();
-            self.painter.paint(&mut self.canvas, true, &mut out);
+            self.painter.paint(&mut self.canvas, Updates::Synchronized, &mut out);
             self.bytes = out.len();
             self.parser.process(out.as_bytes());
             let shown: Vec<String> = (0..height)
@@ -505,7 +523,7 @@ mod tests {
             for y in 0..height {
                 for x in 0..columns {
                     let (cell, style) = (self.parser.screen().cell(y, x).expect("inside"), rows[usize::from(y)].1);
-                    // The parser keeps no colour for the second half of a wide character.
+                    // The parser stores no colour for the second half of a wide character.
                     if cell.is_wide_continuation() {
                         continue;
                     }
@@ -555,7 +573,7 @@ mod tests {
                 let by = dice(9) as i32 - 4;
                 let mut shift = None;
                 if by != 0 && dice(2) == 0 {
-                    // Rows move, as a transcript does; what comes in is new.
+                    // Rows scroll, as in a transcript, and the rows that come in are new.
                     let n = by.unsigned_abs() as usize;
                     if by > 0 {
                         rows[1..6].rotate_left(n.min(5))
@@ -581,7 +599,7 @@ mod tests {
                 terminal.canvas.begin(20, 2);
                 terminal.canvas.line(Line::raw(text), Rect { x: 0, y: 0, width: 20, height: 1 });
                 let mut out = String::new();
-                terminal.painter.paint(&mut terminal.canvas, true, &mut out);
+                terminal.painter.paint(&mut terminal.canvas, Updates::Synchronized, &mut out);
                 terminal.parser.process(out.as_bytes());
             }
             let shown = |x| terminal.parser.screen().cell(0, x).expect("inside").contents().to_owned();

@@ -1,35 +1,35 @@
-//! How well each colour can be read on what it stands on: WCAG 2.2, success criterion 1.4.3.
+//! The contrast of each text colour on its background: WCAG 2.2, success criterion 1.4.3.
 
 use ratatui::style::Color;
 
 use super::{Background, Depth, STEPS, Theme};
 
-/// One pair that stands on a screen.
+/// A pair of colours that occurs on the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// The meaning of the text.
+    /// The token of the text.
     pub token: &'static str,
-    /// The meaning of what is behind it.
+    /// The token of the background.
     pub on: &'static str,
     /// (L1 + 0.05) / (L2 + 0.05), from 1 to 21.
     pub ratio: f64,
-    /// What it should be at least.
+    /// The smallest ratio that it should have.
     pub wanted: f64,
 }
 
 impl Finding {
-    /// It can be read.
+    /// The contrast is sufficient.
     pub fn is_enough(&self) -> bool {
         self.ratio >= self.wanted
     }
 }
 
-/// What text should have.
+/// The ratio that text should have.
 const TEXT: f64 = 4.5;
-/// What it has in a theme that promises more.
+/// The ratio that text should have in a high-contrast theme.
 const HIGH: f64 = 7.0;
 
-/// Every pair of a theme. Colours of a terminal are taken to be those of xterm, its background black or white.
+/// Checks every pair of a theme. Terminal colours count as those of xterm, the default background as black or white.
 pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
     let wanted = if theme.name.starts_with("high-contrast") { HIGH } else { TEXT };
     // What the terminal shows where the theme sets no colour.
@@ -80,7 +80,7 @@ pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
     for (token, colour) in [("text", it.text), ("dim", it.dim), ("accent", it.accent)] {
         see(token, colour, "panel", it.panel);
     }
-    // Everything can be chosen or selected. Without a colour of its own it is reversed.
+    // Any row can be chosen. Where the selection has no colour of its own, it is reversed.
     if it.selection != Color::Reset {
         said.into_iter().chain(coded).for_each(|(token, colour)| see(token, colour, "selection", it.selection));
     }
@@ -89,7 +89,7 @@ pub fn check(theme: &Theme, background: Background) -> Vec<Finding> {
     findings
 }
 
-/// Every theme of the program at every depth: name, depth, whether on a light background, and its pairs.
+/// Checks all embedded themes at every depth: name, depth, and the pairs.
 pub fn check_all() -> Vec<(String, Depth, Vec<Finding>)> {
     let mut all = Vec::new();
     for (name, _) in super::EMBEDDED {
@@ -127,7 +127,7 @@ pub(crate) fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
     0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
 }
 
-/// What a colour looks like, where `own` is what the terminal has without one.
+/// The RGB values of a colour; `own` is the terminal's default.
 pub(crate) fn seen(colour: Color, own: (u8, u8, u8)) -> (u8, u8, u8) {
     match colour {
         Color::Reset => own,

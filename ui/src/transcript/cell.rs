@@ -1,4 +1,4 @@
-//! One thing that happened, as it is read.
+//! Cells: one entry, or a part of one, as the user reads it.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult};
 use crate::render::split::Part;
 use crate::render::thinking::Growing;
 
-/// One thing that happened.
+/// One entry of the conversation, or a part of it.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
-    /// What is in the Log, by reference: a long Session is in memory once.
+    /// An entry of the Log, shared, so that a long Session is in memory once.
     Recorded(Arc<Entry>),
     /// A part of a long message.
     Part(Arc<Entry>, Box<Part>),
-    /// A part of the draft.
+    /// A finished part of the streaming answer.
     Drafted(Box<Part>),
-    /// What is not settled of the draft.
+    /// The part of the streaming answer that still grows.
     Tail,
-    /// Thinking that was recorded in several entries.
+    /// Reasoning that was recorded in several entries.
     Thoughts(Vec<Arc<Entry>>),
-    /// Thinking that no entry repeats, or that is still going on.
+    /// Reasoning that is streaming in, or that no entry repeats.
     Thinking(Box<Thinking>),
     Tool(Tool),
     Error(Box<ErrorBody>),
     Notice(Severity, Box<str>),
-    /// What stood here was taken back.
+    /// The content was withdrawn. The cell stays, so that no index moves.
     Gone,
 }
 
 impl Cell {
-    /// The message of which it is all or a part, and whether that is its begin.
+    /// The text of the message that the cell shows, whole or in part, and whether the cell is its begin.
     pub(crate) fn message(&self) -> Option<(&str, bool)> {
         let (entry, is_begin) = match self {
             Cell::Recorded(entry) => (entry, true),
@@ -53,17 +53,17 @@ pub(crate) struct Thinking {
     pub(super) in_full: Growing,
 }
 
-/// A tool call and what came of it.
+/// A tool call with its result.
 #[derive(Debug, Clone)]
 pub(crate) struct Tool {
     pub(super) call: Arc<Entry>,
-    /// It is a command of the person, as a call of the tool `!`, or of `!!` when no model reads it.
+    /// For a command of the user: its call, under the name `!`, or `!!` if the model does not see it.
     by_user: Option<Box<ToolCall>>,
     pub(super) result: Option<Arc<Entry>>,
-    /// When it was allowed, milliseconds since 1970, where somebody was asked.
+    /// When the user allowed it, in milliseconds since 1970.
     pub(super) allowed: Option<i64>,
     pub(crate) refused: bool,
-    /// What the person answered, where somebody was asked.
+    /// The user's decision, if there was an approval.
     pub(crate) answer: Option<&'static str>,
 }
 
@@ -84,7 +84,7 @@ impl Tool {
         }
     }
 
-    /// A command of the person, and not the model's.
+    /// It is a command of the user, and not of the model.
     pub(crate) fn is_by_user(&self) -> bool {
         self.by_user.is_some()
     }
@@ -96,28 +96,28 @@ impl Tool {
         }
     }
 
-    /// A command line, and not a tool with arguments.
+    /// It is a command line, and not a tool with arguments.
     pub(crate) fn is_command(&self) -> bool {
         self.is_by_user() || matches!(self.call().name.as_str(), "bash" | "run")
     }
 
-    /// The call, and its result.
+    /// The entries of the call and its result.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         std::iter::once(&self.call).chain(&self.result)
     }
 
-    /// The number of its result's entry.
+    /// The number of the result's entry.
     pub(crate) fn result_seq(&self) -> Option<u64> {
         self.result.as_ref().map(|entry| entry.seq)
     }
 
-    /// Since when it runs, milliseconds since 1970: waiting for an answer is none of that.
+    /// When it began to run, in milliseconds since 1970. The wait for an approval does not count.
     pub(crate) fn began(&self) -> i64 {
         self.allowed.unwrap_or_else(|| self.call.ts.as_millisecond())
     }
 }
 
-/// What a cell is worth finding for.
+/// A kind of cell that the user can jump to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Prompt,

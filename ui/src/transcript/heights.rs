@@ -1,8 +1,8 @@
-//! How many rows cells have: exact once they were laid out at this width, guessed before.
+//! The rows of each cell: exact once the cell is laid out at this width, estimated before.
 //!
-//! A Fenwick tree (P. Fenwick, 1994): a change, a sum and a search take steps in the logarithm of the number of cells.
+//! A Fenwick tree (P. Fenwick, 1994): update, sum and search take O(log n) for n cells.
 
-/// A guess that needs no layout: text of so many columns, and rows besides.
+/// An estimate without layout: text of `columns` columns, and `rows` more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guess {
     pub(crate) columns: u32,
@@ -19,7 +19,7 @@ impl Guess {
 #[derive(Debug, Default)]
 pub(crate) struct Heights {
     guesses: Vec<Guess>,
-    /// What each cell counts for now.
+    /// The current rows of each cell, exact or estimated.
     rows: Vec<u32>,
     /// `tree[i]` is the sum of the `lowest_bit(i + 1)` cells that end with `i`.
     tree: Vec<u32>,
@@ -46,7 +46,7 @@ impl Heights {
         self.tree.truncate(length);
     }
 
-    /// Another width: everything is a guess again.
+    /// The width has changed: all heights are estimates again.
     pub(crate) fn at_width(&mut self, width: usize) {
         if self.width == width {
             return;
@@ -62,7 +62,7 @@ impl Heights {
         }
     }
 
-    /// It is known now.
+    /// The exact height of a cell.
     pub(crate) fn set(&mut self, cell: usize, rows: usize) {
         let Some(there) = self.rows.get_mut(cell) else { return };
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
@@ -77,7 +77,7 @@ impl Heights {
         }
     }
 
-    /// Rows of the first so many cells.
+    /// The rows of the first `count` cells.
     pub(crate) fn above(&self, cells: usize) -> usize {
         let (mut sum, mut at) = (0, cells.min(self.tree.len()));
         while at > 0 {
@@ -87,7 +87,7 @@ impl Heights {
         sum
     }
 
-    /// The cell that holds this row, and the row in it; behind the last one when there are not so many.
+    /// The cell that holds this row, and the row in it. Past the end it is the position after the last cell.
     pub(crate) fn find(&self, row: usize) -> (usize, usize) {
         let (mut at, mut left) = (0, row);
         let mut step = self.tree.len().next_power_of_two();

@@ -1,4 +1,4 @@
-//! Places in the transcript: what is worth finding, and what a cell is called whatever else is on the screen.
+//! Marks to jump to, and addresses of cells that stay valid in another process.
 
 use super::{Cell, Direction, Mark, Transcript};
 
@@ -10,13 +10,13 @@ impl Transcript {
         }
     }
 
-    /// Whether one of these cells has this mark.
+    /// One of these cells has this mark.
     pub(crate) fn has_mark(&self, mark: Mark, cells: std::ops::Range<usize>) -> bool {
         let marked = &self.marks[mark as usize];
         marked.get(marked.partition_point(|at| *at < cells.start)).is_some_and(|at| *at < cells.end)
     }
 
-    /// The nearest cell with this mark, before or behind this one.
+    /// The nearest cell with this mark before or after `from`.
     pub(crate) fn next_mark(&self, mark: Mark, from: usize, direction: Direction) -> Option<usize> {
         let marked = &self.marks[mark as usize];
         match direction {
@@ -25,7 +25,7 @@ impl Transcript {
         }
     }
 
-    /// The entry that a cell shows, or the last one before it.
+    /// The number of the entry that a cell shows.
     fn seq_of(&self, at: usize) -> Option<u64> {
         match self.cells.get(at)? {
             Cell::Recorded(entry) | Cell::Part(entry, _) => Some(entry.seq),
@@ -35,7 +35,8 @@ impl Transcript {
         }
     }
 
-    /// What a cell is called whatever else was on the screen: its entry, and the how many-th cell of that it is.
+    /// The address of a cell: the number of its entry, and its index among the cells of that entry. A cell without an entry has
+    /// the address of the one before.
     pub(crate) fn address(&self, at: usize) -> Option<(u64, usize)> {
         let at = (0..=at).rev().find(|at| self.seq_of(*at).is_some())?;
         let seq = self.seq_of(at)?;
@@ -43,7 +44,7 @@ impl Transcript {
         Some((seq, nth))
     }
 
-    /// The cell of this address, or the first behind where it would be.
+    /// The cell with this address, or the first one after it.
     pub(crate) fn at_address(&self, (seq, nth): (u64, usize)) -> Option<usize> {
         let first = (0..self.cells.len()).find(|at| self.seq_of(*at).is_some_and(|it| it >= seq))?;
         let is_there = self.seq_of(first + nth) == Some(seq);

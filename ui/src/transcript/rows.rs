@@ -1,4 +1,4 @@
-//! One cell of the transcript as rows.
+//! One cell as rows.
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
@@ -16,32 +16,32 @@ use crate::render::split::Part;
 use crate::render::text::{Row, fit, plain, span_width, visible, width, wrap};
 use crate::render::{diff, markdown, sgr, thinking};
 
-/// Lines of a result that a card shows before it is opened.
+/// Lines of a result in a card that is not open.
 const PREVIEW: usize = 6;
-/// And of what the person ran, who wants to see it.
-const PERSONS_PREVIEW: usize = 30;
-/// Lines that an open card shows of a call that runs.
+/// Lines of the output of a user's command, which the user wants to see.
+const USER_PREVIEW: usize = 30;
+/// Lines of a running call in an open card.
 const LIVE: usize = 200;
-/// Rows that one line takes before its card is opened.
+/// Rows of one long line in a card that is not open.
 const LINE: usize = 3;
-/// Lines of a diff that a card shows before it is opened.
+/// Lines of a diff in a card that is not open.
 const DIFF_PREVIEW: usize = 24;
-/// Columns that text stands in, behind the marks.
+/// The columns left of the text, for the mark.
 const INDENT: usize = 2;
 
-/// What a cell leans on besides itself.
+/// What the rows of a cell depend on besides the cell itself.
 pub(crate) struct CellData<'a> {
-    /// The answer that is being written.
+    /// The text of the streaming answer.
     pub(crate) draft: &'a str,
-    /// Output of a call that runs.
+    /// The output of a call that runs.
     pub(crate) live: &'a Printed,
-    /// What a call changed, once that was loaded.
+    /// The diffs of a call, once they are loaded.
     pub(crate) diffs: Option<&'a [FileDiff]>,
-    /// How much of it is shown, where that is not as for all.
+    /// The fold of this cell, if it differs from the rest.
     pub(crate) fold: Option<Fold>,
 }
 
-/// Whether two cells belong so closely together that nothing parts them.
+/// No empty row separates these two cells.
 pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
     match (above, below) {
         (Cell::Tool(a), Cell::Tool(b)) => is_short(a) && is_short(b),
@@ -67,7 +67,7 @@ fn is_short(cell: &Tool) -> bool {
     matches!(cell.call().name.as_str(), "read" | "ls" | "find" | "grep" | "update_plan")
 }
 
-/// How high a cell will be, without laying it out.
+/// Estimates the height of a cell without layout.
 pub(crate) fn estimate(cell: &Cell) -> Guess {
     let text = |length: usize, rows| Guess { columns: u32::try_from(length).unwrap_or(u32::MAX), rows };
     match cell {
@@ -90,7 +90,7 @@ pub(crate) fn estimate(cell: &Cell) -> Guess {
 /// The rows of a cell.
 pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
-    // Of a message that is folded its first row stands for all of it.
+    // The first row of a folded message stands for all of it.
     if let (Some(Fold::Line), Some((text, is_begin))) = (data.fold, cell.message()) {
         let mut rows = if is_begin { rows(cell, &CellData { fold: None, ..*data }, context) } else { Vec::new() };
         let first = rows.iter().position(|row| !row.line.spans.is_empty()).map_or(0, |at| at + 1);
@@ -98,8 +98,8 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
         if rows.len() > first || more > 0 && is_begin {
             rows.truncate(first);
             let lines = if more == 1 { "line" } else { "lines" };
-            let told = format!("  … {more} more {lines}");
-            rows.push(Row::mark(Line::styled(told, theme.dim())));
+            let note = format!("  … {more} more {lines}");
+            rows.push(Row::mark(Line::styled(note, theme.dim())));
         }
         return rows;
     }
@@ -113,11 +113,11 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
                 }
                 rows
             }
-            Fact::UserMessage(it) => said(it, part.range.clone(), context),
+            Fact::UserMessage(it) => user_message(it, part.range.clone(), context),
             _ => Vec::new(),
         },
         Cell::Drafted(part) => message_part(data.draft, part, context),
-        // It is laid out where its text is.
+        // The transcript lays it out, because only the transcript has the text.
         Cell::Tail => Vec::new(),
         Cell::Thoughts(all) => {
             let texts = all.iter().filter_map(|entry| match &entry.fact {
@@ -162,8 +162,8 @@ fn broke_off(context: &RenderContext<'_>) -> Row {
     marked("  ", "⋯ it broke off here", context.theme.fg(context.theme.warning), context)
 }
 
-/// What a person said, or a part of it; the images that go with it stand behind the last.
-fn said(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<'_>) -> Vec<Row> {
+/// A user message, or a part of it. The attached images follow the last part.
+fn user_message(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
     let (mark, style) = match it.delivery {
         Delivery::Prompt | Delivery::FollowUp => ("❯ ", theme.fg(theme.user).add_modifier(Modifier::BOLD)),
@@ -175,8 +175,8 @@ fn said(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<
     let mut rows = wrap(&[Span::styled(plain(text), style)], context.columns, &[mark], &[Span::raw("  ")]);
     if part.end == it.text.len() {
         rows.extend(it.attachments.iter().map(|image| {
-            let told = format!("{} · {}", visible(&image.path), human_size(image.bytes));
-            marked("  ▣ ", &told, theme.dim(), context)
+            let text = format!("{} · {}", visible(&image.path), human_size(image.bytes));
+            marked("  ▣ ", &text, theme.dim(), context)
         }));
     }
     rows
@@ -185,10 +185,10 @@ fn said(it: &UserMessage, part: std::ops::Range<usize>, context: &RenderContext<
 /// An entry of the Log as rows.
 fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
     let theme = context.theme;
-    // What was summed up is worth reading only to some.
+    // A summary shows its text only when it is open.
     let in_full = data.fold.unwrap_or(context.details) == Fold::Full;
     match &entry.fact {
-        Fact::UserMessage(it) => said(it, 0..it.text.len(), context),
+        Fact::UserMessage(it) => user_message(it, 0..it.text.len(), context),
         Fact::AssistantMessage(it) => {
             let mut rows = indent(markdown::rows(&it.text, &context.inset(INDENT)));
             if it.partial {
@@ -293,7 +293,7 @@ fn indent(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// One line behind a mark, cut where it ends.
+/// A mark and one line of text, cut at the right edge.
 fn marked(mark: &'static str, text: &str, style: Style, context: &RenderContext<'_>) -> Row {
     let line = Line::from(vec![
         Span::styled(mark, style),
@@ -345,12 +345,12 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
     }
     match (cell.result(), data.diffs) {
         (None, _) => {
-            // It is laid out again whenever more of it comes.
+            // The rows are laid out again whenever more output arrives.
             let most = if fold == Fold::Full { LIVE } else { PREVIEW };
             rows.extend(block(&data.live.text, &data.live.colours, context, most, Side::Last, 0));
         }
         (Some(result), Some(diffs)) if result.error.is_none() && !diffs.is_empty() => {
-            // What a command printed is no part of what it changed.
+            // The output of a command is worth showing besides the diff.
             if cell.is_command() {
                 rows.extend(output(cell, result, context, fold));
             }
@@ -365,7 +365,7 @@ fn most(fold: Fold, preview: usize) -> usize {
     if fold == Fold::Full { usize::MAX } else { preview }
 }
 
-/// `✓ edit stats.sh  +1 −1  3ms`, and whether that says all of what it is about.
+/// `✓ edit stats.sh  +1 −1  3ms`, and whether that shows the target in full.
 fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     let theme = context.theme;
     let (mark, style) = match cell.result() {
@@ -408,7 +408,7 @@ fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
 }
 
-/// The argument that says most, on one line.
+/// The most telling argument, on one line.
 pub(crate) fn target(cell: &Tool) -> String {
     let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
     match cell.call().name.as_str() {
@@ -433,16 +433,16 @@ pub(crate) fn target(cell: &Tool) -> String {
     }
 }
 
-/// What the card's one line could not say of the arguments; what a diff shows is left to it.
+/// The arguments that the card's line does not show, except those that are in the diff.
 fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Row> {
     let Some(args) = cell.call().args.as_object() else { return Vec::new() };
-    // What was not done is in no diff.
+    // A call that did not succeed has no diff.
     let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());
     let shown = args.iter().filter(|(key, value)| match key.as_str() {
         "old_text" | "new_text" | "content" | "edits" => came_to_nothing,
         "command" => !is_whole || value.as_str().is_some_and(|text| text.contains('\n')),
         "path" | "pattern" | "query" | "name" | "job" | "questions" => !is_whole,
-        // The plan is an entry of its own.
+        // The plan has a cell of its own.
         "items" => false,
         _ => true,
     });
@@ -451,7 +451,7 @@ fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Ro
     rows
 }
 
-/// One argument, or what it is made of.
+/// One argument, or an item of it.
 fn argument(key: &str, value: &Value, context: &RenderContext<'_>, rows: &mut Vec<Row>) {
     let label = Span::styled(format!("  {key}: "), context.theme.dim());
     let text = match value {
@@ -489,7 +489,7 @@ fn changed(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<R
 }
 
 fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
-    // The footer is on the card already.
+    // The card shows the facts of the footer already.
     let text = result.output.rsplit_once('\n').map_or("", |(text, _)| text);
     if fold == Fold::Full {
         return block(text, &result.colours, context, usize::MAX, Side::First, 0);
@@ -497,13 +497,13 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     if fold == Fold::Line || (is_short(cell) && result.ok) {
         return Vec::new();
     }
-    // How the rest can be had is said to the model; of a success that was cut there is no end.
+    // Hints about a saved output are for the model. A cut success has no end to show.
     let omitted = result.truncated.map_or(0, |cut| usize::try_from(cut.lines_omitted).unwrap_or(usize::MAX));
     let text =
         if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
-    // What a command says last is what came of it.
+    // The last lines of a command tell the most.
     let is_last = !result.ok || (omitted == 0 && (cell.is_by_user() || cell.call().name == "bash"));
-    let most = if cell.is_by_user() { PERSONS_PREVIEW } else { PREVIEW };
+    let most = if cell.is_by_user() { USER_PREVIEW } else { PREVIEW };
     block(
         text,
         &result.colours,
@@ -521,7 +521,7 @@ enum Side {
     Last,
 }
 
-/// Lines behind a bar; those beyond `most`, and those that the text leaves out, are counted.
+/// Lines after a bar. A note counts the lines beyond `most`, and those that the text itself leaves out.
 fn block(
     text: &str,
     colours: &[Colouring],
@@ -537,7 +537,7 @@ fn block(
     }
     let count = text.lines().count();
     let more = count.saturating_sub(most);
-    // One line more costs no more than saying that there is one.
+    // Showing one more line takes no more room than the note.
     let more = if more <= 1 { 0 } else { more };
     let (skipped, shown) = match side {
         Side::First => (0, count - more),
@@ -545,7 +545,7 @@ fn block(
     };
     let bar = || Span::styled("  │ ", theme.fg(theme.border));
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
-    // A line that is broken into many rows is no more worth than many lines.
+    // A line that wraps into many rows gets no more room than many lines.
     let room = most.saturating_mul(2);
     let longest = room.saturating_mul(context.columns).saturating_mul(4);
     let begin = text.as_ptr().addr();
@@ -557,7 +557,7 @@ fn block(
         if !colours.is_empty() && plain(line) == line {
             let start = line.as_ptr().addr() - begin;
             let mut spans = sgr::spans(line, start, colours, style, theme);
-            // Blanks in front do not break.
+            // Wrapping would remove leading blanks, so they become no-break spaces.
             let blanks = line.len() - line.trim_start_matches(' ').len();
             let mut left = blanks;
             for span in &mut spans {
@@ -572,12 +572,12 @@ fn block(
         let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
         wrap(&[Span::styled(kept, style)], context.columns, &[bar()], &[bar()])
     };
-    // One line that is very long leaves room for the others.
+    // A very long line leaves room for the others.
     let rows_of = |line: &str| {
         let mut rows = all_rows_of(line);
         if most < usize::MAX && rows.len() > LINE {
-            let told = format!("… more of this line{}", context.more.details);
-            let cut = Row::mark(Line::from(vec![bar(), Span::styled(told, theme.dim())]));
+            let note = format!("… more of this line{}", context.more.details);
+            let cut = Row::mark(Line::from(vec![bar(), Span::styled(note, theme.dim())]));
             match side {
                 Side::First => drop(rows.splice(LINE - 1.., [cut])),
                 Side::Last => drop(rows.splice(..=rows.len() - LINE, [cut])),

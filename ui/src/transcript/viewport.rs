@@ -1,4 +1,4 @@
-//! The window over the transcript: where it stands is a cell and a row of it, never a count of rows from the top.
+//! The visible part of the transcript. Its position is a cell and a row in it, so that rows above it can change.
 
 use std::rc::Rc;
 
@@ -6,14 +6,14 @@ use crate::render::context::{LayoutKey, RenderContext};
 use crate::render::text::Row;
 use crate::transcript::{Cell, Transcript};
 
-/// A place in the transcript: a cell and a row of it.
+/// A row of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CellRow {
     pub(crate) cell: usize,
     pub(crate) row: usize,
 }
 
-/// Rows of one cell that are in sight.
+/// The visible rows of one cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) cell: usize,
@@ -22,33 +22,33 @@ pub(crate) struct Shown {
     pub(crate) to: usize,
 }
 
-/// New entries are counted to this.
+/// New cells are counted up to this.
 const MOST_NEW: usize = 500;
 
-/// Where the window stands, and what it showed last.
+/// The position of the viewport, and what it showed in the last frame.
 #[derive(Debug, Default)]
 pub(crate) struct Viewport {
-    /// The first row that is shown; `None` follows the end.
+    /// The first visible row. None follows the end.
     anchor: Option<CellRow>,
-    /// The first row that was shown last.
+    /// The first visible row of the last frame.
     top: Option<CellRow>,
     pub(crate) height: usize,
-    /// Cells when the end was left; what came since is new.
+    /// The number of cells when the user left the end. Later ones count as new.
     seen: usize,
-    /// The end was in sight.
+    /// The end was visible.
     at_end: bool,
-    /// What is shown, from the top.
+    /// The visible rows, from the top.
     shown: Vec<Shown>,
-    /// What the anchor stands for, whatever becomes of the rows of its cell.
+    /// The text at the anchor, to find it again in another layout.
     held: Option<Held>,
 }
 
-/// A place in a text: it is the same in any layout.
+/// A position in a text, independent of the layout.
 #[derive(Debug)]
 struct Held {
     anchor: CellRow,
     rows: Rc<Vec<Row>>,
-    /// Characters of the cell before it, and rows without any between it and the next.
+    /// The characters of the cell before the anchor, and the empty rows from the anchor to the next text.
     before: usize,
     lead: usize,
 }
@@ -60,7 +60,7 @@ impl Held {
         Held { anchor, rows, before, lead }
     }
 
-    /// The row where it is in another layout.
+    /// The row of this text in another layout.
     fn row_in(&self, rows: &[Row]) -> usize {
         let mut sum = 0;
         let is_there = |row: &Row| {
@@ -72,7 +72,7 @@ impl Held {
     }
 }
 
-/// Characters of a row that stand there at any width.
+/// The characters of a row that are the same at any width.
 fn letters(row: &Row) -> impl Iterator<Item = char> {
     let is_text = |c: &char| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}' | '▎');
     row.line.spans.iter().flat_map(|span| span.content.chars()).filter(is_text)
@@ -82,16 +82,16 @@ fn weight(row: &Row) -> usize {
     letters(row).count()
 }
 
-/// They say the same, and anything at all.
+/// Both rows have the same text, and are not empty.
 fn is_same(before: Option<&Row>, now: Option<&Row>) -> bool {
     before.zip(now).is_some_and(|(before, now)| weight(now) > 0 && letters(before).eq(letters(now)))
 }
 
 impl Viewport {
-    /// New cells below the window, when it does not follow.
+    /// The number of new cells below the viewport. None if the end is visible.
     pub(crate) fn unseen(&self, transcript: &Transcript) -> Option<usize> {
         let new = || transcript.cells().iter().skip(self.seen).take(MOST_NEW);
-        // Parts of one answer are one.
+        // The parts of one answer count once.
         let begins = |cell: &&Cell| match cell {
             Cell::Part(_, part) | Cell::Drafted(part) => part.range.start == 0,
             Cell::Tail => transcript.tail().range.start == 0,
@@ -101,7 +101,7 @@ impl Viewport {
         self.anchor.filter(|_| !self.at_end).map(|_| new().filter(begins).count())
     }
 
-    /// The first row that is shown; none when the end is followed.
+    /// The first visible row. None while the viewport follows the end.
     pub(crate) fn anchor(&self) -> Option<CellRow> {
         self.anchor
     }
@@ -111,12 +111,12 @@ impl Viewport {
         self.anchor.as_mut()
     }
 
-    /// The first row that was shown last.
+    /// The first visible row of the last frame.
     pub(crate) fn top(&self) -> Option<CellRow> {
         self.top
     }
 
-    /// What is shown, from the top.
+    /// The visible rows, from the top.
     pub(crate) fn shown(&self) -> &[Shown] {
         &self.shown
     }
@@ -133,7 +133,7 @@ impl Viewport {
         None
     }
 
-    /// Shows this place as the first, if it is there.
+    /// Scrolls so that this row is the first, if it exists.
     pub(crate) fn stand_at(&mut self, place: CellRow, transcript: &Transcript) {
         if place.cell < transcript.len() {
             self.leave_end(transcript);
@@ -141,7 +141,7 @@ impl Viewport {
         }
     }
 
-    /// Shows what was shown before; none is the end.
+    /// Goes back to an earlier position; None is the end.
     pub(crate) fn return_to(&mut self, place: Option<CellRow>, transcript: &Transcript) {
         match place {
             Some(place) => self.stand_at(place, transcript),
@@ -149,19 +149,19 @@ impl Viewport {
         }
     }
 
-    /// Stays where it is, whatever becomes of the cells in sight.
+    /// Stays at the current rows, whatever happens to the cells.
     pub(crate) fn stay(&mut self, transcript: &Transcript) {
         if let Some(top) = self.top {
             self.stand_at(top, transcript);
         }
     }
 
-    /// Follows the end from now on.
+    /// Follows the end.
     pub(crate) fn follow(&mut self) {
         self.anchor = None;
     }
 
-    /// Shows the start.
+    /// Scrolls to the start.
     pub(crate) fn show_start(&mut self, transcript: &Transcript) {
         self.stand_at(CellRow { cell: 0, row: 0 }, transcript);
     }
@@ -172,7 +172,7 @@ impl Viewport {
         }
     }
 
-    /// Moves by rows; upwards is negative. The end is followed again only when that is asked for.
+    /// Scrolls by rows; up is negative. Scrolling down to the end does not follow it; that takes an action of its own.
     pub(crate) fn scroll(
         &mut self,
         by: isize,
@@ -190,7 +190,7 @@ impl Viewport {
         self.anchor = Some(moved(place, by, transcript, context, key).min(last));
     }
 
-    /// What is to be shown, from the top. Only cells in sight are laid out.
+    /// Computes the visible rows. Only visible cells are laid out.
     pub(crate) fn window(
         &mut self,
         height: usize,
@@ -204,10 +204,10 @@ impl Viewport {
             anchor.cell = anchor.cell.min(transcript.len().saturating_sub(1));
             let rows = transcript.rows(anchor.cell, context, key);
             match &mut self.held {
-                // At another width, and in a table that grows, the same text stands in another row.
+                // The layout has changed around the anchor: find the same text again.
                 Some(held) if held.anchor == anchor => {
                     if Rc::ptr_eq(&held.rows, &rows) {
-                        // Nothing is laid out anew.
+                        // The same rows as in the last frame.
                     } else if is_same(held.rows.get(anchor.row), rows.get(anchor.row)) {
                         *held = Held::new(anchor, rows);
                     } else {
@@ -216,7 +216,7 @@ impl Viewport {
                     }
                 }
                 _ => {
-                    // A cell that was folded has fewer rows than it had when the window was put there.
+                    // A folded cell has fewer rows than it had when the anchor was set.
                     anchor.row = anchor.row.min(rows.len().saturating_sub(1));
                     self.held = Some(Held::new(anchor, rows));
                 }
@@ -243,7 +243,7 @@ impl Viewport {
         &self.shown
     }
 
-    /// How far what was shown has moved up since another window, if some of it is still in sight.
+    /// The rows by which the content has moved up since another frame. None if no row of that is visible.
     pub(crate) fn moved_since(&self, before: &[Shown]) -> Option<i32> {
         let offset = |of: &[Shown], place: CellRow| {
             let mut above = 0;
@@ -263,7 +263,7 @@ impl Viewport {
         }
     }
 
-    /// Which part of the whole is shown, in rows, as far as they are known: from, to, of.
+    /// The visible part in rows, partly estimated: from, to, of.
     pub(crate) fn extent(&self, transcript: &Transcript) -> (usize, usize, usize) {
         let all = transcript.rows_above(transcript.len());
         let from = self.top.map_or(0, |top| transcript.rows_above(top.cell) + top.row);
@@ -271,7 +271,7 @@ impl Viewport {
         (from, from + shown, all.max(from + shown))
     }
 
-    /// Shows the part that lies so far down, from 0 to 1.
+    /// Scrolls to a fraction of the transcript, from 0 to 1.
     pub(crate) fn show_fraction(&mut self, fraction: f64, transcript: &Transcript) {
         let all = transcript.rows_above(transcript.len());
         if all <= self.height {
@@ -282,19 +282,19 @@ impl Viewport {
         self.stand_at(CellRow { cell, row }, transcript);
     }
 
-    /// Nothing of it is in sight; whoever scrolls begins at the end, in a window of this height.
+    /// Nothing is visible, as in inline mode. Scrolling back begins at the end, with this height.
     pub(crate) fn leave(&mut self, height: usize) {
         (self.height, self.top) = (height, None);
         self.shown.clear();
     }
 
-    /// Nothing is in sight any more, as after a rewind.
+    /// Forgets the position, because the cells are others now.
     pub(crate) fn reset(&mut self) {
         *self = Viewport { height: self.height, ..Viewport::default() };
     }
 }
 
-/// The place so many rows from another.
+/// The row that is `by` rows away.
 pub(crate) fn moved(
     mut place: CellRow,
     by: isize,
@@ -327,7 +327,7 @@ pub(crate) fn moved(
     place
 }
 
-/// The first row of the last windowful.
+/// The first row of the last page.
 fn last_top(height: usize, transcript: &mut Transcript, context: &RenderContext<'_>, key: LayoutKey) -> CellRow {
     let mut left = height;
     for cell in (0..transcript.len()).rev() {

@@ -70,7 +70,7 @@ pub(super) fn on_past_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect
         (KeyCode::Char(c), held) if held.is_typing() => search.push(c, &state.composer.past),
         _ => {}
     }
-    let shown = search.found().unwrap_or(&search.draft).to_owned();
+    let shown = search.current().unwrap_or(&search.draft).to_owned();
     state.composer.set(&shown);
     state.composer.past_search = Some(search);
     Some(Vec::new())

@@ -12,7 +12,7 @@ use crate::render::markdown::first_line;
 use crate::render::text::{fit, lines_of, plain, width};
 use crate::state::side::{SOURCES, TABS, Tab};
 use crate::state::{Focus, State};
-use crate::terminal::canvas::Canvas;
+use crate::terminal::canvas::{Canvas, RegionState};
 use crate::transcript::rows::plan_item;
 
 /// Draws the panel with its left border into `area`.
@@ -33,7 +33,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         tabs.push(Span::raw("  "));
     }
     canvas.region("tabs", Rect { height: 1, ..inner }, || format!("{shown:?}"));
-    canvas.state(focused, false);
+    canvas.region_state(RegionState { focused, selected: false });
     canvas.line(Line::from(tabs), Rect { height: 1, ..inner });
     let columns = usize::from(inner.width);
     let body = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };

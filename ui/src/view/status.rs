@@ -25,7 +25,7 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         return draw_search(search, state, canvas, area);
     }
     if let Some(search) = &state.composer.past_search {
-        let has_match = search.letters.is_empty() || search.found().is_some();
+        let has_match = search.letters.is_empty() || search.current().is_some();
         let older = state.keys.map.hints(&[(Action::SearchPast, "older · ")]);
         let line = Line::from(vec![
             Span::styled(" earlier prompts: ", theme.fg(theme.accent)),

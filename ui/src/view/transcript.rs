@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use crate::input::action::Action;
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, render_context};
-use crate::terminal::canvas::{Canvas, Shift};
+use crate::terminal::canvas::{Canvas, RegionState, Shift};
 use crate::theme::Theme;
 use crate::transcript::reading::find::{Needle, Stretch};
 use crate::transcript::viewport::CellRow;
@@ -65,7 +65,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         }
         let shown = Rect { x: area.x, y: top, width: area.width, height: y - top };
         canvas.region("entry", shown, || it.rows.iter().map(|row| row.line.to_string()).collect::<Vec<_>>().join("\n"));
-        canvas.state(chosen == Some(it.cell), chosen == Some(it.cell));
+        canvas.region_state(RegionState { focused: chosen == Some(it.cell), selected: chosen == Some(it.cell) });
     }
     draw_labels(state, canvas, area);
     if let Some(by) = state.viewport.moved_since(&before) {

@@ -1,11 +1,10 @@
-//! A `|` in code is no end of a cell.
+//! Escapes a `|` in code, which would end the cell of a table.
 
 use std::borrow::Cow;
 
 use crate::render::split::is_delimiter;
 
-/// With every `|` that stands in code in a table told from those between its cells: models write them as they are, and the
-/// rest of the row would be lost.
+/// Escapes every `|` in code inside of a table. Models do not escape them, and the rest of the row would be lost.
 pub(super) fn with_pipes(source: Cow<'_, str>) -> Cow<'_, str> {
     if !source.contains('`') || !source.contains('|') {
         return source;
@@ -34,7 +33,7 @@ pub(super) fn with_pipes(source: Cow<'_, str>) -> Cow<'_, str> {
     out.into()
 }
 
-/// A row of a table, with what stands between backticks escaped.
+/// A row of a table, with every `|` between backticks escaped.
 fn escape_pipes(line: &str, out: &mut String) {
     let mut rest = line;
     while let Some(open) = rest.find('`') {

@@ -1,4 +1,4 @@
-//! Tables: a grid where there is room, a list of each row where there is none.
+//! Tables: a grid if there is room, else a list of rows.
 
 use pulldown_cmark::Alignment;
 use ratatui::text::{Line, Span};
@@ -6,17 +6,17 @@ use ratatui::text::{Line, Span};
 use super::{Page, Piece};
 use crate::render::text::{Row, span_width, width, wrap_linked};
 
-/// Rows of a table that are shown; a longer one says how many more there are.
+/// The most rows of a table that are shown. A note counts the others.
 pub(super) const MAX_TABLE: usize = 2_000;
-/// The narrowest column in which a table is still one; below it each row becomes a list.
+/// The narrowest column of a grid. With less room each row becomes a list.
 const MIN_COLUMN: usize = 6;
 
-/// A table, as far as it was read.
+/// A table, as far as it is parsed.
 pub(super) struct Table {
     pub(super) alignments: Vec<Alignment>,
     pub(super) rows: Vec<Vec<Vec<Piece>>>,
     pub(super) row: Vec<Vec<Piece>>,
-    /// Rows beyond those that are shown.
+    /// Rows that are not shown.
     pub(super) more: usize,
 }
 
@@ -90,7 +90,7 @@ impl Page<'_> {
         }
     }
 
-    /// Where there is no room for columns: each row with the names of its columns.
+    /// A list for each row, with the names of the columns.
     fn table_as_list(&mut self, table: &Table) {
         let theme = self.context.theme;
         let Some((head, rows)) = table.rows.split_first() else { return };
@@ -116,7 +116,7 @@ fn cell_width(cell: &[Piece]) -> usize {
     cell.iter().map(|(text, _)| width(text)).sum()
 }
 
-/// Widths that fit: the widest give way first, none below a few columns.
+/// Column widths that fit: the widest columns shrink first, none below a minimum.
 fn share(natural: &[usize], room: usize) -> Vec<usize> {
     let mut widths = natural.to_vec();
     while widths.iter().sum::<usize>() > room {

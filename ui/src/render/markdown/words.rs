@@ -1,4 +1,4 @@
-//! What is read of a text, without how it looks.
+//! The plain words of a Markdown text.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use super::{is_break, options, says, with_fence};
 use crate::render::text::plain;
 
-/// The words of a text as they are read: without marks, with a line end after each block.
+/// The words as the user reads them: without marks, with a line end after each block.
 pub(crate) fn words(source: &str, before: &str) -> String {
     let source = with_fence(source, before);
     let mut words = String::with_capacity(source.len());

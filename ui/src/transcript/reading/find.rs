@@ -1,4 +1,4 @@
-//! What is searched for: in which entries it stands, and where in their rows.
+//! Search: in which cells a text occurs, and where in their rows.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -14,17 +14,17 @@ use crate::render::text::{End, Row, width};
 use crate::transcript::viewport::CellRow;
 use crate::transcript::{Cell, Direction, Transcript};
 
-/// A place where it was found: the n-th in a cell.
+/// One match: the `nth` in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub(crate) cell: usize,
     pub(crate) nth: usize,
 }
 
-/// Every place where it was found, oldest first.
+/// All matches, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Matches {
-    /// Cells in which it stands, and how many places come before the first of each.
+    /// The cells with matches, and the number of matches before each.
     cells: Vec<(usize, usize)>,
     len: usize,
 }
@@ -43,41 +43,41 @@ impl Matches {
         Some(Hit { cell: *cell, nth: at - before })
     }
 
-    /// Where this place stands among them.
+    /// The index of a match.
     pub(crate) fn position(&self, hit: Hit) -> Option<usize> {
         let (from, to) = (self.before(hit.cell), self.before(hit.cell + 1));
         (from..to).nth(hit.nth)
     }
 
-    /// How many stand before this cell.
+    /// The number of matches before this cell.
     fn before(&self, cell: usize) -> usize {
         let next = self.cells.partition_point(|(known, _)| *known < cell);
         self.cells.get(next).map_or(self.len, |(_, before)| *before)
     }
 }
 
-/// A search over the whole conversation.
+/// A search in the whole conversation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Search {
     pub(crate) text: String,
-    /// Keys are the text that is searched for.
+    /// The user is typing the text.
     pub(crate) is_typed: bool,
-    /// Grows with every change of the text; an answer to another one is thrown away.
+    /// Grows with every change of the text, so that late results are dropped.
     pub(crate) number: u64,
     pub(crate) matches: Option<Matches>,
-    /// Which of them was shown last.
+    /// The index of the current match.
     pub(crate) at: Option<usize>,
-    /// It is looked for again because more was said: nobody is taken anywhere.
+    /// The search is repeated because the transcript has grown: the viewport must not move.
     pub(crate) is_again: bool,
     /// When the search was last repeated.
     pub(crate) searched_at: Option<Instant>,
-    /// More was said while it was looked for.
+    /// The transcript has grown while the search was running.
     pub(crate) is_stale: bool,
     /// Where the viewport was before the search. None followed the end.
     pub(crate) before: Option<CellRow>,
-    /// What was opened to show it, and how it was shown before.
+    /// The cell that the search has unfolded, and its fold before.
     pub(crate) opened: Option<(usize, Option<Fold>)>,
-    /// Where the place that was shown last stands, in rows that may have been laid out anew since.
+    /// Where the current match is in the rows of its cell, for these rows.
     shown: Option<(Rc<Vec<Row>>, Stretches)>,
 }
 
@@ -86,7 +86,7 @@ impl Search {
         Search { is_typed: true, before, ..Search::default() }
     }
 
-    /// The first place from where the reader is: on from there, or back from the end.
+    /// Goes to the first match: from the reader's position forward, or back from the end.
     pub(crate) fn first(&mut self) -> Option<Hit> {
         match self.before {
             Some(place) => self.step(place.cell, Direction::Forward),
@@ -94,7 +94,7 @@ impl Search {
         }
     }
 
-    /// The next place, or the one before; around at the ends.
+    /// Goes to the next match, around at the ends.
     pub(crate) fn step(&mut self, cell: usize, direction: Direction) -> Option<Hit> {
         let found = self.matches.as_ref()?;
         let last = found.len.checked_sub(1)?;
@@ -114,12 +114,12 @@ impl Search {
         self.hit()
     }
 
-    /// The place that was shown last.
+    /// The current match.
     pub(crate) fn hit(&self) -> Option<Hit> {
         self.matches.as_ref()?.get(self.at?)
     }
 
-    /// Where it stands in the rows of a cell.
+    /// The columns of the current match in the rows of its cell.
     pub(crate) fn stretches_in(&mut self, cell: usize, rows: &Rc<Vec<Row>>) -> &[Stretch] {
         let Some(hit) = self.hit().filter(|hit| hit.cell == cell) else { return &[] };
         if self.shown.as_ref().is_none_or(|(known, _)| !Rc::ptr_eq(known, rows)) {
@@ -145,7 +145,7 @@ impl Search {
     }
 }
 
-/// Something that is searched.
+/// A text to search.
 #[derive(Debug, Clone)]
 pub(crate) struct Hay {
     cell: usize,
@@ -154,15 +154,15 @@ pub(crate) struct Hay {
 
 #[derive(Debug, Clone)]
 enum Source {
-    /// What is recorded, by reference; of a long message a part.
+    /// A recorded entry, shared; of a long message one part.
     Entry(Arc<Entry>, Option<Part>),
-    /// A part of the answer that is being written.
+    /// A part of the streaming answer.
     Draft(Arc<str>, Part),
-    /// What is in no Log.
+    /// A text that is in no Log.
     Text(String),
 }
 
-/// Everything that is searched; recorded texts are shared, not copied.
+/// Collects all texts to search. Recorded texts are shared and not copied.
 pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
     let cells = transcript.cells();
     let draft: Arc<str> = transcript.draft().into();
@@ -185,7 +185,7 @@ pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
     hay
 }
 
-/// Every place where it stands, oldest first; upper and lower case differ only where the text has upper case.
+/// Finds all matches, oldest first. Case counts only if the searched text has upper case.
 pub(crate) fn find(hay: &[Hay], text: &str) -> Matches {
     let needle = Needle::new(text);
     let mut found = Matches::default();
@@ -203,7 +203,7 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Matches {
     found
 }
 
-/// How a text is shown.
+/// How the transcript shows a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -231,7 +231,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
             paths.for_each(|path| see(path, Kind::Plain));
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
-        // They have no entry in the transcript.
+        // These have no cell.
         Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
@@ -244,15 +244,15 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
     }
 }
 
-/// Columns of a row.
+/// A range of columns in a row.
 pub(crate) type Stretch = (usize, Range<usize>);
-/// Where one place stands: more than one row, where a line was broken in the middle of it.
+/// The place of one match: several rows if a line wraps inside it.
 pub(crate) type Stretches = Vec<Stretch>;
 
-/// A text that is searched for.
+/// The text to search for.
 pub(crate) struct Needle {
     text: String,
-    /// The longest word of it.
+    /// Its longest word.
     word: String,
     folds_case: bool,
 }
@@ -264,14 +264,14 @@ impl Needle {
         Needle { text: text.to_owned(), word, folds_case: !text.chars().any(char::is_uppercase) }
     }
 
-    /// How often it stands in a text as it is read, or in a part of it.
+    /// The number of matches in a text as it is shown, or in a part of it.
     fn count(&self, text: &str, kind: Kind, part: Option<&Part>) -> usize {
         let of = part.map_or(text, |part| text.get(part.range.clone()).unwrap_or_default());
         let head = part.and_then(|part| text.get(part.table.clone()?)).unwrap_or_default();
         if kind == Kind::Plain {
             return self.places(of).count();
         }
-        // Most texts have nothing of it, and need not be read.
+        // Most texts do not contain the word, and need not be parsed.
         let may_be = |text: &str| places(&self.word, self.folds_case, text).next().is_some();
         if !self.word.is_empty() && !may_be(of) && !may_be(head) {
             return 0;
@@ -286,10 +286,10 @@ impl Needle {
         places(&self.text, self.folds_case, text)
     }
 
-    /// Where it stands in some of the rows, also where a line was broken in the middle of it.
+    /// The matches in some of the rows, also where a line wraps inside a match.
     pub(crate) fn in_rows(&self, rows: &[Row], in_sight: Range<usize>) -> Vec<Stretches> {
         let mut wanted = in_sight.clone();
-        // What begins in the row above is in sight as well.
+        // A match that begins in a row above is visible as well.
         let goes_on = |at: usize| matches!(rows[at].end, End::Blanks(_) | End::Nothing);
         let mut before = 0;
         while wanted.start > 0 && before < self.text.len() && goes_on(wanted.start - 1) {
@@ -300,7 +300,7 @@ impl Needle {
         let mut line = Broken::default();
         for at in wanted.clone() {
             line.push(at, &rows[at]);
-            // To the end of what was broken in the middle of it.
+            // Up to the end of a line that wraps below.
             let is_last = at + 1 == wanted.end;
             let mut next = at + 1;
             while is_last && next < rows.len() && goes_on(next - 1) && next - at <= self.text.len() {
@@ -317,7 +317,7 @@ impl Needle {
     }
 }
 
-/// Where it stands, in bytes; places do not overlap.
+/// The byte ranges of all matches, without overlaps.
 fn places<'t>(wanted: &'t str, folds_case: bool, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
     let (needle, hay) = (wanted.as_bytes(), text.as_bytes());
     if needle.is_empty() {
@@ -348,7 +348,7 @@ fn places<'t>(wanted: &'t str, folds_case: bool, text: &'t str) -> Box<dyn Itera
     }))
 }
 
-/// How many bytes it takes up where the other begins, whatever the case; it has none itself.
+/// The bytes that the needle takes in `text`, whose case can differ. None without a match.
 fn length_in(text: &str, needle: &str) -> Option<usize> {
     let mut wanted = needle.chars();
     for (at, c) in text.char_indices() {
@@ -363,17 +363,18 @@ fn length_in(text: &str, needle: &str) -> Option<usize> {
     wanted.as_str().is_empty().then_some(text.len())
 }
 
-/// A line that was broken into rows.
+/// A line that is wrapped into rows.
 #[derive(Default)]
 struct Broken {
     text: String,
-    /// The part of it that each row shows, the number of the row, and the columns in front of it.
+    /// For each row: its part of the text, its number, and the columns before the text.
     rows: Vec<(Range<usize>, usize, usize)>,
 }
 
 impl Broken {
     fn push(&mut self, at: usize, row: &Row) {
-        let (gutter, text) = if row.end == End::Skip { (0, row.line.to_string()) } else { (row.gutter, row.said()) };
+        let (gutter, text) =
+            if row.end == End::Skip { (0, row.line.to_string()) } else { (row.gutter, row.plain_text()) };
         let from = self.text.len();
         self.text.push_str(&text);
         self.rows.push((from..self.text.len(), at, gutter));

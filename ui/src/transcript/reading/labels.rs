@@ -10,24 +10,24 @@ use crate::render::text::{End, Row, width};
 use crate::transcript::viewport::{CellRow, Viewport};
 use crate::transcript::{Cell, Transcript};
 
-/// Letters in the order in which they are easy to reach; none that does something else while they are shown.
+/// The labels, those that are easy to reach first. Letters with a meaning of their own are left out.
 const LETTERS: &str = "asdfghjklqwertuiopzxcvbnmASDFGHJKLQWERTUIOPZXCVBNM";
 
-/// The longest address that is put together from several rows, bytes.
+/// The longest URL that is joined from several rows, in bytes.
 const MAX_ADDRESS: usize = 2_000;
 
-/// Something that can be copied, and its letter.
+/// Something that can be copied, with its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopyLabel {
     pub(crate) letter: char,
     pub(crate) at: CellRow,
-    /// Where it stands in its row; none when it is all of the row, or more.
+    /// The column of a link. None if the label stands for a whole row or more.
     pub(crate) column: Option<usize>,
     pub(crate) what: &'static str,
     pub(crate) text: String,
 }
 
-/// Letters on everything in sight that can be copied.
+/// Labels on everything visible that can be copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CopyLabels(pub(crate) Vec<CopyLabel>);
 
@@ -58,7 +58,7 @@ impl CopyLabels {
                 let what = if is_prompt { "prompt" } else { "answer" };
                 let seq = entry.map(|entry| entry.seq);
                 let first = it.rows[it.from..it.to].iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
-                // One letter for all parts of it that are in sight.
+                // All visible parts of a message share one label.
                 if last_message.replace(seq) != Some(seq) {
                     found.push((at(it.from + first), None, what, text.to_owned()));
                 }
@@ -80,7 +80,7 @@ impl CopyLabels {
                     .filter(|(column, _)| !it.rows[row].links.iter().any(|(columns, _)| columns.contains(column)));
                 links.extend(written);
                 for (column, url) in links {
-                    // One that goes on in the next row, or is said twice, is one.
+                    // A URL that continues in the next row, or occurs twice, gets one label.
                     if !found.iter().any(|(place, _, _, known)| place.cell == it.cell && *known == url) {
                         found.push((at(row), Some(column), "link", url));
                     }
@@ -114,21 +114,21 @@ impl CopyLabels {
     }
 }
 
-/// Addresses that are written out in a row, to their end in the rows below, and the columns at which they begin.
+/// The URLs in a row, joined with the rows below, and the columns where they begin.
 fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> {
-    let mut whole = rows[row].said();
+    let mut whole = rows[row].plain_text();
     let own = whole.len();
     let mut is_cut = false;
     for (above, below) in rows[row..].iter().zip(&rows[row + 1..]) {
         if above.end != End::Nothing {
             break;
         }
-        // The rest of the line is not laid out, or is too much.
+        // The rest of the line is not laid out, or is too long.
         is_cut = below.end == End::Skip || whole.len() > own + MAX_ADDRESS;
         if is_cut {
             break;
         }
-        whole.push_str(&below.said());
+        whole.push_str(&below.plain_text());
     }
     let begins: Vec<usize> = ["https://", "http://"]
         .iter()
@@ -141,7 +141,7 @@ fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> 
         let is_whole = !is_cut || rest.contains(char::is_whitespace);
         let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|');
         let url = rest[..rest.find(is_end).unwrap_or(rest.len())].trim_end_matches([',', '.', ';', ':', '!', '?']);
-        // A bracket that was opened before it is no part of it.
+        // A closing bracket that was opened before the URL is not part of it.
         let url = if url.contains('(') { url } else { url.split(')').next().unwrap_or(url) };
         (is_whole && url.len() > "https://".len()).then(|| (gutter + width(&whole[..begin]), url.to_owned()))
     })

@@ -1,11 +1,11 @@
-//! What is selected with the mouse.
+//! Selecting text with the mouse.
 
 use std::ops::Range;
 
 use crate::render::text::{End, Row, width};
 use crate::transcript::viewport::CellRow;
 
-/// By how much a selection grows.
+/// The unit by which a selection grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Character,
@@ -13,10 +13,10 @@ enum Unit {
     Row,
 }
 
-/// A place and a column of it.
+/// A row of a cell, and a column in it.
 type Spot = (CellRow, usize);
 
-/// What was selected with the mouse.
+/// The selected text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
     from: Spot,
@@ -25,7 +25,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// One click begins with a character, two with a word, three with a row.
+    /// One click selects by characters, two by words, three by rows.
     pub(crate) fn new(place: CellRow, column: usize, clicks: u8) -> Selection {
         let unit = match clicks {
             0 | 1 => Unit::Character,
@@ -39,7 +39,7 @@ impl Selection {
         self.to = (place, column);
     }
 
-    /// It is no more than a click.
+    /// The mouse has not moved: this is only a click.
     pub(crate) fn is_click(&self) -> bool {
         self.unit == Unit::Character && self.from == self.to
     }
@@ -48,12 +48,12 @@ impl Selection {
         if self.from <= self.to { (self.from, self.to) } else { (self.to, self.from) }
     }
 
-    /// Where it begins and ends.
+    /// The rows where it begins and ends.
     pub(crate) fn positions_mut(&mut self) -> [&mut CellRow; 2] {
         [&mut self.from.0, &mut self.to.0]
     }
 
-    /// The columns of a row that are selected.
+    /// The selected columns of a row.
     pub(crate) fn columns(&self, place: CellRow, row: &Row) -> Option<Range<usize>> {
         let ((first, left), (last, right)) = self.ends();
         if place < first || place > last || row.end == End::Skip {
@@ -85,7 +85,7 @@ impl Selection {
     }
 }
 
-/// The columns of the word that is there.
+/// The columns of the word at a column.
 fn word_at(text: &str, column: usize) -> Range<usize> {
     use unicode_segmentation::UnicodeSegmentation as _;
     let is_word =
