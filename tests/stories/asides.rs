@@ -12,7 +12,7 @@ use crate::shell::{Shell, entries, png};
 async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what_came_of_it() {
     let mut pixir = Pixir::new(vec![says("It is 42.")], &[("answer.txt", "42\n")]);
     let screen = pixir.does("!cat answer.txt && touch made.txt").await;
-    assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
+    assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs a command; the model reads it"), "{screen}");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("✓ ! cat answer.txt && touch made.txt") && screen.contains("│ 42"), "{screen}");
     assert!(pixir.path("made.txt").exists(), "whoever types it need not be asked");
@@ -82,7 +82,7 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
     let output = cut["data"]["output"].as_str().expect("text");
     assert!(output.starts_with("begun\n[error]"), "and what it had printed: {output}");
     let screen = pixir.does("!<Enter>").await;
-    assert!(screen.contains("type a command behind it"), "{screen}");
+    assert!(screen.contains("type a command after it"), "{screen}");
     pixir.does("<C-c>hi<Enter>").await;
     assert!(pixir.screen.screen().contains("Hello."), "the conversation goes on");
 }
@@ -166,7 +166,7 @@ async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it
     assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // A clipboard of nobody's machine has no image.
     let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("nothing here reads the clipboard"), "{screen}");
+    assert!(screen.contains("no program reads the clipboard"), "{screen}");
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_draft_with_an_image_survives_a_crash_and_a_message_that_is_taken_back
     // In another session it is only a word, and the person is told so.
     let mut pixir = pixir.anew(vec![says("What?")]).await;
     let screen = pixir.does("see [image 1: real.png]<Enter>").await;
-    assert!(screen.contains("[image 1: real.png] is only a word here"), "{screen}");
+    assert!(screen.contains("[image 1: real.png] belongs to another session"), "{screen}");
 }
 
 #[tokio::test]

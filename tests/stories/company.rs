@@ -253,7 +253,7 @@ async fn a_question_that_comes_up_while_somebody_writes_waits_until_they_turn_to
     pixir.screen.until_idle().await;
     pixir.screen.keys("go<Enter>still writing").await;
     let screen = pixir.does(" this").await;
-    assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
+    assert!(screen.contains("Tab answer · keep typing to continue your draft"), "{screen}");
     assert_eq!(pixir.screen.draft(), "still writing this");
     let screen = pixir.does("<Tab>").await;
     assert!(screen.contains("Which of these two should it be"), "a long one is read from its start:\n{screen}");

@@ -58,7 +58,7 @@ async fn what_is_searched_is_found_everywhere_also_in_what_is_folded() {
     assert_ne!(first, second);
     assert_eq!(pixir.does("N").await, first, "N goes back");
     let screen = pixir.does("/zebra").await;
-    assert!(screen.contains("not found"), "{screen}");
+    assert!(screen.contains("no matches"), "{screen}");
     let screen = pixir.does("<Esc>").await;
     assert!(!screen.contains("find:"), "{screen}");
 }
@@ -74,7 +74,7 @@ async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_f
     assert!(screen.contains("1 of 1"), "it is broken over two lines, and its marks are not shown:\n{screen}");
     let folded = pixir.does("<Esc>").await;
     let screen = pixir.does("<C-f>NUMBER 39").await;
-    assert!(screen.contains("not found"), "{screen}");
+    assert!(screen.contains("no matches"), "{screen}");
     let screen = pixir.does("<Esc><C-f>number 39").await;
     assert!(screen.contains("│ number 39"), "{screen}");
     assert_eq!(pixir.does("<Esc>").await, folded, "whoever goes back finds everything as it was");
@@ -84,14 +84,14 @@ async fn what_is_searched_is_found_as_it_is_read_and_what_was_opened_for_it_is_f
 async fn the_transcript_takes_the_focus_and_is_walked_by_entries_prompts_and_errors() {
     let mut pixir = conversation(80, 24).await;
     let screen = pixir.does("<Tab>").await;
-    assert!(screen.contains("k before") && screen.contains("} prompt"), "hints for where one is:\n{screen}");
+    assert!(screen.contains("k previous") && screen.contains("} prompt"), "hints for where one is:\n{screen}");
     let screen = pixir.does("{").await;
     assert!(screen.contains("❯ show me numbers"), "{screen}");
     let screen = pixir.does("{{").await;
     assert!(screen.contains("❯ tell me of fruit"), "{screen}");
     let screen = pixir.does("]").await;
     assert!(
-        screen.contains("e the next error") && screen.contains("d the next change"),
+        screen.contains("e next error") && screen.contains("d next change"),
         "which keys may follow:\n{screen}"
     );
     let screen = pixir.does("e").await;
@@ -354,10 +354,10 @@ async fn what_is_said_meanwhile_stands_behind_the_growing_answer_and_not_in_it()
     pixir.screen.keys("go<Enter>").await;
     pixir.screen.until("Second paragraph").await;
     pixir.screen.keys("/usage<Enter>").await;
-    pixir.screen.until("no request has said").await;
+    pixir.screen.until("no request has reported").await;
     let screen = pixir.screen.screen();
     let place = |text: &str| screen.find(text).expect("it is in sight");
-    assert!(place("Second paragraph") < place("no request has said"), "{screen}");
+    assert!(place("Second paragraph") < place("no request has reported"), "{screen}");
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();

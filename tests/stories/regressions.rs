@@ -101,7 +101,7 @@ async fn a_dialog_that_is_higher_than_the_screen_is_read_to_its_end() {
     for _ in 0..40 {
         seen.push_str(&pixir.does("<PgDn>").await);
     }
-    for last in ["/mouse", "/usage", "Alt+Y", "everything that can be done"] {
+    for last in ["/mouse", "/usage", "Alt+Y", "find an action by name"] {
         assert!(seen.contains(last), "{last} can be reached:\n{seen}");
     }
 }

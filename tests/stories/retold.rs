@@ -45,7 +45,7 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
     });
     // What would change it is not done, and that is said.
     terminal.send("\x1b[Z");
-    terminal.wait_for("this session is only told again");
+    terminal.wait_for("this is a replay");
     // Nor is it offered.
     terminal.send("\x14");
     let screen = terminal.wait_for("Enter go · Esc close");
@@ -59,7 +59,7 @@ fn a_session_is_told_again_step_by_step_forwards_and_back() {
     terminal.wait_that("the palette is closed", |screen| !screen.contains("Palette"));
     terminal.send("\x1bOP");
     let screen = terminal.wait_for("In a replay");
-    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the line"), "{screen}");
+    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the composer"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
     // There is no line: what is typed or pasted is no draft, and nothing is asked of the session.

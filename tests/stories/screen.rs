@@ -77,7 +77,7 @@ async fn what_is_longer_than_the_screen_must_be_read_before_it_can_be_allowed() 
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("more lines · Tab, then Enter") && screen.contains("Alt+N"), "{screen}");
     let screen = pixir.does("<A-y>").await;
-    assert!(screen.contains("it is longer than the screen"), "{screen}");
+    assert!(screen.contains("the preview is longer than the screen"), "{screen}");
     let screen = pixir.does("<Tab><Enter>").await;
     assert!(screen.contains("+ -- 1") && screen.contains("read to the end"), "{screen}");
     pixir.does("<End><Esc>y").await;
@@ -89,7 +89,7 @@ async fn every_hint_names_the_key_that_is_bound() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"}));
     let keys: [(&str, &[&str]); 5] = [
         ("allow-once", &["alt+1"]),
-        ("question-allow-once", &["1"]),
+        ("approval-allow-once", &["1"]),
         ("deny", &["alt+2"]),
         ("details", &["alt+o"]),
         ("to-end", &["none"]),
@@ -479,9 +479,9 @@ async fn an_effort_is_chosen_and_what_everything_took_is_said() {
     let step = |text: &str| Step { usage: Some(usage), ..says(text) };
     let mut pixir = Pixir::sized(vec![step("One."), step("Two.")], &[], 100, 30);
     let screen = pixir.does("/usage<Enter>").await;
-    assert!(screen.contains("no request has said yet what it took"), "{screen}");
+    assert!(screen.contains("no request has reported its usage yet"), "{screen}");
     let screen = pixir.does("/effort<Enter>").await;
-    assert!(screen.contains("xhigh") && screen.contains("without restraint"), "{screen}");
+    assert!(screen.contains("xhigh") && screen.contains("as much as the model supports"), "{screen}");
     pixir.does("<Esc>").await;
     let screen = pixir.does("/effort hihg<Enter>").await;
     assert!(screen.contains("there is no effort `hihg`"), "{screen}");

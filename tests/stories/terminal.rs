@@ -79,12 +79,12 @@ fn esc_stops_a_stream_and_a_command_and_no_process_survives() {
     terminal.wait_for("Thinking aloud");
     terminal.send("\x1b");
     terminal.wait_for("it broke off here");
-    terminal.wait_for("send a message to go on");
+    terminal.wait_for("send a message to continue");
     terminal.send("run\r");
     terminal.wait_for("● bash sleep");
     wait_until("the command runs", || is_running(&mark));
     terminal.send("\x1b");
-    terminal.wait_for("send a message to go on");
+    terminal.wait_for("send a message to continue");
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while is_running(&mark) {
         assert!(std::time::Instant::now() < until, "a process survived");

@@ -81,7 +81,7 @@ async fn what_was_sent_is_found_again_also_in_another_session() {
     }
     let mut pixir = pixir.anew(vec![says("4")]).await;
     let screen = pixir.does("half a thought<C-r>fix").await;
-    assert!(screen.contains("❯ fix the lexer") && screen.contains("sent before: fix"), "{screen}");
+    assert!(screen.contains("❯ fix the lexer") && screen.contains("earlier prompts: fix"), "{screen}");
     let screen = pixir.does("<C-r>").await;
     assert!(screen.contains("❯ fix the parser"), "{screen}");
     pixir.does("<Esc>").await;
@@ -162,7 +162,7 @@ fn a_draft_is_written_in_the_persons_own_editor_and_the_terminal_is_theirs_meanw
     terminal.send("kept");
     terminal.wait_for("❯ kept");
     terminal.send("\x07");
-    terminal.wait_for("the draft is as it was");
+    terminal.wait_for("the draft is unchanged");
     terminal.wait_for("❯ kept");
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();
