@@ -69,7 +69,7 @@ async fn a_preview_longer_than_the_screen_is_read_before_allow_works() {
     let screen = pixir.does("go<Enter>").await;
     assert!(screen.contains("more lines · Tab, then Enter") && screen.contains("Alt+N"), "{screen}");
     let screen = pixir.does("<A-y>").await;
-    assert!(screen.contains("it is longer than the screen"), "{screen}");
+    assert!(screen.contains("the preview is longer than the screen"), "{screen}");
     let screen = pixir.does("<Tab><Enter>").await;
     assert!(screen.contains("+ -- 1") && screen.contains("read to the end"), "{screen}");
     pixir.does("<End><Esc>y").await;

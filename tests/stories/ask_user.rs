@@ -85,7 +85,7 @@ async fn a_form_does_not_take_keys_typed_into_the_composer() {
     pixir.screen.until_idle().await;
     pixir.screen.keys("go<Enter>still writing").await;
     let screen = pixir.does(" this").await;
-    assert!(screen.contains("Tab answer · your text goes on"), "{screen}");
+    assert!(screen.contains("Tab answer · keep typing to continue your draft"), "{screen}");
     assert_eq!(pixir.screen.draft(), "still writing this");
     let screen = pixir.does("<Tab>").await;
     assert!(screen.contains("Which of these two should it be"), "a long question is shown from its start:\n{screen}");

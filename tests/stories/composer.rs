@@ -83,7 +83,7 @@ async fn prompt_history_reaches_other_sessions() {
     }
     let mut pixir = pixir.anew(vec![says("4")]).await;
     let screen = pixir.does("half a thought<C-r>fix").await;
-    assert!(screen.contains("❯ fix the lexer") && screen.contains("sent before: fix"), "{screen}");
+    assert!(screen.contains("❯ fix the lexer") && screen.contains("earlier prompts: fix"), "{screen}");
     let screen = pixir.does("<C-r>").await;
     assert!(screen.contains("❯ fix the parser"), "{screen}");
     pixir.does("<Esc>").await;
@@ -164,7 +164,7 @@ fn an_external_editor_gets_the_draft_and_the_terminal() {
     terminal.send("kept");
     terminal.wait_for("❯ kept");
     terminal.send("\x07");
-    terminal.wait_for("the draft is as it was");
+    terminal.wait_for("the draft is unchanged");
     terminal.wait_for("❯ kept");
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();

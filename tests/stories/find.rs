@@ -21,7 +21,7 @@ async fn find_reaches_folded_cells() {
     assert_ne!(first, second);
     assert_eq!(pixir.does("N").await, first, "N goes back");
     let screen = pixir.does("/zebra").await;
-    assert!(screen.contains("not found"), "{screen}");
+    assert!(screen.contains("no matches"), "{screen}");
     let screen = pixir.does("<Esc>").await;
     assert!(!screen.contains("find:"), "{screen}");
 }
@@ -37,7 +37,7 @@ async fn find_matches_rendered_text_and_refolds_cells() {
     assert!(screen.contains("1 of 1"), "it is broken over two lines, and its marks are not shown:\n{screen}");
     let folded = pixir.does("<Esc>").await;
     let screen = pixir.does("<C-f>NUMBER 39").await;
-    assert!(screen.contains("not found"), "{screen}");
+    assert!(screen.contains("no matches"), "{screen}");
     let screen = pixir.does("<Esc><C-f>number 39").await;
     assert!(screen.contains("│ number 39"), "{screen}");
     assert_eq!(pixir.does("<Esc>").await, folded, "Esc restores the screen");

@@ -176,7 +176,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // This machine has no clipboard, so there is no image.
     let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("nothing here reads the clipboard"), "{screen}");
+    assert!(screen.contains("no program reads the clipboard"), "{screen}");
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn a_draft_keeps_its_image_after_a_crash_or_a_take_back() {
     // In another Session the placeholder is plain text, and a notice says so.
     let mut pixir = pixir.anew(vec![says("What?")]).await;
     let screen = pixir.does("see [image 1: real.png]<Enter>").await;
-    assert!(screen.contains("[image 1: real.png] is only a word here"), "{screen}");
+    assert!(screen.contains("[image 1: real.png] belongs to another session"), "{screen}");
 }
 
 #[tokio::test]

@@ -104,12 +104,12 @@ fn esc_stops_a_stream_and_a_command() {
     terminal.wait_for("Thinking aloud");
     terminal.send("\x1b");
     terminal.wait_for("it broke off here");
-    terminal.wait_for("send a message to go on");
+    terminal.wait_for("send a message to continue");
     terminal.send("run\r");
     terminal.wait_for("● bash sleep");
     wait::until("the command runs", || is_running(&mark));
     terminal.send("\x1b");
-    terminal.wait_for("send a message to go on");
+    terminal.wait_for("send a message to continue");
     assert!(wait::within(Duration::from_secs(5), || !is_running(&mark)), "a process survived");
     terminal.send("and now\r");
     terminal.wait_for("Back again.");

@@ -10,7 +10,7 @@ async fn hints_name_the_bound_keys() {
     let edit = calls("edit", json!({"path": "a.txt", "old_text": "1", "new_text": "2"}));
     let keys: [(&str, &[&str]); 5] = [
         ("allow-once", &["alt+1"]),
-        ("question-allow-once", &["1"]),
+        ("approval-allow-once", &["1"]),
         ("deny", &["alt+2"]),
         ("details", &["alt+o"]),
         ("to-end", &["none"]),

@@ -45,7 +45,7 @@ async fn an_overlay_higher_than_the_screen_scrolls_to_its_end() {
     for _ in 0..40 {
         seen.push_str(&pixir.does("<PgDn>").await);
     }
-    for last in ["/mouse", "/usage", "Alt+Y", "everything that can be done"] {
+    for last in ["/mouse", "/usage", "Alt+Y", "find an action by name"] {
         assert!(seen.contains(last), "{last} can be reached:\n{seen}");
     }
 }

@@ -45,7 +45,7 @@ fn replay_steps_forwards_and_back() {
     });
     // An action that would change the Session is refused with a notice.
     terminal.send("\x1b[Z");
-    terminal.wait_for("this session is only told again");
+    terminal.wait_for("this is a replay");
     // Nor is it offered.
     terminal.send("\x14");
     let screen = terminal.wait_for("Enter go · Esc close");
@@ -59,7 +59,7 @@ fn replay_steps_forwards_and_back() {
     terminal.wait_that("the palette is closed", |screen| !screen.contains("Palette"));
     terminal.send("\x1bOP");
     let screen = terminal.wait_for("In a replay");
-    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the line"), "{screen}");
+    assert!(!screen.contains("Shift+Tab") && !screen.contains("In the composer"), "{screen}");
     terminal.send("\x1b");
     terminal.wait_that("the help is closed", |screen| !screen.contains("In a replay"));
     // A replay has no composer: typed and pasted text is ignored, and the Session gets no Input.

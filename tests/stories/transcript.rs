@@ -49,14 +49,14 @@ async fn the_viewport_stays_while_cells_arrive_below() {
 async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
     let mut pixir = conversation(80, 24).await;
     let screen = pixir.does("<Tab>").await;
-    assert!(screen.contains("k before") && screen.contains("} prompt"), "hints for where one is:\n{screen}");
+    assert!(screen.contains("k previous") && screen.contains("} prompt"), "hints for where one is:\n{screen}");
     let screen = pixir.does("{").await;
     assert!(screen.contains("❯ show me numbers"), "{screen}");
     let screen = pixir.does("{{").await;
     assert!(screen.contains("❯ tell me of fruit"), "{screen}");
     let screen = pixir.does("]").await;
     assert!(
-        screen.contains("e the next error") && screen.contains("d the next change"),
+        screen.contains("e next error") && screen.contains("d next change"),
         "which keys may follow:\n{screen}"
     );
     let screen = pixir.does("e").await;
@@ -197,10 +197,10 @@ async fn a_notice_goes_below_the_streaming_answer() {
     pixir.screen.keys("go<Enter>").await;
     pixir.screen.until("Second paragraph").await;
     pixir.screen.keys("/usage<Enter>").await;
-    pixir.screen.until("no request has said").await;
+    pixir.screen.until("no request has reported").await;
     let screen = pixir.screen.screen();
     let place = |text: &str| screen.find(text).expect("it is in sight");
-    assert!(place("Second paragraph") < place("no request has said"), "{screen}");
+    assert!(place("Second paragraph") < place("no request has reported"), "{screen}");
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();

@@ -15,9 +15,9 @@ async fn effort_and_usage_commands_show_the_current_values() {
     let step = |text: &str| Step { usage: Some(usage), ..says(text) };
     let mut pixir = Pixir::sized(vec![step("One."), step("Two.")], &[], 100, 30);
     let screen = pixir.does("/usage<Enter>").await;
-    assert!(screen.contains("no request has said yet what it took"), "{screen}");
+    assert!(screen.contains("no request has reported its usage yet"), "{screen}");
     let screen = pixir.does("/effort<Enter>").await;
-    assert!(screen.contains("xhigh") && screen.contains("without restraint"), "{screen}");
+    assert!(screen.contains("xhigh") && screen.contains("as much as the model supports"), "{screen}");
     pixir.does("<Esc>").await;
     let screen = pixir.does("/effort hihg<Enter>").await;
     assert!(screen.contains("there is no effort `hihg`"), "{screen}");

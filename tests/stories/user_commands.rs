@@ -12,7 +12,7 @@ use crate::shell::Shell;
 async fn a_bang_command_runs_and_the_model_reads_its_output() {
     let mut pixir = Pixir::new(vec![says("It is 42.")], &[("answer.txt", "42\n")]);
     let screen = pixir.does("!cat answer.txt && touch made.txt").await;
-    assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs here; the model reads it"), "{screen}");
+    assert!(screen.contains(" ❯ !cat answer.txt") && screen.contains("runs a command; the model reads it"), "{screen}");
     let screen = pixir.does("<Enter>").await;
     assert!(screen.contains("✓ ! cat answer.txt && touch made.txt") && screen.contains("│ 42"), "{screen}");
     assert!(pixir.path("made.txt").exists(), "a command that the user types needs no approval");
@@ -82,7 +82,7 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
     let output = cut["data"]["output"].as_str().expect("text");
     assert!(output.starts_with("begun\n[error]"), "and its output until then: {output}");
     let screen = pixir.does("!<Enter>").await;
-    assert!(screen.contains("type a command behind it"), "{screen}");
+    assert!(screen.contains("type a command after it"), "{screen}");
     pixir.does("<C-c>hi<Enter>").await;
     assert!(pixir.screen.screen().contains("Hello."), "the conversation goes on");
 }

@@ -299,7 +299,7 @@ fn resolve(file: &ThemeFile, depth: Depth) -> Result<Theme, Error> {
             Some(colour) => colour,
             None => {
                 let (r, g, b) = rgb(value).ok_or_else(|| {
-                    let what = "is neither in the palette, nor #rrggbb, nor the name of a terminal colour";
+                    let what = "is not in the palette, not #rrggbb and not a terminal colour";
                     invalid(&file.name, &format!("`{value}` of `{token}` {what}"))
                 })?;
                 match depth {

@@ -52,8 +52,8 @@ impl Pastes {
     }
 
     /// Adds the pastes of a saved draft.
-    pub(crate) fn join(&mut self, kept: Pastes) {
-        for (marker, paste) in kept.0 {
+    pub(crate) fn join(&mut self, saved: Pastes) {
+        for (marker, paste) in saved.0 {
             if !self.0.iter().any(|(known, text)| *known == marker || *text == paste) {
                 self.0.push((marker, paste));
             }
@@ -122,8 +122,8 @@ impl Images {
     }
 
     /// Adds the images of a saved draft.
-    pub(crate) fn join(&mut self, kept: Images) {
-        let new = kept.0.into_iter().filter(|(marker, _)| !self.0.iter().any(|(known, _)| known == marker));
+    pub(crate) fn join(&mut self, saved: Images) {
+        let new = saved.0.into_iter().filter(|(marker, _)| !self.0.iter().any(|(known, _)| known == marker));
         let new: Vec<_> = new.collect();
         self.0.extend(new);
     }

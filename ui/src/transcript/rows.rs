@@ -569,8 +569,8 @@ fn block(
         }
         let line = plain(line);
         let body = line.trim_start_matches(' ');
-        let kept = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
-        wrap(&[Span::styled(kept, style)], context.columns, &[bar()], &[bar()])
+        let unbroken = format!("{}{body}", "\u{a0}".repeat(line.len() - body.len()));
+        wrap(&[Span::styled(unbroken, style)], context.columns, &[bar()], &[bar()])
     };
     // A very long line leaves room for the others.
     let rows_of = |line: &str| {
@@ -600,17 +600,17 @@ fn block(
             }
         }
         Side::Last => {
-            let mut laid = Vec::new();
+            let mut from_end = Vec::new();
             let mut high = 0;
             for line in lines.iter().rev() {
-                laid.push(rows_of(line));
-                high += laid.last().map_or(0, Vec::len);
+                from_end.push(rows_of(line));
+                high += from_end.last().map_or(0, Vec::len);
                 if high > room {
                     break;
                 }
                 whole += 1;
             }
-            rows.extend(laid.into_iter().rev().flatten().skip(high.saturating_sub(room)));
+            rows.extend(from_end.into_iter().rev().flatten().skip(high.saturating_sub(room)));
         }
     }
     let more = if count > whole { count - whole + left_out } else { 0 };
