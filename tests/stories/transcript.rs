@@ -55,10 +55,7 @@ async fn the_transcript_is_walked_by_cells_prompts_and_errors() {
     let screen = pixir.does("{{").await;
     assert!(screen.contains("❯ tell me of fruit"), "{screen}");
     let screen = pixir.does("]").await;
-    assert!(
-        screen.contains("e next error") && screen.contains("d next change"),
-        "which keys may follow:\n{screen}"
-    );
+    assert!(screen.contains("e next error") && screen.contains("d next change"), "which keys may follow:\n{screen}");
     let screen = pixir.does("e").await;
     assert!(screen.contains("✗ bash cat nothing.txt"), "{screen}");
     let screen = pixir.does("]e").await;

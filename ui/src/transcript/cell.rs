@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult};
+use pixir_core::protocol::call_info::CallKind;
 
 use crate::render::split::Part;
 use crate::render::thinking::Growing;
@@ -98,7 +99,7 @@ impl Tool {
 
     /// It is a command line, and not a tool with arguments.
     pub(crate) fn is_command(&self) -> bool {
-        self.is_by_user() || matches!(self.call().name.as_str(), "bash" | "run")
+        self.call().about().kind == CallKind::Execute
     }
 
     /// The entries of the call and its result.

@@ -5,6 +5,7 @@ use pixir_core::event::{
     ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
     StepStatus, ToolResult, TurnStatus, UserMessage,
 };
+use pixir_core::protocol::call_info::CallKind;
 use pixir_core::text::human::{human_duration, human_size};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -64,7 +65,7 @@ pub(crate) fn joins(above: &Cell, below: &Cell) -> bool {
 }
 
 fn is_short(cell: &Tool) -> bool {
-    matches!(cell.call().name.as_str(), "read" | "ls" | "find" | "grep" | "update_plan")
+    matches!(cell.call().about().kind, CallKind::Read | CallKind::Search | CallKind::Plan)
 }
 
 /// Estimates the height of a cell without layout.
@@ -337,7 +338,7 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
     let (card, is_whole) = card(cell, context);
     let mut rows = vec![card];
     let fold = data.fold.unwrap_or(context.details);
-    if fold == Fold::Line || (cell.call().name == "update_plan" && fold == Fold::Some) {
+    if fold == Fold::Line || (cell.call().about().kind == CallKind::Plan && fold == Fold::Some) {
         return rows;
     }
     if fold == Fold::Full {
@@ -408,43 +409,21 @@ fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
 }
 
-/// The most telling argument, on one line.
+/// What the call is about, on one line.
 pub(crate) fn target(cell: &Tool) -> String {
-    let text = |key: &str| cell.call().args[key].as_str().map(|t| t.replace('\n', " ⏎ "));
-    match cell.call().name.as_str() {
-        "bash" | "run" | "!" | "!!" => text("command").unwrap_or_default(),
-        "recall" => text("query").unwrap_or_default(),
-        "skill_view" => text("name").unwrap_or_default(),
-        "job_output" | "job_kill" => cell.call().args["job"].as_u64().map_or("all".into(), |job| job.to_string()),
-        "ask_user" => {
-            let questions = cell.call().args["questions"].as_array().into_iter().flatten();
-            questions.filter_map(|it| it["question"].as_str()).collect::<Vec<_>>().join(" · ").replace('\n', " ⏎ ")
-        }
-        "grep" | "find" => {
-            let place = text("path").map_or(String::new(), |path| format!(" in {path}"));
-            format!("{}{place}", text("pattern").unwrap_or_default())
-        }
-        "ls" => text("path").unwrap_or_else(|| ".".into()),
-        "update_plan" => {
-            let items = cell.call().args["items"].as_array().map_or(0, Vec::len);
-            format!("{items} steps")
-        }
-        _ => text("path").unwrap_or_default(),
-    }
+    cell.call().about().target.replace('\n', " ⏎ ")
 }
 
-/// The arguments that the card's line does not show, except those that are in the diff.
+/// The arguments that neither the card's line nor a diff shows.
 fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Row> {
     let Some(args) = cell.call().args.as_object() else { return Vec::new() };
+    let about = cell.call().about();
     // A call that did not succeed has no diff.
     let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());
-    let shown = args.iter().filter(|(key, value)| match key.as_str() {
-        "old_text" | "new_text" | "content" | "edits" => came_to_nothing,
-        "command" => !is_whole || value.as_str().is_some_and(|text| text.contains('\n')),
-        "path" | "pattern" | "query" | "name" | "job" | "questions" => !is_whole,
-        // The plan has a cell of its own.
-        "items" => false,
-        _ => true,
+    let target_is_shown = is_whole && !about.target.contains('\n');
+    let shown = args.iter().filter(|(key, value)| match value.as_str() {
+        Some(text) if text == about.target => !target_is_shown,
+        _ => about.details.contains(key) || (came_to_nothing && about.kind != CallKind::Plan),
     });
     let mut rows = Vec::new();
     shown.for_each(|(key, value)| argument(key, value, context, &mut rows));

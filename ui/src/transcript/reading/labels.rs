@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use pixir_core::event::Fact;
+use pixir_core::protocol::call_info::CallKind;
 
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};
@@ -89,9 +90,11 @@ impl CopyLabels {
             if let Cell::Tool(tool) = cell {
                 let card = it.rows.iter().position(|row| !row.line.spans.is_empty()).unwrap_or(0);
                 if (it.from..it.to).contains(&card) {
-                    let argument = |key: &'static str| Some((key, tool.call().args[key].as_str()?.to_owned()));
-                    if let Some((what, text)) = argument("command").or_else(|| argument("path")) {
-                        found.push((at(card), None, what, text));
+                    let about = tool.call().about();
+                    match (about.kind, about.paths.first()) {
+                        (CallKind::Execute, _) => found.push((at(card), None, "command", about.target.clone())),
+                        (_, Some(path)) => found.push((at(card), None, "path", path.clone())),
+                        (_, None) => {}
                     }
                 }
                 let diff = transcript
