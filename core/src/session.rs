@@ -29,15 +29,15 @@ use crate::turn::{Outcome, Report, Step, Turn};
 mod handle; // a running Session, from outside
 mod queue; // what waits for the running Turn
 mod record; // what is recorded, and who hears of it
-mod surface; // what it leans on, and how it is run
+mod services; // what it leans on, and how it is run
 mod travel; // going elsewhere in the conversation
 pub mod watch; // everything so far, then every event
 
 use handle::Command;
 pub use handle::Handle;
 use queue::Waiting;
-pub(crate) use surface::Surface;
-pub use surface::{Limits, Options};
+pub(crate) use services::Surface;
+pub use services::{Limits, Options};
 
 /// Compaction begins by itself when so much of the model's window is used.
 const PRESSURE: f64 = 0.85;

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::call::present::{Budget, Capture, Overflow};
 use crate::context::library::Library;
-use crate::files::scan::Shadow;
+use crate::files::snapshot::Shadow;
 use crate::files::workspace::Workspace;
 use crate::permissions::Action;
 use crate::process::jobs::Jobs;

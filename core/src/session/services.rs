@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::context::library::Library;
 use crate::context::skills::Skill;
-use crate::files::scan::Shadow;
+use crate::files::snapshot::Shadow;
 use crate::files::workspace::Workspace;
 use crate::process::jobs::Jobs;
 use crate::protocol::event::{SessionId, Toolset};
