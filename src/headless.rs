@@ -83,17 +83,17 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
     // A new Session's own first line belongs to the stream; an old one's past is in its Log.
     let past = std::mem::take(&mut watch.past);
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.hear(handle, &Event::Recorded(Arc::clone(entry)));
+        turn.hear(&Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
-        handle.send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
-        handle.settle().await;
+        let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
+        turn.refused = asked.err();
         while let Some(event) = watch.try_next() {
-            turn.hear(handle, &event);
+            turn.hear(&event);
         }
     }
     if turn.refused.is_none() {
-        handle.send(Input::Prompt(job.prompt.clone().into())).await;
+        turn.refused = handle.request(Input::Prompt(job.prompt.clone().into())).await.err();
         turn.follow(handle, &mut watch, &mut signals).await;
     }
     handle.close().await;
@@ -106,7 +106,6 @@ struct Told<'a> {
     story: Story,
     narrator: Narrator,
     session: String,
-    turn: Option<u32>,
     /// What was said since the last tool.
     answer: String,
     answering: bool,
@@ -133,7 +132,6 @@ impl<'a> Told<'a> {
             story: job.story,
             narrator: Narrator::default(),
             session: handle.id().to_string(),
-            turn: None,
             answer: String::new(),
             answering: false,
             held: None,
@@ -152,16 +150,16 @@ impl<'a> Told<'a> {
     }
 
     async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
-        loop {
+        while let Some(event) = watch.try_next() {
+            self.hear(&event);
+        }
+        while self.end.is_none() && self.refused.is_none() {
             let stop = tokio::select! {
                 event = watch.next() => {
                     let Some(event) = event else { return };
-                    self.hear(handle, &event);
+                    self.hear(&event);
                     if self.output.is_closed() {
                         handle.send(Input::Interrupt).await;
-                    }
-                    if self.end.is_some() || self.refused.is_some() {
-                        return;
                     }
                     None
                 }
@@ -178,10 +176,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn hear(&mut self, handle: &Handle, event: &Event) {
+    fn hear(&mut self, event: &Event) {
         match event {
             Event::Recorded(entry) => {
-                self.turn = entry.turn.or(self.turn);
                 self.take(&entry.fact);
                 if matches!(entry.fact, Fact::ToolResult(_)) {
                     self.results.push(Arc::clone(entry));
@@ -191,17 +188,20 @@ impl<'a> Told<'a> {
                     self.narrate_entry(&entry.fact, text);
                 }
             }
-            Event::Live(live) => {
-                match live {
+            Event::Live(event) => {
+                match &event.live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
-                    Live::Refused(body) => {
+                    // The Turn that the prompt began had to be given up.
+                    Live::Refused(refusal) if refusal.input == "prompt" => {
+                        let body = &refusal.error;
                         let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                        self.refused = Some(Error::new(code, body.message.clone(), body.remediation.clone()));
+                        let error = || Error::new(code, body.message.clone(), body.remediation.clone());
+                        self.refused.get_or_insert_with(error);
                     }
                     _ => {}
                 }
-                self.tell(|| encode_live(handle.id(), self.turn, live));
-                if let Some(text) = narrate::live(live) {
+                self.tell(|| encode_live(event));
+                if let Some(text) = narrate::live(&event.live) {
                     self.narrate(&text);
                 }
             }

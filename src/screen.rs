@@ -49,8 +49,8 @@ impl Open {
             Open::New => harness.start(),
             Open::Latest => harness.resume(&harness.latest()?),
             Open::Resume(id) => harness.resume(id),
-            Open::LookLatest => harness.look(&harness.latest()?),
-            Open::Look(id) => harness.look(id),
+            Open::LookLatest => harness.open_read_only(&harness.latest()?),
+            Open::Look(id) => harness.open_read_only(id),
         }
     }
 }
@@ -123,7 +123,7 @@ pub(crate) fn replay_launch(run: &RunOptions, around: &Surroundings, id: &str, t
         replay: Some(telling),
         skill: None,
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
-        open: Box::new(move |harness| harness.look(&place.id)),
+        open: Box::new(move |harness| harness.open_read_only(&place.id)),
         ..launch(run, around, Open::New, None)?
     })
 }

@@ -12,9 +12,10 @@ use tokio::sync::mpsc;
 
 use crate::call::present::{Budget, Capture, Overflow};
 use crate::context::library::Library;
-use crate::files::snapshot::Shadow;
+use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
 use crate::permissions::Action;
+use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan, Printed, Toolset};
@@ -137,7 +138,9 @@ pub struct Context {
     /// Nobody waits for it any more.
     pub cancel: Cancel,
     /// The workspace as it was last seen.
-    pub(crate) shadow: Arc<Shadow>,
+    pub(crate) snapshot: SessionSnapshot,
+    /// Groups of commands that are being stopped.
+    pub(crate) stopping: Stopping,
     /// Files as the model last saw them.
     pub(crate) known: Arc<Known>,
     /// What runs in the background; a call outside a Session has no background.

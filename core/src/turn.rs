@@ -1,4 +1,4 @@
-//! Ask the model, run its tools, repeat: straight on, until an answer calls no tool.
+//! One Turn: ask the model, run the tools that it calls, repeat until an answer calls none.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,68 +18,31 @@ use crate::protocol::event::{
     SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
 };
 use crate::protocol::input::Decision;
-use crate::provider::models::Facts;
-use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
-use crate::session::{Options, Surface};
+use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said, args_object};
+use crate::session::{Budget, Limits, Options, Services};
 use crate::tools::executor::{self, Done};
-use crate::tools::{Answers, Ask, Context, Prepared, bash};
+use crate::tools::{Ask, Context, Prepared, bash};
 
 mod ending; // how a Turn can end
-mod relay; // pieces of an answer, at most once a frame
+mod relay; // parts of an answer, at most once a frame
+mod reports; // what a Turn tells its Session
 
 pub(crate) use ending::Outcome;
 use ending::{Circle, MAX_CIRCLES, cut_short, empty_answer};
 use relay::Relay;
+pub(crate) use reports::{Gone, Halt, Report, Reports, Step};
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
 /// Breaks in a row that a server may take in one answer.
 const MAX_BREAKS: u32 = 8;
 
-/// What a Turn tells its Session; each that carries a reply waits for it.
-pub(crate) enum Report {
-    /// What does the model see now?
-    Read(oneshot::Sender<Step>),
-    /// This happened.
-    Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
-    /// This is happening.
-    Live(Live),
-    /// May this run?
-    Judge { action: Action, reply: oneshot::Sender<Judgement> },
-    /// The person has to say.
-    Ask { approval: Approval, reply: oneshot::Sender<Decision> },
-    /// The model wants to know something from the person.
-    Question { form: Form, reply: oneshot::Sender<Option<Answers>> },
-    /// The Provider refused the request as too long.
-    Compact { reply: oneshot::Sender<Result<(), Error>> },
-    /// The Provider does not take the thinking back that it gave.
-    ForgetReasoning { reply: oneshot::Sender<()> },
-    /// What was asked to be summed up is, or why not.
-    Summarized(Box<Result<Summarized, Error>>),
-    /// It is over.
-    Done(Outcome),
-}
-
-/// What a model made of something that is left behind.
-pub(crate) struct Summarized {
-    pub(crate) text: String,
-    pub(crate) model: String,
-    pub(crate) usage: Option<ProviderUsage>,
-}
-
-/// What the next request needs.
-pub(crate) struct Step {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) facts: Facts,
-    pub(crate) toolset: Toolset,
-    pub(crate) request: Request,
-}
-
 pub(crate) struct Turn {
-    reports: mpsc::UnboundedSender<Report>,
-    /// The person has said something that waits for the current call to end.
+    reports: Reports,
+    /// A steer waits for the current call to end.
     steered: Arc<AtomicBool>,
-    surface: Surface,
+    surface: Services,
+    budget: Budget,
     outputs: PathBuf,
     /// Numbers the overflow files; entries of the Log never shrink, so no name comes twice.
     next_output: AtomicU64,
@@ -93,18 +56,17 @@ enum Wanted {
     ByPerson,
 }
 
-/// The Session has dropped this Turn; there is nobody left to tell.
-struct Gone;
-
 impl Turn {
     pub(crate) fn new(
-        reports: mpsc::UnboundedSender<Report>,
+        reports: Reports,
         steered: Arc<AtomicBool>,
         id: &SessionId,
         entries: usize,
-        surface: &Surface,
+        surface: &Services,
     ) -> Turn {
+        let Limits { max_tokens, max_cost_usd, .. } = surface.options.limits;
         Turn {
+            budget: Budget::new(max_tokens, max_cost_usd),
             reports,
             steered,
             outputs: surface.place(id).outputs(),
@@ -117,7 +79,7 @@ impl Turn {
     pub(crate) async fn run(self) {
         let outcome = match self.surface.options.limits.deadline {
             None => self.converse().await,
-            // Whatever runs when it is reached is dropped, and so stopped.
+            // What runs when it is reached is dropped, and its processes are stopped.
             Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
@@ -126,7 +88,7 @@ impl Turn {
             }),
         };
         if let Ok(outcome) = outcome {
-            let _ = self.reports.send(Report::Done(outcome));
+            let _ = self.reports.send(Report::Done(outcome)).await;
         }
     }
 
@@ -147,7 +109,10 @@ impl Turn {
                     "resume the session to go on, or give more with --max-rounds",
                 )));
             }
-            let step = self.read().await?;
+            if let Err(error) = self.budget.check() {
+                return Ok(Outcome::incomplete(error));
+            }
+            let step = self.next_step().await?;
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
                 Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content && !compacted => {
@@ -231,7 +196,8 @@ impl Turn {
                 of: patience.attempts,
                 wait_ms: millis(wait),
                 reason: failure.error.message,
-            })?;
+            })
+            .await?;
             tokio::time::sleep(wait).await;
         }
     }
@@ -261,14 +227,16 @@ impl Turn {
 
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
-        self.record(ProviderUsage { provider, model, usage, cost: step.facts.cost(&usage, usd) }).await
+        let cost = step.facts.cost(&usage, usd);
+        self.budget.spend(usage, cost);
+        self.record(ProviderUsage { provider, model, usage, cost }).await
     }
 
     // ─── Its tools ───
 
     /// Runs what was asked for. Whether all of it failed.
     async fn perform(&self, step: &Step, calls: &[CallRequest]) -> Result<bool, Gone> {
-        self.live(Live::Status { status: Status::Working })?;
+        self.live(Live::Status { status: Status::Working }).await?;
         let mut rest = calls;
         let mut failed = true;
         while !rest.is_empty() {
@@ -320,7 +288,7 @@ impl Turn {
             return;
         };
         if self.record(result).await.is_ok() {
-            let _ = self.reports.send(Report::Done(Outcome::completed()));
+            let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
     }
 
@@ -436,7 +404,7 @@ impl Turn {
             reason: reasons.join("; "),
             rule: rule.clone(),
         };
-        let decision = self.ask_session(|reply| Report::Ask { approval, reply }).await?;
+        let decision = self.ask_session(|reply| Report::RequestApproval { approval, reply }).await?;
         let each = |verdict: Verdict, rule: Option<Rule>| {
             let all =
                 asked.iter().map(|(reason, _)| decided(call, verdict, DecidedBy::User, reason.clone(), rule.clone()));
@@ -475,11 +443,11 @@ impl Turn {
             tokio::select! {
                 outcome = &mut running => break outcome,
                 Some(printed) = news.recv() => {
-                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed })?;
+                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
                 }
                 Some(Ask { questions, reply }) = questions.recv() => {
                     let form = Form { call_id: call.id.clone(), questions };
-                    self.reports.send(Report::Question { form, reply }).map_err(|_| Gone)?;
+                    self.reports.send(Report::OpenForm { form, reply }).await?;
                 }
             }
         };
@@ -488,8 +456,8 @@ impl Turn {
 
     // ─── The Session ───
 
-    async fn read(&self) -> Result<Step, Gone> {
-        self.ask_session(Report::Read).await
+    async fn next_step(&self) -> Result<Step, Gone> {
+        self.ask_session(Report::NextStep).await
     }
 
     async fn compact(&self) -> Result<Result<(), Error>, Gone> {
@@ -501,18 +469,15 @@ impl Turn {
     }
 
     async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
-        let fact = Box::new(fact.into());
-        self.ask_session(|reply| Report::Record { fact, reply }).await
+        self.reports.record(fact).await
     }
 
-    fn live(&self, live: Live) -> Result<(), Gone> {
-        self.reports.send(Report::Live(live)).map_err(|_| Gone)
+    async fn live(&self, live: Live) -> Result<(), Gone> {
+        self.reports.live(live).await
     }
 
     async fn ask_session<T>(&self, report: impl FnOnce(oneshot::Sender<T>) -> Report) -> Result<T, Gone> {
-        let (reply, answer) = oneshot::channel();
-        self.reports.send(report(reply)).map_err(|_| Gone)?;
-        answer.await.map_err(|_| Gone)
+        self.reports.ask(report).await
     }
 }
 

@@ -76,10 +76,12 @@ pub(crate) async fn run(
     let ctx = harness.tool_context("cli");
     let prepared = executor::prepare(harness.registry(), name, args, &ctx).await?;
     let mut signals = Signals::listen();
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = finish(harness, name, prepared, ctx, mode, dry_run, output) => outcome.map(|_| 0),
         code = signals.next() => Ok(code),
-    }
+    };
+    harness.processes_stopped().await;
+    outcome
 }
 
 /// Plans or does what was prepared, and writes what comes of it; its exit code is that of the command.

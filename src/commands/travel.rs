@@ -9,28 +9,17 @@ use pixir_core::input::{Choice, Wish};
 use pixir_core::session::Handle;
 use pixir_core::store::{Place, Summary};
 use pixir_core::tree;
-use pixir_core::{Code, Error, Event, Fact, Input, Live, Result, log};
+use pixir_core::{Accepted, Code, Error, Event, Fact, Input, Live, Result, log};
 use serde_json::{Value, json};
 
 use crate::output::{Output, chatter, count, safe};
 
-/// Asks an open Session for something and returns what it said, or why it refused.
-async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
+/// Asks an open Session for something and returns the events that came of it, or why it refused.
+async fn ask(handle: &Handle, input: Input) -> Result<(Accepted, Vec<Event>)> {
     let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
     let mut watch = handle.watch().await.ok_or_else(closed)?;
-    handle.send(input).await;
-    handle.settle().await;
-    let mut events = Vec::new();
-    while let Some(event) = watch.try_next() {
-        if let Event::Live(Live::Refused(body)) = &event {
-            let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-            let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-            error.details.clone_from(&body.details);
-            return Err(error);
-        }
-        events.push(event);
-    }
-    Ok(events)
+    let accepted = handle.request(input).await?;
+    Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))
 }
 
 // ─── tree ───
@@ -128,14 +117,11 @@ pub(crate) async fn fork(
         return Ok(());
     }
     // The parent is only read: it may be open elsewhere.
-    let handle = harness.look(&place.id)?;
-    let events = ask(&handle, Input::Fork { seq: at }).await;
+    let handle = harness.open_read_only(&place.id)?;
+    let asked = ask(&handle, Input::Fork { seq: at }).await;
     handle.close().await;
-    let forked = events?.into_iter().find_map(|event| match event {
-        Event::Live(Live::SessionForked { session_id }) => Some(session_id),
-        _ => None,
-    });
-    let id = forked.ok_or_else(|| Error::new(Code::CommandFailed, "no fork was made", "report this as a bug"))?;
+    let id =
+        asked?.0.forked.ok_or_else(|| Error::new(Code::CommandFailed, "no fork was made", "report this as a bug"))?;
     document["session_id"] = json!(id);
     document["resume_command"] = json!(format!("pixir resume {id}{}", elsewhere(harness)));
     output.either(&document, &id);
@@ -169,19 +155,21 @@ pub(crate) async fn restore(
         // What is damaged is looked at all the same, and that is said.
         entries(place, output)?;
     }
-    let handle = if dry_run { harness.look(&place.id)? } else { harness.tend(&place.id)? };
-    let events = ask(&handle, make(wish)).await;
+    let handle = if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
+    let asked = ask(&handle, make(wish)).await;
     handle.close().await;
-    for event in events? {
+    for event in asked?.1 {
         match event {
-            Event::Live(Live::RestorePlanned(plan)) => tell_plan(&plan, choice, output),
-            Event::Live(Live::Notice { message, code, .. }) if code == "FILE_LEFT" => output.aside(&message),
             Event::Recorded(entry) => {
                 if let Fact::FilesRestored(it) = &entry.fact {
                     tell_restored(it, output);
                 }
             }
-            Event::Live(_) => {}
+            Event::Live(event) => match event.live {
+                Live::RestorePlanned(plan) => tell_plan(&plan, choice, output),
+                Live::Notice { message, code, .. } if code == "FILE_LEFT" => output.aside(&message),
+                _ => {}
+            },
         }
     }
     Ok(())

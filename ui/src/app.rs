@@ -351,17 +351,20 @@ impl App {
             if let Some(before) = before {
                 before.close().await;
             }
-            let (opened, instead) = match (open(&harness), again) {
+            let reading = harness.clone();
+            // It reads the whole Log.
+            let read = tokio::task::spawn_blocking(move || match (open(&reading), again) {
                 // One in which nothing was said is gone when it is closed.
-                (Err(error), Some(id)) => (harness.resume(&id).or_else(|_| harness.start()), Some(error)),
+                (Err(error), Some(id)) => (reading.resume(&id).or_else(|_| reading.start()), Some(error)),
                 (opened, _) => (opened, None),
-            };
+            });
+            let (opened, instead) = read.await.expect("opening a session does not panic");
             match opened {
                 Ok(handle) => match handle.watch().await {
                     Some(watch) => {
                         let place = harness.place(handle.id());
                         let is_new = watch.past.entries().iter().all(|entry| !entry.fact.is_conversation());
-                        let abandoned = || if is_new && !watch.read_only { harness.abandoned() } else { None };
+                        let abandoned = || if is_new && !watch.now.read_only { harness.abandoned() } else { None };
                         let kept = place.presenter_state().or_else(abandoned);
                         News::Opened { number, handle, watch: Box::new(watch), instead, kept }
                     }
@@ -404,7 +407,7 @@ impl App {
         self.dirty = true;
         match event {
             Some(event) => {
-                self.keep_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
+                self.keep_soon |= matches!(&event, Event::Live(it) if matches!(it.live, Live::QueueChanged { .. }));
                 // Nothing live changes who answers.
                 let may_change_model = !matches!(event, Event::Live(_));
                 let effects = news::on_event(&mut self.state, event);

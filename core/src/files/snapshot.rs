@@ -1,16 +1,17 @@
-//! What a command changed in the workspace, found by looking before and after.
+//! What commands change in the workspace, found by comparing its files before and after.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::files::changes;
 use crate::files::workspace::Workspace;
-use crate::protocol::event::{ChangeKind, FileChange};
+use crate::protocol::event::{ChangeKind, FileChange, SessionId};
 use crate::storage::blobs::Blobs;
 use crate::tools::Cancel;
 
@@ -25,21 +26,244 @@ const SLACK: u64 = 64 << 20;
 /// File times are coarse: what was changed so shortly before it was looked at may change again unseen.
 const COARSE: Duration = Duration::from_millis(50);
 
-/// The files of a workspace as they were last seen, with their bytes in a file that has no name and ends with the Session;
-/// and what was changed and is in no recorded result yet.
+/// The files of a workspace as they were last seen, and the commands that run in it. The Sessions of a workspace share one,
+/// so that a change is attributed once, to the call that made it.
+///
+/// Between two comparisons, a change is the work of the one command that ran. Where several ran, it is not known whose it is:
+/// it is attributed to none of them, and each call gets a note. File tools and restores say themselves what they write.
 #[derive(Debug, Default)]
-pub(crate) struct Shadow {
-    seen: Mutex<Seen>,
-    /// The command that runs.
-    running: Mutex<Option<String>>,
-    made: Mutex<Vec<(String, FileChange)>>,
+pub(crate) struct WorkspaceSnapshot {
+    /// Shared by file tools, which write side by side; a comparison holds it alone, so that it sees no write that is not
+    /// said yet.
+    writes: RwLock<()>,
+    /// How many commands run. It changes only while `writes` is held alone.
+    commands: AtomicUsize,
+    state: Mutex<State>,
+    /// Apart from `state`, for the runtime must not wait for a comparison.
+    ledger: Mutex<Ledger>,
 }
 
-/// What is different, and what has to be said about that.
+#[derive(Debug, Default)]
+struct State {
+    seen: Seen,
+    running: Vec<Running>,
+}
+
+/// A command that runs, and what it changed so far.
+#[derive(Debug)]
+struct Running {
+    key: CallKey,
+    found: Found,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    /// Changes of calls whose result is not recorded yet.
+    unrecorded: Vec<(CallKey, FileChange)>,
+    /// Calls whose result was recorded while commands ran.
+    ended: Vec<CallKey>,
+}
+
+/// A call among those of all Sessions; its id alone is unique only in its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CallKey {
+    session: Option<SessionId>,
+    call_id: String,
+}
+
+/// What a command changed, and what its caller has to know about that.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) changes: Vec<FileChange>,
-    pub(crate) notes: Vec<&'static str>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Found {
+    fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|it| it == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+}
+
+/// One Session's way to the snapshot of its workspace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionSnapshot {
+    shared: Arc<WorkspaceSnapshot>,
+    /// `None` for calls outside a Session.
+    session: Option<SessionId>,
+}
+
+impl SessionSnapshot {
+    /// The same snapshot for another Session.
+    pub(crate) fn for_session(&self, session: SessionId) -> SessionSnapshot {
+        SessionSnapshot { shared: Arc::clone(&self.shared), session: Some(session) }
+    }
+
+    fn key(&self, call_id: &str) -> CallKey {
+        CallKey { session: self.session.clone(), call_id: call_id.to_owned() }
+    }
+
+    /// Takes in the workspace before a command runs. It reads the bytes of files that are new or have changed.
+    pub(crate) fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &Cancel) {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.settle(&self.shared, workspace, blobs);
+        state.seen.refresh(workspace, blobs);
+        // A call that was cancelled meanwhile runs no command.
+        if !cancel.is_cancelled() {
+            state.running.push(Running { key: self.key(call_id), found: Found::default() });
+        }
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+    }
+
+    /// What the command of this call changed. The snapshot notes it before the caller can lose it.
+    pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.settle(&self.shared, workspace, blobs);
+        let key = self.key(call_id);
+        let ended = state.running.extract_if(.., |it| it.key == key).last();
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+        // What was just settled must not be found again by the commands that still run.
+        if !state.running.is_empty() {
+            state.seen.refresh(workspace, blobs);
+        }
+        ended.map(|it| it.found).unwrap_or_default()
+    }
+
+    /// Lets the caller write this file. No comparison happens until the guard is dropped.
+    pub(crate) fn write<'a>(&'a self, path: &'a str, workspace: &'a Workspace, blobs: &'a Blobs) -> Writing<'a> {
+        let shared = &*self.shared;
+        let beside_others = shared.writes.read().unwrap_or_else(PoisonError::into_inner);
+        if shared.commands.load(Ordering::Relaxed) == 0 {
+            return Writing { owner: self, path, workspace, blobs, _no_comparison: beside_others };
+        }
+        drop(beside_others);
+        let alone = shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = shared.state();
+        // A command may have changed the file already; that change stays the command's.
+        if !state.running.is_empty() && !state.seen.is_as_seen(workspace.root(), Path::new(path)) {
+            state.settle(shared, workspace, blobs);
+            state.seen.refresh(workspace, blobs);
+        }
+        drop(state);
+        Writing { owner: self, path, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
+    }
+
+    /// The result of this call is recorded, and its changes with it.
+    pub(crate) fn recorded(&self, call_id: &str) {
+        let key = self.key(call_id);
+        let mut ledger = lock(&self.shared.ledger);
+        ledger.unrecorded.retain(|(of, _)| *of != key);
+        if self.shared.commands.load(Ordering::Relaxed) > 0 {
+            ledger.ended.push(key);
+        }
+    }
+
+    /// Changes of this Session's calls whose result is not recorded, by call id. Waits for a write or a comparison that is
+    /// in progress; a command of the Session that still counts as running is over.
+    pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
+        let running: Vec<String> = {
+            let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+            let state = self.shared.state();
+            let own = state.running.iter().filter(|it| it.key.session == self.session);
+            own.map(|it| it.key.call_id.clone()).collect()
+        };
+        for call_id in running {
+            self.after(&call_id, workspace, blobs);
+        }
+        let ledger = lock(&self.shared.ledger);
+        let own = ledger.unrecorded.iter().filter(|(key, _)| key.session == self.session);
+        own.map(|(key, change)| (key.call_id.clone(), change.clone())).collect()
+    }
+
+    /// The Session has ended; nothing is attributed to it any more.
+    pub(crate) fn leave(&self) {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.running.retain(|it| it.key.session != self.session);
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+        lock(&self.shared.ledger).unrecorded.retain(|(key, _)| key.session != self.session);
+    }
+}
+
+/// A write of one file that the snapshot knows about.
+pub(crate) struct Writing<'a> {
+    owner: &'a SessionSnapshot,
+    path: &'a str,
+    workspace: &'a Workspace,
+    blobs: &'a Blobs,
+    _no_comparison: RwLockReadGuard<'a, ()>,
+}
+
+impl Writing<'_> {
+    /// Notes the change for this call, before the caller can lose it.
+    pub(crate) fn made(&self, call_id: &str, change: FileChange) {
+        lock(&self.owner.shared.ledger).unrecorded.push((self.owner.key(call_id), change));
+    }
+}
+
+impl Drop for Writing<'_> {
+    /// The commands that run are not to find this write.
+    fn drop(&mut self) {
+        if self.owner.shared.commands.load(Ordering::Relaxed) > 0 {
+            self.owner.shared.state().seen.refresh_one(self.workspace, self.blobs, Path::new(self.path));
+        }
+    }
+}
+
+impl WorkspaceSnapshot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    /// Compares, and attributes what is different to the command that ran.
+    fn settle(&mut self, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
+        let ended = std::mem::take(&mut lock(&shared.ledger).ended);
+        self.running.retain(|it| !ended.contains(&it.key));
+        match self.running.as_mut_slice() {
+            // The user changed it between two commands.
+            [] => {}
+            [only] => {
+                let found = self.seen.compare(workspace, blobs);
+                let changes = found.changes.iter().map(|change| (only.key.clone(), change.clone()));
+                lock(&shared.ledger).unrecorded.extend(changes);
+                only.found.changes.extend(found.changes);
+                found.notes.iter().for_each(|note| only.found.note(note));
+            }
+            several => {
+                let found = self.seen.compare(workspace, blobs);
+                let paths: Vec<&str> = found.changes.iter().map(|change| change.path.as_str()).collect();
+                if !paths.is_empty() {
+                    let note = format!(
+                        "{} changed while a command of another session ran too; it is not known which of them did it, \
+                         so undo leaves that as it is",
+                        paths.join(", ")
+                    );
+                    several.iter_mut().for_each(|it| it.found.note(&note));
+                }
+            }
+        }
+    }
+}
+
+/// Now, by the clock that files get their times from: it moves in steps, and is never ahead of the usual one.
+fn file_clock() -> SystemTime {
+    #[cfg(target_os = "linux")]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        let since = Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0));
+        UNIX_EPOCH + since
+    }
+    #[cfg(not(target_os = "linux"))]
+    SystemTime::now()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Default)]
@@ -79,86 +303,55 @@ struct SeenFile {
     kept: Option<(u64, usize)>,
 }
 
-impl Shadow {
-    /// Looks at the workspace before a command runs, and keeps the bytes of what is new or has changed. Work per call follows that.
-    pub(crate) fn look(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &Cancel) {
-        let mut seen = lock(&self.seen);
-        seen.looked = Some(file_clock());
-        seen.tidy();
+impl Seen {
+    /// Takes in the workspace as it is now, and keeps the bytes of files that are new or have changed.
+    fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
+        self.looked = Some(file_clock());
+        self.tidy();
         let now = list(workspace.root());
-        (seen.cut, seen.folders, seen.others) = (now.cut, now.folders, now.others);
-        let mut before = std::mem::take(&mut seen.files);
+        (self.cut, self.folders, self.others) = (now.cut, now.folders, now.others);
+        let mut before = std::mem::take(&mut self.files);
         for (path, mut file) in now.files {
             match before.remove(&path) {
                 Some(old) if old.stamp == file.stamp && !old.fresh && old.kept.is_some() => file = old,
                 old => {
-                    seen.forget(old);
-                    file.kept = seen.keep(workspace, blobs, &path, &file);
+                    self.forget(old);
+                    file.kept = self.keep(workspace, blobs, &path, &file);
                 }
             }
-            seen.files.insert(path, file);
+            self.files.insert(path, file);
         }
-        before.into_values().for_each(|old| seen.forget(Some(old)));
-        // When nobody waits for it any more, no command follows.
-        if !cancel.is_cancelled() {
-            *lock(&self.running) = Some(call_id.to_owned());
+        before.into_values().for_each(|old| self.forget(Some(old)));
+    }
+
+    /// Takes in one file as it is now.
+    fn refresh_one(&mut self, workspace: &Workspace, blobs: &Blobs, path: &Path) {
+        let old = self.files.remove(path);
+        self.forget(old);
+        if let Some(mut file) = stat(workspace.root(), path) {
+            file.kept = self.keep(workspace, blobs, path, &file);
+            self.files.insert(path.to_owned(), file);
+            let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+            self.folders.extend(above.map(Path::to_owned));
         }
     }
 
-    /// What the command changed. It is noted before anyone hears of it.
-    pub(crate) fn changes(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
-        let mut seen = lock(&self.seen);
-        let found = seen.compare(workspace, blobs);
-        lock(&self.made).extend(found.changes.iter().map(|change| (call_id.to_owned(), change.clone())));
-        *lock(&self.running) = None;
-        found
-    }
-
-    /// Holds off whoever wants to know what was changed, until a write is done and noted.
-    pub(crate) fn writing(&self) -> MutexGuard<'_, Vec<(String, FileChange)>> {
-        lock(&self.made)
-    }
-
-    /// The result of this call is recorded, and its changes with it.
-    pub(crate) fn recorded(&self, call_id: &str) {
-        lock(&self.made).retain(|(id, _)| id != call_id);
-    }
-
-    /// What calls without a recorded result have changed. Waits for a write or a look that is being done.
-    pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
-        drop(lock(&self.seen));
-        let running = lock(&self.running).clone();
-        if let Some(call_id) = running {
-            self.changes(&call_id, workspace, blobs);
+    /// Whether the file is certainly unchanged since it was taken in.
+    fn is_as_seen(&self, root: &Path, path: &Path) -> bool {
+        match (self.files.get(path), stat(root, path)) {
+            (Some(old), Some(now)) => old.stamp == now.stamp && !old.fresh,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
         }
-        lock(&self.made).clone()
     }
-}
 
-/// Now, by the clock that files get their times from: it moves in steps, and is never ahead of the usual one.
-fn file_clock() -> SystemTime {
-    #[cfg(target_os = "linux")]
-    {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        let since = Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0));
-        UNIX_EPOCH + since
-    }
-    #[cfg(not(target_os = "linux"))]
-    SystemTime::now()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Seen {
-    /// Everything that is different since it was looked at.
+    /// Everything that is different since the last refresh.
     fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> Found {
         let now = list(workspace.root());
         let mut found = Found::default();
         let cut = now.cut || self.cut;
         if cut {
-            found.notes.push("this workspace has too many files to watch; not every change of this command is known");
+            found.note("this workspace has too many files to watch; not every change of this command is known");
         }
         let last = self.files.last_key_value().map(|(path, _)| path.clone());
         // What came into sight behind the last one was there before, and is not known.
@@ -176,7 +369,7 @@ impl Seen {
             .cloned()
             .collect();
         if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
-            found.notes.push("a file whose name is no text was changed; that cannot be undone");
+            found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
         }
         // With other rules for what is ignored, what comes into sight may have been there all the time.
         let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
@@ -311,6 +504,12 @@ fn is_gone(root: &Path, path: &Path) -> bool {
         Ok(metadata) => !metadata.is_file() || above.into_iter().any(is_link),
         Err(e) => matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
+}
+
+/// One file as it is now.
+fn stat(root: &Path, path: &Path) -> Option<SeenFile> {
+    let metadata = std::fs::symlink_metadata(root.join(path)).ok().filter(Metadata::is_file)?;
+    Some(seen(&metadata, SystemTime::now()))
 }
 
 /// What is in a workspace.

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::call::present::{MAX_SPILL, shown_path};
-use crate::process::{self, Group};
+use crate::process::{self, Group, Stopping};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
 
@@ -30,6 +30,7 @@ pub struct Jobs {
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
     /// Something about them has changed.
     news: mpsc::UnboundedSender<()>,
+    stopping: Stopping,
 }
 
 #[derive(Debug)]
@@ -42,6 +43,8 @@ struct Job {
     /// Bytes that it printed beyond what is saved.
     lost: AtomicU64,
     changed: Notify,
+    /// Asks the attendant to stop the job's processes.
+    stop: Notify,
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -56,9 +59,9 @@ pub(crate) struct News {
 
 impl Jobs {
     /// None yet; their outputs go to this folder, and whoever listens hears when one begins or ends.
-    pub(crate) fn new(folder: PathBuf) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
+    pub(crate) fn new(folder: PathBuf, stopping: Stopping) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
         let (news, heard) = mpsc::unbounded_channel();
-        (Arc::new(Jobs { folder, all: Mutex::default(), news }), heard)
+        (Arc::new(Jobs { folder, all: Mutex::default(), news, stopping }), heard)
     }
 
     /// Starts one.
@@ -74,7 +77,8 @@ impl Jobs {
         }
         let id = all.last_key_value().map_or(1, |(last, _)| last + 1);
         let (path, file) = self.file().map_err(|e| failed(format!("the job's output has no place: {e}")))?;
-        let (child, group) = Group::start(command).map_err(|e| failed(format!("the job could not be started: {e}")))?;
+        let (child, group) =
+            Group::start(command, &self.stopping).map_err(|e| failed(format!("the job could not be started: {e}")))?;
         let job = Arc::new(Job {
             command: shown.to_owned(),
             path,
@@ -82,6 +86,7 @@ impl Jobs {
             given: Mutex::new(0),
             lost: AtomicU64::new(0),
             changed: Notify::new(),
+            stop: Notify::new(),
             attendant: Mutex::new(None),
         });
         let attendant = tokio::spawn(attend(Arc::clone(&job), child, group, file, self.news.clone()));
@@ -191,7 +196,8 @@ impl Job {
     async fn stop(&self) {
         let attendant = lock(&self.attendant).take();
         let Some(attendant) = attendant else { return };
-        attendant.abort();
+        // It stops the processes before it ends; a job that has ended by itself does not hear this.
+        self.stop.notify_one();
         let _ = attendant.await;
         let mut status = lock(&self.status);
         if *status == JobStatus::Running {
@@ -232,10 +238,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes in what a job prints until it ends. Dropped, it stops every process of the job.
+/// Saves the output of a job until it ends or is to be stopped. When this is dropped, the job's processes are stopped too.
 async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, news: mpsc::UnboundedSender<()>) {
     let mut written = 0;
-    let exit = process::drain(&mut child, &group, None, |_, bytes| {
+    let ended = process::drain(&mut child, &group, None, |_, bytes| {
         let room = usize::try_from(MAX_SPILL.saturating_sub(written)).unwrap_or(usize::MAX).min(bytes.len());
         written += bytes.len() as u64;
         job.lost.fetch_add((bytes.len() - room) as u64, Ordering::Relaxed);
@@ -243,10 +249,16 @@ async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, n
             tracing::warn!("the output of a job was not saved: {e}");
         }
         job.changed.notify_waiters();
-    })
-    .await;
-    drop(group);
-    *lock(&job.status) = JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) };
+    });
+    let exit = tokio::select! {
+        exit = ended => Some(exit),
+        () = job.stop.notified() => None,
+    };
+    group.stop().await;
+    *lock(&job.status) = match exit {
+        Some(exit) => JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) },
+        None => JobStatus::Stopped,
+    };
     job.changed.notify_waiters();
     let _ = news.send(());
 }

@@ -131,6 +131,7 @@ codes! {
     Detached = "DETACHED", Detached, 1;
     IterationCap = "ITERATION_CAP", IterationCap, 14;
         DeadlineReached = "DEADLINE_REACHED", IterationCap, 14;
+    BudgetReached = "BUDGET_REACHED", IterationCap, 14;
     OutputTruncated = "OUTPUT_TRUNCATED", IterationCap, 14;
     ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed, 1;
     CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine, 1;

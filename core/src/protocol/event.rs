@@ -1,4 +1,4 @@
-//! What a Session says: entries that are in the Log, and live news that never is.
+//! What a watcher of a Session receives: entries that are in the Log, and live events that never are.
 
 use std::fmt;
 use std::io::Write as _;
@@ -20,13 +20,26 @@ pub use printed::Printed;
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
 
-/// One thing that a Session tells whoever watches it.
+/// What a watcher receives. Whether it is durable is in the type.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// It is in the Log, and will be there tomorrow.
+    /// The entry is in the Log and survives the process.
     Recorded(Arc<Entry>),
-    /// It is true now and never stored; a recorded entry follows when it mattered.
-    Live(Live),
+    /// It holds at this moment and is never stored; an entry is recorded later if it has lasting effect.
+    Live(LiveEvent),
+}
+
+/// A live event, with the Session and the Turn that it belongs to: many Sessions can share one connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveEvent {
+    /// The Session that published it.
+    pub session_id: SessionId,
+    /// The Turn that was running; `None` between Turns.
+    pub turn: Option<u32>,
+    /// Names of the agents from the root's child down to the one that it is about. Empty: the Session itself.
+    pub agent_path: Vec<String>,
+    /// What happens.
+    pub live: Live,
 }
 
 /// One line of a Log.
@@ -94,89 +107,100 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// News that is true now and never stored.
+/// What happens in a Session at this moment. It is never stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Live {
-    /// More of the answer.
+    /// More text of the answer.
     TextDelta {
-        /// What is new.
+        /// The new text.
         text: String,
     },
-    /// More of the thinking.
+    /// More of the model's reasoning.
     ReasoningDelta {
-        /// What is new.
+        /// The new text.
         text: String,
     },
-    /// A call is being written.
+    /// The model is writing a call.
     ToolCallDelta {
-        /// Which call of the answer, from 0.
+        /// The position of the call in the answer, from 0.
         index: usize,
         /// The tool.
         name: String,
-        /// Bytes of its arguments that are new.
+        /// How many bytes of arguments were added.
         bytes: u64,
     },
-    /// More of a running command's output.
+    /// More output of a running command.
     ToolOutputDelta {
         /// The call that prints it.
         call_id: String,
-        /// What is new.
+        /// The new output.
         #[serde(flatten)]
         printed: Printed,
     },
-    /// What the Session is doing.
+    /// The Session's status changed.
     Status {
-        /// The new state.
+        /// The new status.
         status: Status,
     },
-    /// A call waits for the person.
+    /// A call waits for the user's decision.
     ApprovalRequested(Approval),
-    /// The model wants to know something from the person.
-    QuestionAsked(Form),
+    /// The model asks the user questions; they wait for answers.
+    #[serde(rename = "question_asked")]
+    FormOpened(Form),
     /// A background job began or ended.
     JobsChanged {
-        /// All of them, the first first.
+        /// All jobs of the Session, oldest first.
         jobs: Vec<JobState>,
     },
-    /// What waits to be delivered.
+    /// The queue changed.
     QueueChanged {
-        /// Joins the running Turn.
+        /// Messages that join the running Turn.
         steer: Vec<String>,
-        /// Starts the next Turn.
+        /// Messages that start the next Turns.
         follow_up: Vec<String>,
     },
-    /// A request failed and is tried again.
+    /// A request failed and is sent again.
     RetryScheduled {
-        /// The attempt that comes next, from 2.
+        /// The next attempt, from 2.
         attempt: u32,
-        /// Attempts in all.
+        /// The most attempts.
         of: u32,
-        /// Milliseconds until then.
+        /// Milliseconds until the next attempt.
         wait_ms: u64,
-        /// Why.
+        /// Why the last attempt failed.
         reason: String,
     },
-    /// What a compaction would do; nothing was written.
+    /// The preview of a compaction; nothing was written.
     CompactionPlanned(HistoryCompaction),
-    /// What restoring files would do; nothing was touched.
+    /// The preview of a restore; no file was touched.
     RestorePlanned(RestorePlan),
     /// A fork was made; it is a Session of its own.
     SessionForked {
-        /// Its id.
+        /// The id of the new Session.
         session_id: String,
     },
-    /// An Input was refused; nothing was lost.
-    Refused(ErrorBody),
-    /// Something that a person should know.
+    /// The Session refused an Input, or had to give up what an accepted one began.
+    Refused(Refusal),
+    /// Information for the user that needs no answer.
     Notice {
-        /// How grave.
+        /// How important it is.
         severity: Severity,
-        /// What, for a program.
+        /// The notice's name, for a program.
         code: String,
-        /// What, for a person.
+        /// The text, for the user.
         message: String,
     },
+}
+
+/// Why the Session refused an Input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The Input, as [`Input::name`](crate::protocol::input::Input::name) gives it.
+    pub input: String,
+    /// Why.
+    #[serde(flatten)]
+    pub error: ErrorBody,
 }
 
 impl Live {
@@ -201,16 +225,17 @@ impl Live {
 }
 
 /// What the Session is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing; a prompt starts a Turn.
+    /// Nothing runs; a prompt starts a Turn.
+    #[default]
     Idle,
-    /// Waiting for the model, or listening to it.
+    /// The Session waits for the model, or receives its answer.
     Thinking,
-    /// Running tools.
+    /// Tools run, or files are restored.
     Working,
-    /// Waiting for the person to answer.
+    /// The Session waits for the user's decision or answers.
     Asking,
 }
 
@@ -424,11 +449,11 @@ impl Entry {
     }
 }
 
-/// A live event as one JSON object in the same envelope, `seq` null.
+/// A live event as one JSON object in the envelope of an entry, with `seq` null.
 ///
 /// # Errors
-/// `LOG_ENCODE_FAILED` when it holds what JSON cannot.
-pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Result<String> {
+/// `LOG_ENCODE_FAILED` when the event cannot be written as JSON.
+pub fn encode_live(event: &LiveEvent) -> Result<String> {
     #[derive(Serialize)]
     struct LiveLine<'a> {
         v: u8,
@@ -437,10 +462,15 @@ pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Re
         seq: Option<u64>,
         ts: Timestamp,
         turn: Option<u32>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        agent_path: &'a [String],
         #[serde(flatten)]
         live: &'a Live,
     }
-    serde_json::to_string(&LiveLine { v: VERSION, id: Uuid::now_v7(), session_id, seq: None, ts: now(), turn, live })
+    let LiveEvent { session_id, turn, agent_path, live } = event;
+    let line =
+        LiveLine { v: VERSION, id: Uuid::now_v7(), session_id, seq: None, ts: now(), turn: *turn, agent_path, live };
+    serde_json::to_string(&line)
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }
 

@@ -1,13 +1,13 @@
-//! What a Presenter may ask of a Session: every action of a person, as data.
+//! What a Presenter may ask of a Session, and what the Session answers: every action of the user, as data.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, SettingsChanged};
+use crate::protocol::event::{Attachment, Delivery, SettingsChanged};
 
-/// One request to a Session. What it leads to comes back as Events.
+/// One request of a Presenter to a Session. What comes of it later arrives as Events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
@@ -116,6 +116,55 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
+}
+
+impl Input {
+    /// The name of the request, as its `type` field has it. A refusal names its Input by it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Input::Prompt(_) => "prompt",
+            Input::Steer(_) => "steer",
+            Input::FollowUp(_) => "follow_up",
+            Input::RunUserCommand { .. } => "run_user_command",
+            Input::Dequeue => "dequeue",
+            Input::Interrupt => "interrupt",
+            Input::Decide { .. } => "decide",
+            Input::Answer { .. } => "answer",
+            Input::StopJob { .. } => "stop_job",
+            Input::Compact { .. } => "compact",
+            Input::MoveHead { .. } => "move_head",
+            Input::Undo { .. } => "undo",
+            Input::Redo { .. } => "redo",
+            Input::Fork { .. } => "fork",
+            Input::Label { .. } => "label",
+            Input::Pin { .. } => "pin",
+            Input::Set(_) => "set",
+            Input::ActivateSkill { .. } => "activate_skill",
+        }
+    }
+}
+
+/// What an accepted Input led to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// The Turn that the Input began, joins or stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The Input waits in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
+    /// The id of the Session that a fork made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<String>,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// Whether it joins the running Turn or starts a later one.
+    pub delivery: Delivery,
+    /// Its position among those that are delivered the same way, from 1.
+    pub position: usize,
 }
 
 /// What a person says.

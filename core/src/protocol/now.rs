@@ -74,7 +74,9 @@ impl Now {
             all.push(Live::TextDelta { text: self.draft.text.clone() });
         }
         let outputs = self.printed.iter();
-        all.extend(outputs.map(|(id, printed)| Live::ToolOutputDelta { call_id: id.clone(), printed: printed.clone() }));
+        all.extend(
+            outputs.map(|(id, printed)| Live::ToolOutputDelta { call_id: id.clone(), printed: printed.clone() }),
+        );
         if self.queue != Queue::default() {
             let Queue { steer, follow_up } = self.queue.clone();
             all.push(Live::QueueChanged { steer, follow_up });

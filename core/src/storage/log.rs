@@ -18,12 +18,14 @@ mod faults; // disks that fail, tear and forget
 mod holder; // which process holds a lock
 mod read; // line by line, each judged
 mod repair; // a damaged Log made whole
+mod writer; // appends that do not block the runtime
 
 use chain::Chain;
-pub(crate) use disk::rename_new;
-use disk::{Disk, DiskFile, RealDisk, append_all};
+use disk::append_all;
+pub(crate) use disk::{Disk, DiskFile, RealDisk, rename_new};
 pub use read::{Contents, Damage, Position, read, read_on};
 pub use repair::{Repair, repair};
+pub(crate) use writer::{Durability, LogWriter};
 
 /// The open Log of a Session, held by its one writer.
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl Log {
         Log::create_on(Arc::new(RealDisk), path, session_id)
     }
 
-    fn create_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<Log> {
+    pub(crate) fn create_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<Log> {
         let unnamed = unnamed(path);
         let make = || -> io::Result<Arc<dyn DiskFile>> {
             disk.make_folder(path.parent().expect("a log lies in a folder"))?;
@@ -132,7 +134,7 @@ impl Log {
         Log::open_on(Arc::new(RealDisk), path, session_id)
     }
 
-    fn open_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
+    pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
         let file = open_locked(&*disk, path, &session_id)?;
         let contents = read::contents(&*file, Some(&session_id)).map_err(|e| unreadable(path, &e))?.judged();
         if let Some(damage) = contents.damage.first() {
@@ -297,6 +299,11 @@ impl Log {
     /// The open file has another name now.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
+    }
+
+    /// The end of the file is in doubt after a failed write or sync; the next append writes it again first.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     /// Where the file is, or will be.

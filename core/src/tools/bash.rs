@@ -111,14 +111,14 @@ impl Tool for Bash {
 /// Keeps the workspace's files as they are, so that what a command changes can be found.
 pub(crate) async fn look_before(ctx: &Context) {
     let ctx = ctx.clone();
-    let look = move || ctx.shadow.look(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
+    let look = move || ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
     let _ = tokio::task::spawn_blocking(look).await;
 }
 
 /// What was changed since, and what has to be said about that.
 pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
     let ctx = ctx.clone();
-    let find = move || ctx.shadow.changes(&ctx.call_id, &ctx.workspace, &ctx.blobs);
+    let find = move || ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
     let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
     (found.changes, found.notes.iter().map(|note| format!("note: {note}\n")).collect())
 }
@@ -170,7 +170,7 @@ fn unasked(root: &Path) -> Vec<(&'static str, String)> {
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
     // Dropped at any await, by an interrupt or a panic, the group still stops every process of the command.
-    let (mut child, group) = Group::start(line.ready(ctx)).map_err(|e| {
+    let (mut child, group) = Group::start(line.ready(ctx), &ctx.stopping).map_err(|e| {
         Error::new(
             Code::CommandFailed,
             format!("bash could not be started: {e}"),
@@ -184,9 +184,10 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     .await
     .map_err(|e| Error::new(Code::CommandFailed, format!("wait for the command: {e}"), "run it again"))?;
     if ended == Ended::TimedOut {
-        group.stop();
+        group.stop().await;
         output.stderr.push(timed_out(limit).as_bytes());
     } else if group.is_alive() {
+        group.stop().await;
         output.stderr.push(LEFT_BEHIND);
         output.tell_stderr = true;
     }

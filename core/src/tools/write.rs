@@ -131,8 +131,8 @@ impl Replacement {
     pub(crate) fn apply(self, ctx: &Context) -> Result<(FileChange, String)> {
         let Replacement { at, before, after, plan } = self;
         let shown = plan.target;
-        // Whoever interrupts this waits for it, and records what it did.
-        let mut made = ctx.shadow.writing();
+        // An interrupt waits for the write, and records it.
+        let writing = ctx.snapshot.write(&shown, &ctx.workspace, &ctx.blobs);
         if ctx.cancel.is_cancelled() {
             return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
         }
@@ -143,7 +143,7 @@ impl Replacement {
                 format!("`{shown}` changed since the change was planned"),
                 "read it again, then repeat the change",
             )
-            .with("input", shown));
+            .with("input", shown.as_str()));
         }
         // The earlier version is safe before it is replaced.
         let unkept = |why: String| {
@@ -161,7 +161,7 @@ impl Replacement {
         }
         let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
-        made.push((ctx.call_id.clone(), change.clone()));
+        writing.made(&ctx.call_id, change.clone());
         ctx.known.note(&ctx.workspace, &at, blake3::hash(&after));
         let verb = if before.is_some() { "Replaced" } else { "Created" };
         let size = human_size(after.len() as u64);

@@ -275,7 +275,7 @@ impl App {
                     }
                     None => news::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
                 }
-                self.read_only = watch.read_only;
+                self.read_only = watch.now.read_only;
                 // Who only looks leaves the draft to whoever writes.
                 if let Some(text) = kept.filter(|_| !self.read_only) {
                     Kept::restore(&text, &mut self.state);
@@ -286,8 +286,10 @@ impl App {
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
+                let effects = news::on_present(&mut self.state, &watch.now);
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
+                Box::pin(self.perform(effects)).await;
             }
             News::NotOpened { number, .. } if number != self.opening => {}
             // At the start there is nothing to go back to: it ends with the error, and no prompt goes elsewhere.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pixir_core::Event;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Live, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Entry, Fact, Live, Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
+use pixir_core::now::Now;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 
@@ -42,6 +43,11 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
     }
 }
 
+/// What was going on in the Session when it was opened.
+pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
+    now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
+}
+
 /// Another past is on the screen.
 pub(super) fn show(state: &mut State, past: History) {
     state.history = past;
@@ -65,7 +71,7 @@ fn rebuild(state: &mut State) {
 pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Recorded(entry) => on_entry(state, &entry),
-        Event::Live(live) => on_live(state, live),
+        Event::Live(event) => on_live(state, event.live),
     }
 }
 
@@ -134,7 +140,7 @@ fn settings_told(it: &SettingsChanged) -> String {
 fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     // Nothing is happening in what is only told again.
     if state.replay.is_some() {
-        if let Live::Refused(error) = live {
+        if let Live::Refused(Refusal { error, .. }) = live {
             state.say(format!("{}; {}", error.message, error.remediation));
         }
         return Vec::new();
@@ -177,7 +183,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
                 laid: Laid::default(),
             });
         }
-        Live::QuestionAsked(form) => {
+        Live::FormOpened(form) => {
             let is_free = state.composer.is_empty();
             return state.open(FormView::new(form, is_free));
         }
@@ -204,7 +210,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.say("this is the fork; the session that it came from is unchanged");
             return effects;
         }
-        Live::Refused(error) => {
+        Live::Refused(Refusal { error, .. }) => {
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }

@@ -1,4 +1,4 @@
-//! The few things that a Log asks of a disk, so that a test can stand in for one that fails, tears or forgets.
+//! The few operations that a Log needs from a disk. Tests replace it with one that fails, tears writes, forgets or is slow.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::holder;
 
 /// Where Logs are.
-pub(super) trait Disk: fmt::Debug + Send + Sync {
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Makes a folder and those above it, for their owner alone.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
     /// How long a lock is waited for.
@@ -34,7 +34,7 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// One open file.
-pub(super) trait DiskFile: fmt::Debug + Send + Sync {
+pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
     /// Writes at the end; it may be less than was given.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
@@ -87,7 +87,7 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The real one.
 #[derive(Debug)]
-pub(super) struct RealDisk;
+pub(crate) struct RealDisk;
 
 impl Disk for RealDisk {
     /// A writer that was killed while it started a command has left a child that holds the lock until it runs its program.

@@ -33,12 +33,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
-    pub(crate) async fn append(
-        &mut self,
-        turn: Option<u32>,
-        fact: Fact,
-        durability: Durability,
-    ) -> Result<Arc<Entry>> {
+    pub(crate) async fn append(&mut self, turn: Option<u32>, fact: Fact, durability: Durability) -> Result<Arc<Entry>> {
         let mut log = self.log.take().ok_or_else(lost)?;
         // A write into the page cache takes microseconds, less than a hop to another thread.
         // A doubtful Log rewrites its end and syncs it first, whatever is asked for.
