@@ -29,6 +29,7 @@ mod stories {
     mod run; // one line is a whole workflow
     mod screen; // what a person does in the interface
     mod sessions; // sessions at rest
+    mod sessions_together; // sessions in company
     mod streams; // answers as servers send them, cut anywhere
     mod surroundings; // terminals of every kind, and none
     mod terminal; // what only a real terminal shows

@@ -1,4 +1,4 @@
-//! One workspace's Sessions: start, resume, list.
+//! The factory of one workspace's Sessions: start, resume, open, list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
 use crate::storage::store::{Place, Store, Summary};
 use crate::tools::{Context, Registry};
 
-/// Everything that the Sessions of one workspace share.
+/// The factory of a workspace's Sessions, and everything that these share. Clones share it too.
 #[derive(Clone)]
 pub struct Harness {
     store: Store,
@@ -33,16 +33,16 @@ pub struct Harness {
     beginning: Beginning,
 }
 
-/// What new Sessions begin with, and what resumed ones are told anew.
+/// Settings of new Sessions, and changes for resumed ones.
 #[derive(Debug, Clone, Default)]
 pub struct Beginning {
-    /// What may run without asking in a new Session.
+    /// The mode of a new Session.
     pub mode: Mode,
-    /// Which tools models are offered in a new Session.
+    /// The toolset of a new Session.
     pub toolset: Toolset,
-    /// How hard models should think in a new Session.
+    /// The effort of a new Session.
     pub effort: Option<String>,
-    /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
+    /// Changes for a resumed Session; its other settings stay as they were recorded.
     pub resumed: SettingsChanged,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Harness {
 }
 
 impl Harness {
-    /// A workspace, with the Providers that were found for it.
+    /// Opens a workspace, with the Providers that were found for it.
     ///
     /// # Errors
     /// `NOT_FOUND` when the workspace cannot be opened.
@@ -194,7 +194,7 @@ impl Harness {
         self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, note)
     }
 
-    /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
+    /// Settings that change when a Session is resumed: the user's, and another Provider where its own is not set up any more.
     fn change_for(&self, history: &History) -> Option<SettingsChanged> {
         let now = &history.settings;
         let providers = &self.services.providers;
@@ -206,7 +206,7 @@ impl Harness {
         if change.provider.as_ref() == Some(&now.provider) && change.model.as_ref() == Some(&now.model) {
             (change.provider, change.model) = (None, None);
         }
-        // Letting everything run is a decision for one sitting.
+        // `auto` is a decision for one sitting.
         if now.mode == Mode::Auto {
             change.mode = change.mode.or(Some(Mode::Ask));
         }
@@ -251,8 +251,8 @@ impl Harness {
         &self.services.registry
     }
 
-    /// Keeps an image, to be sent with a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or
-    /// absolute. What is not sent after all is cleaned up like everything that no Log names.
+    /// Stores an image for a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or absolute. An
+    /// image that is never sent is cleaned up like any blob that no Log names.
     ///
     /// # Errors
     /// `READ_FAILED` when it cannot be read or kept or is larger than 3.75 MB, `INVALID_ARGS` when it is no image.
@@ -260,7 +260,7 @@ impl Harness {
         images::keep_file(self.blobs(), &self.workspace().join(path), path)
     }
 
-    /// Keeps an image that is in no file; `name` is what it is called.
+    /// Stores an image that is in no file, under this name.
     ///
     /// # Errors
     /// As [`Harness::attach`].
@@ -268,12 +268,12 @@ impl Harness {
         images::keep(self.blobs(), bytes, bytes.len() as u64, name)
     }
 
-    /// Where file versions are kept.
+    /// The store of file versions.
     pub fn blobs(&self) -> &Blobs {
         &self.services.blobs
     }
 
-    /// Skills of the workspace and the person.
+    /// Skills of the workspace and the user.
     pub fn skills(&self) -> Vec<Skill> {
         self.services.skills()
     }
@@ -300,7 +300,7 @@ impl Harness {
         self.store.list(&self.services.logs)
     }
 
-    /// The Session that something was last recorded in.
+    /// The Session with the latest entry.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND` when there is none yet.
@@ -308,7 +308,7 @@ impl Harness {
         self.find("last").map(|place| place.id)
     }
 
-    /// The Session that a person means: an id, its unique beginning, a name, or `last`.
+    /// The Session that this text names: an id, its unique beginning, a name, or `last`.
     ///
     /// # Errors
     /// As [`Store::find`].
@@ -316,17 +316,17 @@ impl Harness {
         self.store.find(text, &self.services.logs)
     }
 
-    /// What a Presenter kept of a Session in which nothing was said before it crashed; that Session goes.
+    /// The draft that a Presenter saved for a Session without messages before it crashed; that Session is removed.
     pub fn abandoned(&self) -> Option<String> {
         self.store.abandoned(&self.services.logs)
     }
 
-    /// Where a Session of this workspace lies.
+    /// Where the files of a Session are.
     pub fn place(&self, id: &SessionId) -> Place {
         self.services.place(id)
     }
 
-    /// Everything that is kept under the home.
+    /// The store of all Sessions.
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -72,6 +72,8 @@ pub(crate) struct Session {
     note: Option<String>,
     /// A watcher was told which effort the model really gets.
     effort_explained: bool,
+    /// Inputs that came during a restore, a fork or a move of the head. They are taken in when it is over, in their order.
+    held: VecDeque<(Input, Option<Reply>)>,
     /// Jobs that are being stopped on request.
     stopping_jobs: JoinSet<StoppedJob>,
     /// Callers of [`Handle::settle`].
@@ -127,6 +129,7 @@ impl Session {
             indexed,
             note,
             effort_explained: false,
+            held: VecDeque::new(),
             stopping_jobs: JoinSet::new(),
             settling: Vec::new(),
         };
@@ -154,7 +157,13 @@ impl Session {
                 Some(()) = job_news.recv() => self.publish_jobs(),
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
             }
-            if self.is_settled() {
+            while !self.is_travelling()
+                && let Some((input, reply)) = self.held.pop_front()
+            {
+                self.take(input, reply).await;
+            }
+            // Every Input so far was taken in, and nothing that has to end first still runs.
+            if !self.is_travelling() && self.stopping_jobs.is_empty() {
                 for caller in self.settling.drain(..) {
                     let _ = caller.send(());
                 }
@@ -175,10 +184,10 @@ impl Session {
         }
     }
 
-    /// Every Input so far was taken in, and nothing short that one began still runs.
-    fn is_settled(&self) -> bool {
-        let is_short = |work: &Work| matches!(work.job, Job::Travel(_)) && self.status != Status::Thinking;
-        self.stopping_jobs.is_empty() && !self.work.as_ref().is_some_and(is_short)
+    /// A restore, a fork or a move of the head is under way. One that waits for the model is like a Turn: Inputs queue.
+    fn is_travelling(&self) -> bool {
+        let is_travel = |work: &Work| matches!(work.job, Job::Travel(_));
+        self.work.as_ref().is_some_and(is_travel) && self.status != Status::Thinking
     }
 
     /// One step of the actor: past, present and the first event that follows them belong together.
@@ -225,6 +234,10 @@ impl Session {
     // ─── Inputs ───
 
     async fn take(&mut self, input: Input, reply: Option<Reply>) {
+        if self.is_travelling() && input != Input::Interrupt {
+            self.held.push_back((input, reply));
+            return;
+        }
         let name = input.name();
         let outcome = match input {
             Input::Interrupt => Ok(self.interrupt().await),
@@ -259,7 +272,7 @@ impl Session {
                 let compacted = self.compact(Trigger::Manual, instructions.as_deref(), dry_run).await;
                 compacted.map(|()| Accepted::default())
             }
-            // These take long: they run beside the actor, which answers when they are over and hears an interrupt meanwhile.
+            // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
             Input::MoveHead { to_seq, summarize, files } => {
                 return self.set_out(name, reply, Trip::MoveHead { to_seq, summarize, files });
             }

@@ -510,3 +510,36 @@ fn restore_one(
     }
     Ok(change)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use super::*;
+
+    /// Broken build: `apply` goes on after it was interrupted, or does not say what it left.
+    #[test]
+    fn an_interrupted_restore_leaves_the_rest_and_says_exactly_what_it_did() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("app");
+        fs::create_dir(&root).expect("mkdir");
+        let (workspace, blobs) =
+            (Workspace::open(&root).expect("a workspace"), Blobs::new(folder.path().join("blobs")));
+        let names = ["a", "b", "c", "d"];
+        let made = names.map(|name| {
+            fs::write(root.join(name), name).expect("write");
+            changes::record(&blobs, name, None, Some((name.as_bytes(), 0o644))).expect("it is stored")
+        });
+        let aim = Aim { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, files: aimed(made.iter()) };
+        let asked = Cell::new(0);
+        let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
+        let snapshot = SessionSnapshot::default();
+        let it = aim.apply(&Wish::default(), &workspace, &blobs, &snapshot, &is_interrupted).expect("it begins");
+        let changed: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+        let left: Vec<(&str, &str)> = it.left.iter().map(|left| (left.path.as_str(), left.why.as_str())).collect();
+        assert_eq!(changed, ["d", "c"], "what is to go goes from the last path on");
+        assert_eq!(left, [("b", INTERRUPTED), ("a", INTERRUPTED)]);
+        assert_eq!(names.map(|name| root.join(name).exists()), [true, true, false, false]);
+    }
+}

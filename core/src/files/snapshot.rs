@@ -17,13 +17,13 @@ use crate::tools::Cancel;
 
 /// More files than this are not watched.
 const MAX_FILES: usize = 20_000;
-/// Files above this size are watched, but their bytes are not kept beforehand.
+/// Files above this size are watched, but their bytes are not kept.
 const MAX_KEPT: u64 = 4 << 20;
-/// The most that is kept beforehand in all, bytes before compression.
+/// The most bytes that are kept in all, before compression.
 const MAX_KEPT_TOTAL: u64 = 256 << 20;
-/// Bytes of the pack that may be of no use before it is begun anew.
+/// How many useless bytes the pack may hold before it is begun anew.
 const SLACK: u64 = 64 << 20;
-/// File times are coarse: what was changed so shortly before it was looked at may change again unseen.
+/// File times are coarse: a file that changed this shortly before it was taken in may change again with the same time.
 const COARSE: Duration = Duration::from_millis(50);
 
 /// The files of a workspace as they were last seen, and the commands that run in it. The Sessions of a workspace share one,
@@ -270,15 +270,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Seen {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
-    /// There were more files than are watched.
+    /// There are more files than are watched.
     cut: bool,
-    /// When it was looked at.
+    /// When the workspace was last taken in.
     looked: Option<SystemTime>,
-    /// Names of what is neither a file nor a folder.
+    /// Paths of symlinks, sockets and the like.
     others: HashSet<PathBuf>,
     pack: Option<File>,
     end: u64,
-    /// Bytes of the pack that are still needed, and what they are unpacked.
+    /// Bytes of the pack that are still needed, packed (`live`) and unpacked (`total`).
     live: u64,
     total: u64,
 }
@@ -297,9 +297,9 @@ struct SeenFile {
     mode: u32,
     /// When it was made, where the file system knows.
     born: Option<SystemTime>,
-    /// Its stamp alone does not prove that it is unchanged.
+    /// It was taken in so soon after a change that its stamp does not prove that it is unchanged.
     fresh: bool,
-    /// Where its bytes are in the pack.
+    /// Offset and length of its bytes in the pack.
     kept: Option<(u64, usize)>,
 }
 
@@ -354,14 +354,14 @@ impl Seen {
             found.note("this workspace has too many files to watch; not every change of this command is known");
         }
         let last = self.files.last_key_value().map(|(path, _)| path.clone());
-        // What came into sight behind the last one was there before, and is not known.
+        // A path behind the last watched one may have been there before the bound moved.
         let in_sight = |path: &PathBuf| !self.cut || last.as_ref().is_none_or(|last| path <= last);
         let touched = now.files.iter().filter(|(path, file)| match self.files.get(*path) {
             Some(old) => old.stamp != file.stamp || old.fresh,
             None => in_sight(path),
         });
         let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
-        // What is not found may also be ignored now, or beyond the bound; only what is really gone was deleted.
+        // A path that is not listed may also be ignored now, or lie beyond the bound; deleted is only what is gone.
         let gone: Vec<PathBuf> = self
             .files
             .keys()
@@ -371,7 +371,7 @@ impl Seen {
         if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
             found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
         }
-        // With other rules for what is ignored, what comes into sight may have been there all the time.
+        // When ignore rules change, a file that appears in the list may have been there all the time.
         let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
         let is_changed = |path: &Path, file: &SeenFile| {
             self.files.get(path).is_some_and(|old| {
@@ -381,7 +381,7 @@ impl Seen {
         };
         let rules_changed = gone.iter().any(|path| is_rules(path))
             || touched.iter().any(|(path, file)| is_rules(path) && is_changed(path, file));
-        // The number of a file that is gone may be given to a new one; the time when it was made tells them apart.
+        // A new file may reuse the inode of a deleted one; the birth time tells them apart.
         let known: HashSet<(u64, SystemTime)> =
             self.files.values().filter_map(|file| Some((file.stamp.inode, file.born?))).collect();
         for (path, file) in touched {
@@ -397,7 +397,7 @@ impl Seen {
         found
     }
 
-    /// These bytes are not needed any more.
+    /// The kept bytes of this file are not needed any more.
     fn forget(&mut self, old: Option<SeenFile>) {
         if let Some(SeenFile { stamp, kept: Some((_, len)), .. }) = old {
             self.total -= stamp.size.min(self.total);
@@ -405,7 +405,7 @@ impl Seen {
         }
     }
 
-    /// Begins a new pack when most of the old one is not needed any more; what is there is kept again.
+    /// Begins a new pack when most of the old one is useless; `refresh` then keeps every file again.
     fn tidy(&mut self) {
         if self.end > 2 * self.live + SLACK {
             (self.pack, self.end, self.live, self.total) = (None, 0, 0, 0);
@@ -443,7 +443,7 @@ impl Seen {
         zstd::decode_all(packed.as_slice()).ok()
     }
 
-    /// `is_known`: that it was not seen before means that it was not there. Else it may have been ignored, or come from elsewhere.
+    /// `is_known`: a file that was not seen before did not exist. Otherwise it may have been ignored, or moved here.
     fn change(
         &mut self,
         workspace: &Workspace,
@@ -463,7 +463,7 @@ impl Seen {
         }
         let old_side = before.as_deref().zip(old.map(|old| old.mode));
         match (&old, &old_side, after) {
-            // It was touched, and is as it was.
+            // Its times changed, its bytes did not.
             (Some(_), Some((bytes, mode)), Some(Some(now))) if now.bytes == *bytes && now.mode == *mode => None,
             (None, _, Some(Some(now))) if is_known => {
                 let mut change = changes::record(blobs, shown, None, Some((&now.bytes, now.mode))).ok()?;
@@ -476,7 +476,7 @@ impl Seen {
                 changes::record(blobs, shown, old_side, Some((&now.bytes, now.mode))).ok()
             }
             (Some(_), Some(_), None) => changes::record(blobs, shown, old_side, None).ok(),
-            // One side is not known: it was too large to be kept, was not watched, or cannot be read.
+            // The bytes of one side are not known: too large, not watched, or unreadable.
             (old, _, after) => Some(FileChange {
                 path: shown.into(),
                 kind: match (old, &after) {
@@ -496,7 +496,7 @@ impl Seen {
     }
 }
 
-/// No file is there any more; what took its place or its folder's, a symlink or something else, is not watched.
+/// Whether the file is gone. A symlink or a folder in its place, or a symlink in place of its folder, is not watched.
 fn is_gone(root: &Path, path: &Path) -> bool {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let is_link = |folder: &Path| std::fs::symlink_metadata(root.join(folder)).is_ok_and(|m| m.is_symlink());
@@ -512,12 +512,12 @@ fn stat(root: &Path, path: &Path) -> Option<SeenFile> {
     Some(seen(&metadata, SystemTime::now()))
 }
 
-/// What is in a workspace.
+/// The contents of a workspace.
 struct Listed {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
     others: HashSet<PathBuf>,
-    /// There was more than is watched.
+    /// There are more files than are watched.
     cut: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Processes that a command started: stopped together, whatever becomes of the call.
+//! The processes of a command, stopped together however its call ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,27 +18,27 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-/// How long a process may take to end by itself after it was asked to.
+/// How long processes may take to end after SIGTERM before they get SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
 
-/// What a running command and everything that it starts is known by.
+/// The environment variable that marks every process of a command.
 const TAG: &str = "PIXIR_COMMAND";
-/// How long the pipes are still read after a command itself has ended.
+/// How long the pipes are still read after the command itself has ended.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How long processes that left their group may take to be gone.
+/// How long a stop looks for processes that left their group.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How often a stop looks whether the processes are gone.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Commands that were started and are not reaped yet. A process has one table of children, so this is one for all.
+/// Leaders of commands that are not reaped yet. Global, because a process has one table of children.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-/// Programs that run for the person, like an editor: no command has started them, and none takes them along.
+/// Programs that run for the user, such as an editor. No command started them, so no command's stop ends them.
 static OF_THE_PERSON: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-/// Processes whose parents have ended become our children.
+/// This process is a subreaper: processes whose parents have ended become its children.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-/// From now on no process that a command leaves behind can get away from us, whatever session it makes for itself.
-/// It is for the program to say, not for a library: every child that nobody here has started is taken for such a process.
+/// Makes this process the parent of every process that a command leaves behind, also of one with a session of its own, so
+/// that none escapes. Call it from a program, not from a library: it claims every child that was not started through here.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
@@ -46,18 +46,18 @@ pub fn adopt_orphans() {
     }
 }
 
-/// A program that runs for the person; as long as this lives, it is nobody's stray.
+/// A program that runs for the user. As long as this exists, no command's stop takes the program for a stray.
 #[derive(Debug)]
 pub struct OfThePerson(Option<i32>);
 
 impl OfThePerson {
-    /// Starts it. What it leaves behind, such as the keeper of a clipboard, is left alone as well.
+    /// Starts the program. Processes that it leaves behind, such as the owner of a clipboard, are left alone too.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn start(command: &mut Command) -> io::Result<(Child, OfThePerson)> {
         command.env(TAG, "person");
-        // Nobody takes the new child for somebody else's before it is noted.
+        // Held until the new child is noted: a command's sweep must not take it for a stray.
         let _leaders = leaders();
         let child = command.spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -117,7 +117,7 @@ impl Group {
     /// Starts a command line and leads its processes.
     ///
     /// # Errors
-    /// What the system says when it cannot be started.
+    /// The system's error when it cannot be started.
     pub(crate) fn start(mut command: Command, stopping: &Stopping) -> io::Result<(Child, Group)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -167,7 +167,7 @@ impl Drop for Group {
     }
 }
 
-/// Kills what is left of a command when it is dropped: then nothing can wait for it any more.
+/// Kills the processes that are left when it is dropped: then no task can wait for them any more.
 struct KillOnDrop(Members);
 
 impl Drop for KillOnDrop {
@@ -322,11 +322,11 @@ pub(crate) enum Stream {
     Err,
 }
 
-/// Takes in what a command prints on the streams that are piped, until the command itself has ended: whoever it left
-/// behind may keep the pipes open for ever.
+/// Reads the piped streams of a command until the command itself has ended. Processes that it left behind may keep the
+/// pipes open for ever.
 ///
 /// # Errors
-/// What the system says when its end cannot be waited for.
+/// The system's error when the end of the command cannot be waited for.
 pub(crate) async fn drain(
     child: &mut Child,
     group: &Group,
@@ -408,7 +408,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
     it
 }
 
-/// The environment that commands get: the person's, without what looks like a secret or changes how shells start.
+/// The environment of commands: the user's, without variables that look like a secret or change how shells start.
 pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
     const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];

@@ -1,4 +1,4 @@
-//! What runs in the background of a Session, and ends with it at the latest.
+//! Background jobs of a Session. They end with the Session at the latest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ const PAGE: u64 = 12_000;
 pub struct Jobs {
     folder: PathBuf,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
-    /// Something about them has changed.
+    /// Sent when a job begins or ends.
     news: mpsc::UnboundedSender<()>,
     stopping: Stopping,
 }
@@ -38,9 +38,9 @@ struct Job {
     command: String,
     path: PathBuf,
     status: Mutex<JobStatus>,
-    /// Bytes that were already given out.
+    /// Bytes of the output that `output` has returned already.
     given: Mutex<u64>,
-    /// Bytes that it printed beyond what is saved.
+    /// Bytes of the output beyond the saved ones.
     lost: AtomicU64,
     changed: Notify,
     /// Asks the attendant to stop the job's processes.
@@ -48,23 +48,23 @@ struct Job {
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a job has printed since it was last asked, and how it stands.
+/// The new output of a job, and its state.
 #[derive(Debug, Clone)]
 pub(crate) struct News {
     pub(crate) state: JobState,
     pub(crate) output: Vec<u8>,
-    /// Bytes that are still to be given out.
+    /// Bytes of the output that are left for the next call.
     pub(crate) more: u64,
 }
 
 impl Jobs {
-    /// None yet; their outputs go to this folder, and whoever listens hears when one begins or ends.
+    /// No jobs yet. Their outputs go to this folder; the receiver gets a message when a job begins or ends.
     pub(crate) fn new(folder: PathBuf, stopping: Stopping) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
         let (news, heard) = mpsc::unbounded_channel();
         (Arc::new(Jobs { folder, all: Mutex::default(), news, stopping }), heard)
     }
 
-    /// Starts one.
+    /// Starts a job.
     ///
     /// # Errors
     /// `COMMAND_FAILED` when there are too many already or it cannot be started.
@@ -97,7 +97,7 @@ impl Jobs {
         Ok(state)
     }
 
-    /// A file for an output, of a name that none has had before.
+    /// A file for an output, with a name that no other had.
     fn file(&self) -> std::io::Result<(PathBuf, File)> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut number = 1;
@@ -111,7 +111,7 @@ impl Jobs {
         }
     }
 
-    /// How all of them stand, the first first.
+    /// All jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobState> {
         lock(&self.all).iter().map(|(id, job)| job.state(*id)).collect()
     }
@@ -129,7 +129,7 @@ impl Jobs {
         })
     }
 
-    /// What a job has printed since it was last asked; waits so long for something new, or its end.
+    /// The output of a job since the last call. Waits at most this long for new output or the end of the job.
     ///
     /// # Errors
     /// `NOT_FOUND`, `READ_FAILED`.
@@ -155,7 +155,7 @@ impl Jobs {
     pub(crate) async fn stop(&self, id: u32) -> Result<JobState> {
         let job = self.find(id)?;
         let news = self.news.clone();
-        // Whoever waits for it may stop waiting; it is stopped all the same.
+        // The caller may stop waiting; the job is stopped all the same.
         let stopping = tokio::spawn(async move {
             job.stop().await;
             let _ = news.send(());
@@ -172,7 +172,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// Whoever attends to a job holds its processes, and lets go of none that lives.
+    /// An attendant owns the processes of its job: ending it stops them.
     fn drop(&mut self) {
         for job in lock(&self.all).values() {
             if let Some(attendant) = lock(&job.attendant).take() {
@@ -207,7 +207,7 @@ impl Job {
     }
 
     fn news(&self, id: u32) -> Result<News> {
-        // What it had printed before it was seen to have ended is all there is.
+        // Taken first: once the state says that the job has ended, its output is complete.
         let state = self.state(id);
         let mut given = lock(&self.given);
         let read = || -> std::io::Result<(Vec<u8>, u64)> {
@@ -216,7 +216,7 @@ impl Job {
             file.seek(SeekFrom::Start(*given))?;
             let mut output = Vec::new();
             file.take(PAGE).read_to_end(&mut output)?;
-            // What is still to come of a character comes with the next.
+            // The rest of a character that is not complete comes with the next output.
             let goes_on = state.status == JobStatus::Running || *given + (output.len() as u64) < len;
             if let Err(e) = std::str::from_utf8(&output)
                 && e.error_len().is_none()

@@ -239,66 +239,66 @@ pub enum Status {
     Asking,
 }
 
-/// How grave a notice is.
+/// How important a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     Info,
-    /// Worth acting on.
+    /// The user may have to act.
     Warning,
 }
 
-/// A call that waits for the person.
+/// A call that waits for the user's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// The call.
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// What would be done; exactly this is what runs.
+    /// What the call would do; exactly this runs when it is allowed.
     pub plan: Box<Plan>,
-    /// Why it is asked.
+    /// Why the user is asked.
     pub reason: String,
-    /// What "always" would allow; absent where always is not to be had.
+    /// The rule that "always allow" would add; absent where "always" is not offered.
     pub rule: Option<Rule>,
 }
 
-/// Questions that wait for the person.
+/// Questions of the model that wait for the user's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// The call that asks.
     pub call_id: String,
-    /// What it asks.
+    /// The questions.
     pub questions: Vec<Question>,
 }
 
-/// One question. A person can always answer in own words.
+/// One question. The user can always answer in their own words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What is asked.
+    /// The text of the question.
     pub question: String,
     /// Answers to choose from.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Several may be chosen.
+    /// The user may choose several answers.
     #[serde(default)]
     pub multiple: bool,
 }
 
-/// A command in the background.
+/// A background job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobState {
     /// Its number in the Session, from 1.
     pub id: u32,
     /// The command line.
     pub command: String,
-    /// How it stands.
+    /// Whether it runs.
     #[serde(flatten)]
     pub status: JobStatus,
-    /// Where its output is, as tools name it.
+    /// The path of its output, as tools name it.
     pub output_path: String,
-    /// Bytes that it printed beyond the 64 MB that are saved.
+    /// Bytes of output beyond the 64 MB that are saved.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
@@ -308,7 +308,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// How a job stands.
+/// Whether a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum JobStatus {
@@ -316,46 +316,46 @@ pub enum JobStatus {
     Running,
     /// It ended by itself.
     Ended {
-        /// As a shell would say it.
+        /// Its exit code, as a shell reports it.
         exit_code: i32,
     },
     /// It was stopped.
     Stopped,
 }
 
-/// How a file stands to what pixir left.
+/// How a file compares with what pixir left there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is as pixir left it, and can be restored.
+    /// It is as pixir left it and can be restored.
     Ready,
-    /// It is as it should be.
+    /// It is already as the restore would make it.
     AlreadyThere,
-    /// Somebody changed it since.
+    /// It was changed since, by the user or another program.
     ChangedSince,
-    /// It cannot be restored: its bytes were not captured, or something else is in its place.
+    /// It cannot be restored: its bytes were not kept, or its path is taken by a folder or a symlink.
     Impossible,
 }
 
-/// One file of a plan.
+/// One file in the preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// Relative to the workspace.
     pub path: String,
-    /// How it stands.
+    /// How it compares with what pixir left there.
     pub standing: Standing,
-    /// What restoring does to it.
+    /// What the restore does to it.
     pub kind: ChangeKind,
-    /// From how it is to how it will be.
+    /// From the file as it is to the file as it will be.
     pub diff: String,
-    /// Lines that restoring adds and removes.
+    /// Lines that the restore adds.
     pub added: u64,
-    /// See `added`.
+    /// Lines that the restore removes.
     pub removed: u64,
-    /// What was changed since, from how pixir left it to how it is.
+    /// The changes since, from the file as pixir left it to the file as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// From how it is to restored around what was changed since; absent where that does not work out.
+    /// From the file as it is to the file restored around the changes since; absent where they conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
     /// Why it cannot be restored.
@@ -363,20 +363,20 @@ pub struct PlannedFile {
     pub why: Option<String>,
 }
 
-/// What a restore would do.
+/// The preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePlan {
     /// Why.
     pub reason: RestoreReason,
-    /// The Turn whose changes are taken back or done again.
+    /// The Turn whose changes are undone or redone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_turn: Option<u32>,
-    /// The entry whose files they will be.
+    /// The entry to whose time the files go back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// The files that are not yet as they should be.
+    /// The files that the restore is about, without those that need no change.
     pub files: Vec<PlannedFile>,
-    /// Stands for exactly this plan.
+    /// Identifies exactly this preview.
     pub token: String,
 }
 

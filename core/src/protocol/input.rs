@@ -13,32 +13,32 @@ use crate::protocol::event::{Attachment, Delivery, SettingsChanged};
 pub enum Input {
     /// Start a Turn with this text; while one runs, it waits like a follow-up.
     Prompt(Message),
-    /// Say something to the running Turn, after the current tool call.
+    /// Add a message to the running Turn after the current tool call.
     Steer(Message),
-    /// Start the next Turn with this text when the running one ends.
+    /// Start a Turn with this text when the running one ends.
     FollowUp(Message),
-    /// Run a command in the workspace; while a Turn runs, when that has ended. Whoever typed it has allowed it; what the
-    /// mode refuses is still refused.
+    /// Run a command in the workspace; while a Turn runs, it waits until that has ended. The user who typed it has allowed it,
+    /// but the mode can still refuse it.
     RunUserCommand {
         /// The command line.
         command: String,
-        /// The model reads it, and what comes of it.
+        /// The model reads the command and its output.
         send_to_model: bool,
     },
-    /// Take everything back that waits; it is published as an emptied queue.
+    /// Empty the queue.
     Dequeue,
-    /// Stop the running Turn.
+    /// Stop the running Turn, or the restore or move of the head that is under way.
     Interrupt,
-    /// Answer an approval.
+    /// Decide about a call that waits for it.
     Decide {
-        /// The call that asked.
+        /// The call.
         call_id: String,
-        /// The answer.
+        /// The decision.
         decision: Decision,
     },
-    /// Answer a form; for each question what was chosen or said, or nothing at all when the person does not want to.
+    /// Answer a form: for each question the chosen or written answers, or null when the user declines to answer.
     Answer {
-        /// The call that asked.
+        /// The call that opened the form.
         call_id: String,
         /// The answers, in the order of the questions.
         #[serde(default)]
@@ -49,9 +49,9 @@ pub enum Input {
         /// Its number.
         job: u32,
     },
-    /// Replace older history by a summary; a dry run only says what it would do.
+    /// Replace older History by a summary; a dry run publishes the preview.
     Compact {
-        /// What the summary should keep in mind.
+        /// What the summary should pay attention to.
         #[serde(default)]
         instructions: Option<String>,
         /// Write nothing.
@@ -62,23 +62,23 @@ pub enum Input {
     MoveHead {
         /// The new head.
         to_seq: Option<u64>,
-        /// Whether the model is told what was done on the branch that is left.
+        /// Whether the branch that is left is summed up for the model.
         #[serde(default)]
         summarize: Summarize,
-        /// Whether the files go along, and how; without, they stay as they are.
+        /// How files are restored to that entry; null leaves them as they are.
         #[serde(default)]
         files: Option<Wish>,
     },
-    /// Take back what a Turn changed in files.
+    /// Undo a Turn's changes to files.
     Undo {
-        /// The Turn; without, the last that changed anything.
+        /// The Turn; null is the last one with changes left to undo.
         #[serde(default)]
         turn: Option<u32>,
         /// How.
         #[serde(flatten)]
         wish: Wish,
     },
-    /// Do again what the last undo took back.
+    /// Redo the changes that the last undo took back.
     Redo {
         /// How.
         #[serde(flatten)]
@@ -86,17 +86,17 @@ pub enum Input {
     },
     /// Make a new Session that continues from this entry.
     Fork {
-        /// The last entry that it shares.
+        /// The last entry that both share.
         seq: u64,
     },
     /// Name an entry.
     Label {
         /// The entry.
         seq: u64,
-        /// Its name; empty takes the name away.
+        /// Its name; empty removes it.
         text: String,
     },
-    /// Keep an entry through every compaction, word for word.
+    /// Pin an entry, so that compactions keep it word for word, or remove the pin.
     Pin {
         /// The entry.
         seq: u64,
@@ -105,14 +105,14 @@ pub enum Input {
     },
     /// Change model, effort, mode or name.
     Set(SettingsChanged),
-    /// Put a skill's text into the conversation.
+    /// Activate a skill: its text joins the conversation.
     ActivateSkill {
         /// Its name.
         name: String,
-        /// What it should work on.
+        /// What it should work on; with text, a Turn starts.
         #[serde(default)]
         args: String,
-        /// Images that go with that.
+        /// Images for that text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
@@ -167,12 +167,12 @@ pub struct Queued {
     pub position: usize,
 }
 
-/// What a person says.
+/// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Images that go with them; the harness keeps them first.
+    /// Images; the Harness stores them first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
@@ -183,28 +183,28 @@ impl<T: Into<String>> From<T> for Message {
     }
 }
 
-/// Whether and how a branch that is left is summed up.
+/// How a branch that is left is summed up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summarize {
-    /// It is not.
+    /// Not at all.
     #[default]
     No,
-    /// From what was recorded.
+    /// Without the model, from the entries.
     Deterministic,
-    /// By the model; from what was recorded, when it cannot.
+    /// By the model; without it when that fails.
     Model,
 }
 
-/// A person's answer to an approval.
+/// The user's decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Decision {
-    /// Run it this once.
+    /// Run the call once.
     Allow,
-    /// Run it, and what the offered rule covers for the rest of the Session.
+    /// Run the call, and add the offered rule for the rest of the Session.
     AllowAlways,
-    /// Do not run it.
+    /// Do not run the call.
     Deny {
         /// What the model should do instead.
         #[serde(default)]
@@ -212,16 +212,16 @@ pub enum Decision {
     },
 }
 
-/// What a person wants done with a file that changed since.
+/// What a restore does with a file that changed since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Leave it as it is.
     #[default]
     Keep,
-    /// Keep what was changed since, and restore around it.
+    /// Restore around the changes since.
     Merge,
-    /// Restore it; what was changed since is lost from the file, and kept in the blob store.
+    /// Restore it. The changes since are lost from the file; the blob store keeps them.
     Overwrite,
 }
 
@@ -244,19 +244,19 @@ impl Choice {
     }
 }
 
-/// How a restore is wanted.
+/// How files are restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Only say what it would do.
+    /// Publish the preview and touch nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// For files that changed since, unless they are named below.
+    /// For files that changed since, unless `choices` names them.
     #[serde(default)]
     pub changed_since: Choice,
     /// For single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, Choice>,
-    /// The plan that the person saw: when it is not what would be done now, nothing is.
+    /// The token of the preview that the user approved. If files changed since, nothing is restored.
     #[serde(default)]
     pub seen: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The append-only truth of one Session: NDJSON, chained line by line, locked, repaired at its torn end.
+//! The Log of a Session: an append-only NDJSON file, chained line by line and locked, with its torn end repaired.
 
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Log {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
     path: PathBuf,
-    /// A new Log has a name of its own until all that it begins with is safe.
+    /// A new Log has a temporary name until its first lines are on the disk.
     unnamed: bool,
     session_id: SessionId,
     next_seq: u64,
@@ -42,14 +42,15 @@ pub struct Log {
     len: u64,
     /// The lines that were written since the last sync.
     unsynced: Vec<u8>,
-    /// How things stood before the last append.
+    /// The position before the last append.
     before: Position,
     /// A write or sync failed and the file's end is not known to be good.
     doubtful: bool,
     ids: Ids,
 }
 
-/// Ids for entries: the time, and bits of a hash of a random seed; the kernel is asked once and not for each.
+/// Makes the ids of entries: the time, and bits of a hash of a random seed. The kernel is asked for randomness once, not for
+/// each entry.
 #[derive(Debug)]
 struct Ids {
     seed: [u8; 32],
@@ -75,7 +76,7 @@ impl Ids {
 
 impl Log {
     /// Begins the file of a new Session; the folder is made too, both for their owner alone.
-    /// Nobody sees it before it is [established](Log::establish).
+    /// It has no name that others can find before it is [established](Log::establish).
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
@@ -108,7 +109,7 @@ impl Log {
         })
     }
 
-    /// Gives a new Log its name, once everything that it begins with is on the disk.
+    /// Gives a new Log its name, once its first lines are on the disk.
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED`.
@@ -166,11 +167,11 @@ impl Log {
             self.put_aside()?;
             self.file.truncate(self.len)?;
         }
-        // What a writer that was killed had acknowledged, and perhaps never synchronised, is built upon from here on.
+        // A writer that was killed may have acknowledged lines without a sync; later lines build on them.
         self.file.sync()
     }
 
-    /// Keeps the torn end in a file beside the Log; an earlier repair that was cut off may have begun it.
+    /// Copies the torn end to a file beside the Log. A repair that was cut off may have begun that file.
     fn put_aside(&self) -> io::Result<()> {
         let aside = self.path.with_extension(format!("torn-{}", self.len));
         if let Err(e) = self.disk.remove(&aside)
@@ -192,7 +193,7 @@ impl Log {
         self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
     }
 
-    /// Records a fact: one whole line, written before it is returned, and so before anyone hears of it.
+    /// Records a fact: one whole line, written before the entry is returned, and so before it can be published.
     ///
     /// # Errors
     /// `LOG_ENCODE_FAILED`, or `LOG_WRITE_FAILED`; then nothing was acknowledged, and a later append may succeed.
@@ -219,7 +220,7 @@ impl Log {
             self.recover()?;
         }
         if let Err(e) = append_all(&*self.file, line.as_bytes()) {
-            // Take the part back that was written, as if nothing had been.
+            // Remove the part of the line that was written.
             self.doubtful = self.file.truncate(self.len).is_err();
             return Err(write_failed(&self.path, &e));
         }
@@ -236,7 +237,7 @@ impl Log {
     /// # Errors
     /// `LOG_WRITE_FAILED`; before the next append what was not synchronised is written again, and all of it checked.
     pub fn sync(&mut self) -> Result<()> {
-        // Also when nothing is new: what was taken back must be gone, and what is there must be safe.
+        // Also when nothing is new: a line that was taken back must be gone, and the others must be safe.
         if self.doubtful {
             return self.recover();
         }
@@ -259,7 +260,7 @@ impl Log {
         }
     }
 
-    /// Forgets the last append, of which nobody has heard: its sync failed. The file follows before the next.
+    /// Takes back the last append, whose sync failed and which was not published. The next append removes it from the file.
     pub fn take_back(&mut self) {
         let before = self.before;
         let taken = usize::try_from(self.len - before.bytes).unwrap_or(usize::MAX);
@@ -268,8 +269,8 @@ impl Log {
         self.doubtful = true;
     }
 
-    /// After a failed sync the kernel may take pages for written that never were, and show them all the same.
-    /// So what was not synchronised is written again, in its place, and all of it is checked.
+    /// After a failed sync the kernel may mark pages as clean that never reached the disk, and still show their bytes.
+    /// So the lines since the last good sync are written again in their place, and the whole file is checked.
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
         let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
@@ -296,7 +297,7 @@ impl Log {
         Ok(())
     }
 
-    /// The open file has another name now.
+    /// The open file was renamed.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
     }
@@ -323,7 +324,7 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// A Log that was begun and never established leaves nothing behind; one that was can be opened again at once.
+    /// A Log that was never established leaves no file behind; the others can be opened again at once.
     fn drop(&mut self) {
         if self.unnamed {
             let _ = self.disk.remove(&unnamed(&self.path));
@@ -357,7 +358,7 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
     .with("pid", holder))
 }
 
-/// The file that has this name once the lock is ours; while we waited, it may have become another.
+/// Opens and locks the file with this name. While we wait for the lock, the name may be given to another file.
 fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
     for _ in 0..3 {
         let file = disk.open(path).map_err(|e| read_failed(path, &e))?;

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use super::holder;
 
-/// Where Logs are.
+/// A disk that holds Logs.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Makes a folder and those above it, for their owner alone.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
-    /// How long a lock is waited for.
+    /// How long to wait for a lock.
     fn patience(&self) -> Duration;
-    /// Makes a file that must not be there yet.
+    /// Makes a file that must not exist yet.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file to read and to append.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Writes over what a file holds from there on.
+    /// Overwrites the bytes of a file from this offset on.
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Gives a file a name that must not be taken.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Gives a file a second name that must not be taken.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file the name of another, which loses it.
+    /// Renames a file over another one.
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder survive a power cut.
@@ -35,7 +35,7 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
 
 /// One open file.
 pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
-    /// Writes at the end; it may be less than was given.
+    /// Writes at the end; like `write`, it may write less than it is given.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
     fn len(&self) -> io::Result<u64>;
@@ -44,15 +44,15 @@ pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
     fn is_at(&self, path: &Path) -> io::Result<bool>;
     /// Makes the bytes survive a power cut.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the lock; false when another has it.
+    /// Takes the lock; false when another process has it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Gives the lock back, also where a process that is being started still has the file.
+    /// Releases the lock, also where a child process that is being started still has the file open.
     fn unlock(&self);
     /// The process that has the lock, where that can be known.
     fn holder(&self) -> Option<u32>;
 }
 
-/// All of it, in as many writes as it takes.
+/// Appends all bytes, in as many writes as it takes.
 pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
@@ -85,7 +85,7 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The real one.
+/// The disk of the machine.
 #[derive(Debug)]
 pub(crate) struct RealDisk;
 
