@@ -325,17 +325,16 @@ impl Travel {
         let (wished, interrupted) = (wish.clone(), self.interrupted.clone());
         let work = move || {
             let is_interrupted = || *interrupted.borrow();
-            aim.apply(&wished, &workspace, &blobs, &snapshot, &is_interrupted)
-                .map_err(|error| (error, aim.plan(&workspace, &blobs)))
+            let outcome = aim.apply(&wished, &workspace, &blobs, &snapshot, &is_interrupted);
+            let preview = outcome.is_err().then(|| aim.plan(&workspace, &blobs));
+            (outcome, preview)
         };
-        let restored = match offload(work).await? {
-            Ok(restored) => restored,
-            // The preview that was approved is out of date; this is the new one.
-            Err((error, plan)) => {
-                self.reports.live(Live::RestorePlanned(plan)).await?;
-                return Err(error.into());
-            }
-        };
+        let (outcome, preview) = offload(work).await?;
+        // The preview that was approved is out of date; this is the new one.
+        if let Some(preview) = preview {
+            self.reports.live(Live::RestorePlanned(preview)).await?;
+        }
+        let restored = outcome?;
         if restored.left.iter().any(|left| left.why == INTERRUPTED) {
             return Err(self.record_interrupted(restored).await?);
         }

@@ -51,7 +51,7 @@ impl<'a> Relay<'a> {
     fn send(&self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while !waiting.is_empty() {
-            if let Err(live) = self.reports.try_live(waiting.remove(0)) {
+            if let Some(live) = self.reports.try_live(waiting.remove(0)) {
                 waiting.insert(0, live);
                 return;
             }

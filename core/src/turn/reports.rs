@@ -78,14 +78,14 @@ impl Reports {
     }
 
     /// Sends a live event if there is room for it; else it comes back.
-    pub(super) fn try_live(&self, live: Live) -> Result<(), Live> {
+    pub(super) fn try_live(&self, live: Live) -> Option<Live> {
         match self.0.try_reserve() {
             Ok(room) => room.send(Report::Live(live)),
-            Err(TrySendError::Full(())) => return Err(live),
+            Err(TrySendError::Full(())) => return Some(live),
             // The Session is gone; the Turn learns that when it next waits for a reply.
             Err(TrySendError::Closed(())) => {}
         }
-        Ok(())
+        None
     }
 
     pub(crate) async fn live(&self, live: Live) -> Result<(), Gone> {
