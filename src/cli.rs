@@ -149,7 +149,11 @@ pub(crate) fn assemble(
     providers: Arc<Providers>,
 ) -> Result<Harness> {
     let options = Options {
-        limits: Limits { max_rounds: run.max_rounds, deadline: run.deadline.map(Duration::from_secs) },
+        limits: Limits {
+            max_rounds: run.max_rounds,
+            deadline: run.deadline.map(Duration::from_secs),
+            ..Limits::default()
+        },
         dry_run: run.dry_run,
         can_ask: asker == Asker::Person && !run.no_input,
     };

@@ -12,7 +12,7 @@ use pixir_core::event::{
 use pixir_core::session::Handle;
 use pixir_core::text::human::human_duration;
 use pixir_core::watch::Watch;
-use pixir_core::{Code, Error, Event, Input, Result};
+use pixir_core::{Accepted, Code, Error, Event, Input, Result};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -86,37 +86,29 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
     // A new Session's own first line belongs to the stream; an old one's past is in its Log.
     let past = std::mem::take(&mut watch.past);
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.hear(handle, &Event::Recorded(Arc::clone(entry)));
+        turn.hear(&Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
-        handle.send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
-        handle.settle().await;
+        let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
+        turn.refused = asked.err();
         while let Some(event) = watch.try_next() {
-            turn.hear(handle, &event);
+            turn.hear(&event);
         }
     }
     if turn.refused.is_none() {
-        handle.send(Input::Prompt(job.prompt.clone().into())).await;
+        turn.refused = handle.request(Input::Prompt(job.prompt.clone().into())).await.err();
         turn.follow(handle, &mut watch, &mut signals).await;
     }
     handle.close().await;
     turn.conclude(began)
 }
 
-/// Asks an open Session for something and returns what it said, or why it refused.
-pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
+/// Sends one Input to an open Session; returns the answer and the events that it led to.
+pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<(Accepted, Vec<Event>)> {
     let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
     let mut watch = handle.watch().await.ok_or_else(closed)?;
-    handle.send(input).await;
-    handle.settle().await;
-    let mut events = Vec::new();
-    while let Some(event) = watch.try_next() {
-        if let Event::Live(Live::Refused(body)) = &event {
-            return Err(body.clone().into());
-        }
-        events.push(event);
-    }
-    Ok(events)
+    let accepted = handle.request(input).await?;
+    Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))
 }
 
 /// What is known of the Turn so far.
@@ -125,7 +117,6 @@ struct Told<'a> {
     story: Story,
     narrator: Narrator,
     session: String,
-    turn: Option<u32>,
     /// What was said since the last tool.
     answer: String,
     answering: bool,
@@ -152,7 +143,6 @@ impl<'a> Told<'a> {
             story: job.story,
             narrator: Narrator::default(),
             session: handle.id().to_string(),
-            turn: None,
             answer: String::new(),
             answering: false,
             held: None,
@@ -171,16 +161,16 @@ impl<'a> Told<'a> {
     }
 
     async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
-        loop {
+        while let Some(event) = watch.try_next() {
+            self.hear(&event);
+        }
+        while self.end.is_none() && self.refused.is_none() {
             let stop = tokio::select! {
                 event = watch.next() => {
                     let Some(event) = event else { return };
-                    self.hear(handle, &event);
+                    self.hear(&event);
                     if self.output.is_closed() {
                         handle.send(Input::Interrupt).await;
-                    }
-                    if self.end.is_some() || self.refused.is_some() {
-                        return;
                     }
                     None
                 }
@@ -197,10 +187,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn hear(&mut self, handle: &Handle, event: &Event) {
+    fn hear(&mut self, event: &Event) {
         match event {
             Event::Recorded(entry) => {
-                self.turn = entry.turn.or(self.turn);
                 self.take(&entry.fact);
                 if matches!(entry.fact, Fact::ToolResult(_)) {
                     self.results.push(Arc::clone(entry));
@@ -210,16 +199,17 @@ impl<'a> Told<'a> {
                     self.narrate_entry(&entry.fact, text);
                 }
             }
-            Event::Live(live) => {
-                match live {
+            Event::Live(event) => {
+                match &event.live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
-                    Live::Refused(body) => {
-                        self.refused = Some(body.clone().into());
+                    // The Turn that the prompt began had to be given up.
+                    Live::Refused(refusal) if refusal.input == "prompt" => {
+                        self.refused.get_or_insert_with(|| refusal.error.clone().into());
                     }
                     _ => {}
                 }
-                self.tell(|| encode_live(handle.id(), self.turn, live));
-                if let Some(text) = narration::live(live) {
+                self.tell(|| encode_live(event));
+                if let Some(text) = narration::live(&event.live) {
                     self.narrate(&text);
                 }
             }

@@ -150,7 +150,11 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         Code::ConfigInvalid | Code::ScriptInvalid | Code::ModelNotSupported | Code::VisionUnsupported => 10,
         Code::MutationBlocked | Code::ConfirmationNeeded => 12,
         Code::InputRequired | Code::NoPrompt => 13,
-        Code::IterationCap | Code::DeadlineReached | Code::OutputTruncated | Code::EmptyAnswer => 14,
+        Code::IterationCap
+        | Code::DeadlineReached
+        | Code::BudgetReached
+        | Code::OutputTruncated
+        | Code::EmptyAnswer => 14,
     }
 }
 

@@ -52,8 +52,8 @@ impl Open {
             Open::New => harness.start(),
             Open::Latest => harness.resume(&harness.latest()?),
             Open::Resume(id) => harness.resume(id),
-            Open::LookLatest => harness.look(&harness.latest()?),
-            Open::Look(id) => harness.look(id),
+            Open::LookLatest => harness.open_read_only(&harness.latest()?),
+            Open::Look(id) => harness.open_read_only(id),
         }
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn replay_launch(
         workspace: harness.workspace().to_owned(),
         start: Start { replay: Some(options), ..Start::default() },
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
-        open: Box::new(move |harness| harness.look(&place.id)),
+        open: Box::new(move |harness| harness.open_read_only(&place.id)),
         ..launch(run, around, Open::New, None)?
     })
 }

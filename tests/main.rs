@@ -56,6 +56,7 @@ mod stories {
     mod event_order; // random sequences of events, reopened
     mod log_faults; // system calls on the Log that fail
     mod replay; // a Session replayed, and as a cast
+    mod sessions_together; // watchers, Sessions side by side, slow disks
     mod sessions; // lists, names, trash, export, import
     mod tree; // moving the head, forks, labels, pins
     mod undo; // undo, redo and restore of files

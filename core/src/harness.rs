@@ -1,4 +1,4 @@
-//! One workspace's Sessions: start, resume, list.
+//! The factory of one workspace's Sessions: start, resume, open, list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,50 +10,55 @@ use crate::context::prompt;
 use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
+use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
+use crate::process;
+use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Entry, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
 use crate::provider::choose::Providers;
-use crate::session::{Handle, Options, Pen, Session, Surface};
+use crate::session::{Handle, LogAccess, Options, Services, Session};
 use crate::storage::blobs::Blobs;
-use crate::storage::log::{self, Log};
+#[cfg(test)]
+use crate::storage::log::Disk;
+use crate::storage::log::{self, Contents, Log, LogWriter, RealDisk};
 use crate::storage::store::{Place, Store, Summary};
-use crate::{process, run, tools};
+use crate::{run, tools};
 
-/// Everything that the Sessions of one workspace share.
+/// The factory of a workspace's Sessions, and everything that these share. Clones share it too.
 #[derive(Clone)]
 pub struct Harness {
     store: Store,
-    surface: Surface,
+    services: Services,
     beginning: Beginning,
 }
 
-/// What new Sessions begin with, and what resumed ones are told anew.
+/// Settings of new Sessions, and changes for resumed ones.
 #[derive(Debug, Clone, Default)]
 pub struct Beginning {
-    /// What may run without asking in a new Session.
+    /// The mode of a new Session.
     pub mode: Mode,
-    /// Which tools models are offered in a new Session.
+    /// The toolset of a new Session.
     pub toolset: Toolset,
-    /// How hard models should think in a new Session.
+    /// The effort of a new Session.
     pub effort: Option<String>,
-    /// What the person wants changed in a resumed Session; the rest stays as it was recorded.
+    /// Changes for a resumed Session; its other settings stay as they were recorded.
     pub resumed: SettingsChange,
 }
 
 impl std::fmt::Debug for Harness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Harness")
-            .field("workspace", &self.surface.workspace)
-            .field("providers", &self.surface.providers)
+            .field("workspace", &self.services.workspace)
+            .field("providers", &self.services.providers)
             .finish_non_exhaustive()
     }
 }
 
 impl Harness {
-    /// A workspace, with the Providers that were found for it.
+    /// Opens a workspace, with the Providers that were found for it.
     ///
     /// # Errors
     /// `NOT_FOUND` when the workspace cannot be opened.
@@ -77,7 +82,7 @@ impl Harness {
         let keys: Vec<&str> = providers.key_variables().collect();
         let passed_on = around.environment.iter().filter(|(name, _)| !keys.contains(&name.as_str())).cloned();
         let environment = process::environment(passed_on).into();
-        let surface = Surface {
+        let services = Services {
             workspace: Arc::new(workspace),
             providers,
             registry: builtin_tools([]),
@@ -85,19 +90,21 @@ impl Harness {
             environment,
             user_folder: around.user_folder.clone(),
             logs,
+            disk: Arc::new(RealDisk),
             options,
-            shadow: Arc::default(),
+            snapshot: SessionSnapshot::default(),
+            stopping: Stopping::default(),
             read_set: Arc::default(),
             jobs: None,
             library: Arc::new(library),
         };
-        Ok(Harness { store, surface, beginning })
+        Ok(Harness { store, services, beginning })
     }
 
     /// The same harness, whose Sessions offer these tools too. One with the name of a built-in tool replaces it.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Harness {
-        self.surface.registry = builtin_tools(tools);
+        self.services.registry = builtin_tools(tools);
         self
     }
 
@@ -107,8 +114,8 @@ impl Harness {
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
     pub fn start(&self) -> Result<Handle> {
         let id = SessionId::now();
-        let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
-        let providers = &self.surface.providers;
+        let mut log = Log::create_on(Arc::clone(&self.services.disk), &self.services.place(&id).log(), id.clone())?;
+        let providers = &self.services.providers;
         let started = SessionStarted {
             workspace: self.workspace().display().to_string(),
             model: providers.model.clone(),
@@ -116,88 +123,91 @@ impl Harness {
             toolset: self.beginning.toolset,
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
-            context: prompt::collect_context(&self.surface.workspace, self.surface.user_folder.as_deref()),
+            context: prompt::collect_context(&self.services.workspace, self.services.user_folder.as_deref()),
             parent: None,
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
         log.establish()?;
-        self.spawn(id, Pen::Writes(log), History::fold([first]))
+        self.spawn(id, LogAccess::Writes(LogWriter::new(log)), History::fold([first]), None)
     }
 
-    /// Continues a Session. One that is damaged opens for reading only, and says so to whoever watches.
+    /// Continues a Session. A damaged one opens for reading only, and tells its watchers so. This reads the whole Log: async
+    /// code calls it on a thread that may block, inside the runtime that the Session is to run on.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND`, `SESSION_LOCKED` when another process writes it, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`.
     pub fn resume(&self, id: &SessionId) -> Result<Handle> {
-        let path = self.surface.place(id).log();
-        let (pen, contents) = match Log::open(&path, id.clone()) {
-            Ok((log, contents)) => (Pen::Writes(log), contents),
-            Err(e) if e.code == Code::CorruptLogLine => (Pen::ReadsOnly(e), log::read(&path)?),
-            Err(e) => return Err(e),
-        };
-        self.open(id, pen, contents.entries)
+        let path = self.services.place(id).log();
+        match self.open_log(id) {
+            Ok((log, contents)) => self.go_on(id, log, contents.entries),
+            Err(damaged) if damaged.code == Code::CorruptLogLine => self.show(id, damaged, log::read(&path)?.entries),
+            Err(e) => Err(e),
+        }
     }
 
-    /// Opens a Session to do something with it that asks no model: nothing of who answers in it is changed.
+    /// Opens a Session for work that asks no model, such as an undo: the Provider that it is set to need not be set up here.
+    /// Blocks like [`Harness::resume`].
     ///
     /// # Errors
     /// As [`Harness::resume`]; `CORRUPT_LOG_LINE` when it is damaged.
-    pub fn tend(&self, id: &SessionId) -> Result<Handle> {
-        let (mut log, contents) = Log::open(&self.surface.place(id).log(), id.clone())?;
+    pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
+        let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
         close_what_is_open(&mut log, &mut history)?;
         log.sync()?;
-        self.spawn(id.clone(), Pen::Writes(log), history)
+        self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, None)
     }
 
-    /// Opens a Session to look at it, even while another process writes it.
+    /// Opens a Session to read it, also while another process writes it. Blocks like [`Harness::resume`].
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
-    pub fn look(&self, id: &SessionId) -> Result<Handle> {
-        let contents = log::read(&self.surface.place(id).log())?;
+    pub fn open_read_only(&self, id: &SessionId) -> Result<Handle> {
+        let contents = log::read(&self.services.place(id).log())?;
         let why =
             Error::new(Code::SessionReadOnly, "this session was opened for reading only", format!("pixir resume {id}"));
-        self.open(id, Pen::ReadsOnly(why), contents.entries)
+        self.show(id, why, contents.entries)
     }
 
-    fn open(&self, id: &SessionId, mut pen: Pen, entries: Vec<Arc<crate::protocol::event::Entry>>) -> Result<Handle> {
-        let mut history = History::fold(entries);
+    fn open_log(&self, id: &SessionId) -> Result<(Log, Contents)> {
+        Log::open_on(Arc::clone(&self.services.disk), &self.services.place(id).log(), id.clone())
+    }
+
+    fn show(&self, id: &SessionId, why: Error, entries: Vec<Arc<Entry>>) -> Result<Handle> {
+        self.spawn(id.clone(), LogAccess::ReadOnly(why), fold(entries), None)
+    }
+
+    fn go_on(&self, id: &SessionId, mut log: Log, entries: Vec<Arc<Entry>>) -> Result<Handle> {
+        let mut history = fold(entries);
         let mut note = None;
-        if history.started.pixir_version != env!("CARGO_PKG_VERSION") {
-            // Other instructions, other tools: what was thought behind those is not given back.
-            history.forget_reasoning();
-        }
-        if let Pen::Writes(log) = &mut pen {
-            close_what_is_open(log, &mut history)?;
-            if let Some(change) = self.change_for(&history) {
-                let before = format!("{}/{}", history.settings.provider, history.settings.model);
-                let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
-                if replaced && !self.surface.options.can_ask {
-                    // What was said to one is not told to another unasked.
-                    let fix = "--base-url URL --model NAME as before, or --model PROVIDER/NAME to go on with another";
-                    return Err(Error::new(
-                        Code::ConfigInvalid,
-                        format!("{before}, which answered in this session, is not set up here"),
-                        fix,
-                    ));
-                }
-                history.append(log.append(None, SettingsChanged::from(change).into())?);
-                if replaced {
-                    let now = format!("{}/{}", history.settings.provider, history.settings.model);
-                    note = Some(format!("{before} is not set up any more; {now} answers from now on"));
-                }
+        close_what_is_open(&mut log, &mut history)?;
+        if let Some(change) = self.change_for(&history) {
+            let before = format!("{}/{}", history.settings.provider, history.settings.model);
+            let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
+            if replaced && !self.services.options.can_ask {
+                // A conversation with one Provider is not sent to another unless the user says so.
+                let fix = "--base-url URL --model NAME as before, or --model PROVIDER/NAME to go on with another";
+                return Err(Error::new(
+                    Code::ConfigInvalid,
+                    format!("{before}, which answered in this session, is not set up here"),
+                    fix,
+                ));
             }
-            log.sync()?;
+            history.append(log.append(None, SettingsChanged::from(change).into())?);
+            if replaced {
+                let now = format!("{}/{}", history.settings.provider, history.settings.model);
+                note = Some(format!("{before} is not set up any more; {now} answers from now on"));
+            }
         }
-        self.spawn_with(id.clone(), pen, history, note)
+        log.sync()?;
+        self.spawn(id.clone(), LogAccess::Writes(LogWriter::new(log)), history, note)
     }
 
-    /// What a resumed Session has to be told: what the person wants now, and who answers when its Provider is not set up any more.
+    /// Settings that change when a Session is resumed: the user's, and another Provider where its own is not set up any more.
     fn change_for(&self, history: &History) -> Option<SettingsChange> {
         let now = &history.settings;
-        let providers = &self.surface.providers;
+        let providers = &self.services.providers;
         let mut change = self.beginning.resumed.clone();
         if change.provider.is_none() && providers.connect(&now.provider).is_err() {
             change.provider = Some(providers.provider.clone());
@@ -206,7 +216,7 @@ impl Harness {
         if change.provider.as_ref() == Some(&now.provider) && change.model.as_ref() == Some(&now.model) {
             (change.provider, change.model) = (None, None);
         }
-        // Letting everything run is a decision for one sitting.
+        // `auto` is a decision for one sitting.
         if now.mode == Mode::Auto {
             change.mode = change.mode.or(Some(Mode::Ask));
         }
@@ -216,45 +226,43 @@ impl Harness {
         (change != SettingsChange::default()).then_some(change)
     }
 
-    fn spawn(&self, id: SessionId, pen: Pen, history: History) -> Result<Handle> {
-        self.spawn_with(id, pen, history, None)
-    }
-
-    /// Runs a Session; `note` is what whoever watches it first should know.
-    fn spawn_with(&self, id: SessionId, pen: Pen, history: History, note: Option<String>) -> Result<Handle> {
-        let outputs = self.surface.place(&id).outputs();
-        let (jobs, job_news) = Jobs::new(outputs.clone());
+    /// Runs a Session; `note` is a notice for its first watcher.
+    fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
+        let outputs = self.services.place(&id).outputs();
+        let stopping = Stopping::default();
+        let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.surface.workspace.root())?.with_overflow(outputs);
-        let library = Library { session: Some(id.clone()), ..(*self.surface.library).clone() };
-        let surface = Surface {
+        let workspace = Workspace::open(self.services.workspace.root())?.with_overflow(outputs);
+        let library = Library { session: Some(id.clone()), ..(*self.services.library).clone() };
+        let services = Services {
             workspace: Arc::new(workspace),
-            shadow: Arc::default(),
+            snapshot: self.services.snapshot.for_session(id.clone()),
+            stopping,
             read_set: Arc::default(),
             jobs: Some(jobs),
             library: Arc::new(library),
-            ..self.surface.clone()
+            ..self.services.clone()
         };
-        Ok(Session::spawn(id, pen, history, surface, job_news, note))
+        Ok(Session::spawn(id, log, history, services, job_news, note))
     }
 
     /// The canonical root of the workspace.
     pub fn workspace(&self) -> &Path {
-        self.surface.workspace.root()
+        self.services.workspace.root()
     }
 
     /// The Providers that Sessions can use.
     pub fn providers(&self) -> &Arc<Providers> {
-        &self.surface.providers
+        &self.services.providers
     }
 
     /// The tools that Sessions offer.
     pub fn registry(&self) -> &Registry {
-        &self.surface.registry
+        &self.services.registry
     }
 
-    /// Keeps an image, to be sent with a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or
-    /// absolute. What is not sent after all is cleaned up like everything that no Log names.
+    /// Stores an image for a [`Message`](crate::protocol::input::Message): a file, relative to the workspace or absolute. An
+    /// image that is never sent is cleaned up like any blob that no Log names.
     ///
     /// # Errors
     /// `READ_FAILED` when it cannot be read or kept or is larger than 3.75 MB, `INVALID_ARGS` when it is no image.
@@ -262,7 +270,7 @@ impl Harness {
         images::keep_file(self.blobs(), &self.workspace().join(path), path)
     }
 
-    /// Keeps an image that is in no file; `name` is what it is called.
+    /// Stores an image that is in no file, under this name.
     ///
     /// # Errors
     /// As [`Harness::attach`].
@@ -270,27 +278,39 @@ impl Harness {
         images::keep(self.blobs(), bytes, bytes.len() as u64, name)
     }
 
-    /// Where file versions are kept.
+    /// The store of file versions.
     pub fn blobs(&self) -> &Blobs {
-        &self.surface.blobs
+        &self.services.blobs
     }
 
-    /// Skills of the workspace and the person.
+    /// Skills of the workspace and the user.
     pub fn skills(&self) -> Vec<Skill> {
-        self.surface.skills()
+        self.services.skills()
     }
 
-    /// The context of a single tool call outside a Session.
+    /// The same workspace, with its Logs on another disk.
+    #[cfg(test)]
+    pub(crate) fn on_disk(mut self, disk: Arc<dyn Disk>) -> Harness {
+        self.services.disk = disk;
+        self
+    }
+
+    /// Returns when no process of a call outside a Session is left. A call that is dropped cannot wait for that itself.
+    pub async fn processes_stopped(&self) {
+        self.services.stopping.finished().await;
+    }
+
+    /// The context of a tool call outside a Session.
     pub fn tool_context(&self, call_id: &str) -> Context {
-        self.surface.context(call_id, Toolset::Both, true)
+        self.services.context(call_id, Toolset::Both, true)
     }
 
     /// Sessions with at least one prompt, the latest first.
     pub fn sessions(&self) -> Vec<Summary> {
-        self.store.list(&self.surface.logs)
+        self.store.list(&self.services.logs)
     }
 
-    /// The Session that something was last recorded in.
+    /// The Session with the latest entry.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND` when there is none yet.
@@ -298,25 +318,25 @@ impl Harness {
         self.find("last").map(|place| place.id)
     }
 
-    /// The Session that a person means: an id, its unique beginning, a name, or `last`.
+    /// The Session that this text names: an id, its unique beginning, a name, or `last`.
     ///
     /// # Errors
     /// As [`Store::find`].
     pub fn find(&self, text: &str) -> Result<Place> {
-        self.store.find(text, &self.surface.logs)
+        self.store.find(text, &self.services.logs)
     }
 
-    /// What a Presenter kept of a Session in which nothing was said before it crashed; that Session goes.
+    /// The draft that a Presenter saved for a Session without messages before it crashed; that Session is removed.
     pub fn abandoned(&self) -> Option<String> {
-        self.store.abandoned(&self.surface.logs)
+        self.store.abandoned(&self.services.logs)
     }
 
-    /// Where a Session of this workspace lies.
+    /// Where the files of a Session are.
     pub fn place(&self, id: &SessionId) -> Place {
-        self.surface.place(id)
+        self.services.place(id)
     }
 
-    /// Everything that is kept under the home.
+    /// The store of all Sessions.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -325,6 +345,16 @@ impl Harness {
 /// The built-in tools and `others`; of two with one name the later one counts.
 pub fn builtin_tools(others: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
     Registry::new(tools::builtin().into_iter().chain([run::tool::tool()]).chain(others))
+}
+
+/// Folds a Log that another build may have written.
+fn fold(entries: Vec<Arc<Entry>>) -> History {
+    let mut history = History::fold(entries);
+    if history.started.pixir_version != env!("CARGO_PKG_VERSION") {
+        // That build had other instructions and other tools, and reasoning is only valid behind those.
+        history.forget_reasoning();
+    }
+    history
 }
 
 /// A crash may have left calls without a result and a Turn without an end.

@@ -3,5 +3,5 @@
 pub mod group; // process groups, strays, a command's environment
 pub mod jobs; // background jobs of a Session
 
-pub(crate) use group::{Ended, Group, Stream, drain, program, shell};
+pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program, shell};
 pub use group::{OfThePerson, adopt_orphans, environment};

@@ -1,128 +1,102 @@
-//! One conversation: one loop, the single writer of its Log.
+//! One conversation: the actor that is the single writer of its Log.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
-use crate::call::{Answers, Standing};
-use crate::context::{compaction, prompt, skills};
+use crate::call::Answers;
+use crate::context::{compaction, skills};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
-    SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
+    Attachment, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity,
+    Status, Trigger,
 };
-use crate::protocol::input::{Decision, Input, Message, SettingsChange};
+use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
+use crate::protocol::now::{Draft, Now};
 use crate::provider::models::Effort;
 use crate::session::watch::{Outbox, Watch};
-use crate::storage::log::Log;
+use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
-use crate::turn::{Outcome, Report, Step, Turn};
 
-mod handle; // a running Session, from outside
-mod queue; // what waits for the running Turn
-mod record; // what is recorded, and who hears of it
-mod surface; // what it leans on, and how it is run
-mod travel; // going elsewhere in the conversation
-pub mod watch; // everything so far, then every event
+mod budget; // tokens and money that Turns may spend
+mod handle; // the door to a running Session
+mod queue; // messages that wait for the running Turn
+mod record; // what is recorded and published
+mod running; // the running Turn: its reports, its end
+mod services; // what the Harness hands to it
+mod travel; // undo, redo, forks and moves of the head
+pub mod watch; // past, present and events
+mod work; // what runs beside the actor
 
-use handle::Command;
+#[cfg(test)]
+mod slow_disk; // Sessions whose disks do not answer
+
+pub use budget::Budget;
 pub use handle::Handle;
+use handle::{Command, Reply};
 use queue::Waiting;
-pub(crate) use surface::Surface;
-pub use surface::{Limits, Options};
+pub(crate) use services::Services;
+pub use services::{Limits, Options};
+use travel::{Travel, Trip};
+use work::{Job, Work, next_report};
 
-/// Compaction begins by itself when so much of the model's window is used.
-const PRESSURE: f64 = 0.85;
-
-/// Of what a call prints that may be cut off, its end, bytes.
-const MOST_PRINTED: usize = 8 << 10;
-
-/// The Log of a Session, or why there is none to write.
-pub(crate) enum Pen {
-    Writes(Log),
-    ReadsOnly(Error),
+/// How the Session may use its Log.
+pub(crate) enum LogAccess {
+    Writes(LogWriter),
+    /// Nothing can be recorded, for this reason.
+    ReadOnly(Error),
 }
 
 pub(crate) struct Session {
     id: SessionId,
-    pen: Pen,
+    log: LogAccess,
     history: History,
-    surface: Surface,
+    services: Services,
     watchers: Vec<Arc<Outbox>>,
     work: Option<Work>,
     steer: VecDeque<Message>,
     follow_up: VecDeque<Waiting>,
     status: Status,
-    /// What the model has said of an answer that is not recorded yet.
-    draft: String,
-    /// What calls that run have printed: all there is of one that is cut off.
-    printed: HashMap<String, Printed>,
-    /// What a list says of this Session.
+    draft: Draft,
+    /// What running calls have printed. A call that is cut off has no other result.
+    printed: BTreeMap<String, Printed>,
+    /// What the index of Sessions says about this one.
     indexed: Indexed,
     /// Entries when it was opened.
     opened_with: u64,
-    /// What whoever watches first should know.
+    /// A notice for the first watcher.
     note: Option<String>,
     /// What the first watcher hears of entries that a newer build wrote.
     of_newer_build: Option<String>,
-    /// It was said what becomes of the effort that it began with.
-    told_effort: bool,
+    /// A watcher was told which effort the model really gets.
+    effort_explained: bool,
+    /// Inputs that came during a restore, a fork or a move of the head. They are taken in when it is over, in their order.
+    held: VecDeque<(Input, Option<Reply>)>,
+    /// Jobs that are being stopped on request.
+    stopping_jobs: JoinSet<StoppedJob>,
+    /// Callers of [`Handle::settle`].
+    settling: Vec<oneshot::Sender<()>>,
 }
 
-/// A running Turn, or a summary that a move of the head waits for. Dropping its reports is the end of what it can record.
-struct Work {
-    job: Job,
-    task: JoinHandle<()>,
-    reports: mpsc::UnboundedReceiver<Report>,
-    steered: Arc<AtomicBool>,
-    number: u32,
-    began: Instant,
-    usage: Usage,
-    cost: Cost,
-    tool_calls: u64,
-    asking: Option<Asking>,
-    /// A form that waits for the person.
-    questioning: Option<(String, oneshot::Sender<Option<Answers>>)>,
-}
-
-enum Job {
-    Turn,
-    Move(Box<travel::Move>),
-}
-
-impl Work {
-    fn new(job: Job, number: u32, task: JoinHandle<()>, reports: mpsc::UnboundedReceiver<Report>) -> Work {
-        Work {
-            job,
-            task,
-            reports,
-            steered: Arc::default(),
-            number,
-            began: Instant::now(),
-            usage: Usage::default(),
-            cost: Cost::default(),
-            tool_calls: 0,
-            asking: None,
-            questioning: None,
-        }
-    }
-}
-
-struct Asking {
-    approval: Approval,
-    reply: oneshot::Sender<Decision>,
+/// The answer to `Input::StopJob`.
+struct StoppedJob {
+    reply: Option<Reply>,
+    outcome: Result<Accepted>,
 }
 
 impl Drop for Session {
-    /// However it ends, nobody waits for it in vain.
+    /// However the Session ends, its watchers hear it, and its commands are not compared with any more.
     fn drop(&mut self) {
         for watcher in &self.watchers {
             watcher.close();
+        }
+        // A comparison of another Session may hold the snapshot for a while.
+        let snapshot = self.services.snapshot.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(move || snapshot.leave());
         }
     }
 }
@@ -131,9 +105,9 @@ impl Session {
     /// Runs a Session on a task of its own.
     pub(crate) fn spawn(
         id: SessionId,
-        pen: Pen,
+        log: LogAccess,
         history: History,
-        surface: Surface,
+        services: Services,
         job_news: mpsc::UnboundedReceiver<()>,
         note: Option<String>,
     ) -> Handle {
@@ -143,21 +117,24 @@ impl Session {
         let of_newer_build = history.of_newer_build();
         let session = Session {
             id: id.clone(),
-            pen,
+            log,
             history,
-            surface,
+            services,
             watchers: Vec::new(),
             work: None,
             steer: VecDeque::new(),
             follow_up: VecDeque::new(),
             status: Status::Idle,
-            draft: String::new(),
-            printed: HashMap::new(),
+            draft: Draft::default(),
+            printed: BTreeMap::new(),
             opened_with: indexed.summary.entries,
             indexed,
             note,
             of_newer_build,
-            told_effort: false,
+            effort_explained: false,
+            held: VecDeque::new(),
+            stopping_jobs: JoinSet::new(),
+            settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
         Handle { id, commands }
@@ -169,83 +146,124 @@ impl Session {
                 command = inbox.recv() => match command {
                     None => break None,
                     Some(Command::Close(done)) => break Some(done),
-                    Some(Command::Watch(reply)) => self.watch(reply),
-                    Some(Command::Settle(reply)) => drop(reply.send(())),
-                    Some(Command::Input(input)) => self.take(input).await,
+                    Some(Command::Watch(reply)) => {
+                        // The present has the jobs as they are; the news of them must not repeat it.
+                        while job_news.try_recv().is_ok() {
+                            self.publish_jobs();
+                        }
+                        self.watch(reply);
+                    }
+                    Some(Command::Settle(reply)) => self.settling.push(reply),
+                    Some(Command::Input { input, reply }) => self.take(input, reply).await,
                 },
-                report = next_report(&mut self.work) => self.hear(report).await,
+                report = next_report(&mut self.work) => self.on_report(report).await,
                 Some(()) = job_news.recv() => self.publish_jobs(),
+                Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
+            }
+            while !self.is_travelling()
+                && let Some((input, reply)) = self.held.pop_front()
+            {
+                self.take(input, reply).await;
+            }
+            // Every Input so far was taken in, and nothing that has to end first still runs.
+            if !self.is_travelling() && self.stopping_jobs.is_empty() {
+                for caller in self.settling.drain(..) {
+                    let _ = caller.send(());
+                }
             }
         };
         self.interrupt().await;
-        if let Some(jobs) = &self.surface.jobs {
+        self.finish_travel().await;
+        if let Some(jobs) = &self.services.jobs {
             jobs.stop_all().await;
         }
         if !self.discard_if_empty() && self.indexed.summary.entries > self.opened_with {
-            self.index();
+            self.index().await;
         }
-        // The lock is free, and those who watch are told, before whoever asked.
+        // The lock is free, and the watchers know, before the caller of `close` goes on.
         drop(self);
         if let Some(done) = done {
             let _ = done.send(());
         }
     }
 
+    /// A restore, a fork or a move of the head is under way. One that waits for the model is like a Turn: Inputs queue.
+    fn is_travelling(&self) -> bool {
+        let is_travel = |work: &Work| matches!(work.job, Job::Travel(_));
+        self.work.as_ref().is_some_and(is_travel) && self.status != Status::Thinking
+    }
+
+    /// One step of the actor: past, present and the first event that follows them belong together.
     fn watch(&mut self, reply: oneshot::Sender<Watch>) {
         let outbox = Arc::<Outbox>::default();
         self.watchers.retain(|it| Arc::strong_count(it) > 1);
         self.watchers.push(Arc::clone(&outbox));
-        let read_only = matches!(self.pen, Pen::ReadsOnly(_));
-        let watch = Watch::new(self.history.clone(), read_only, outbox);
-        if let Pen::ReadsOnly(why) = &self.pen {
-            let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
-            self.notice(Severity::Warning, code, message);
+        let watch = Watch::new(self.history.clone(), self.now(), Arc::clone(&outbox));
+        // Notices for this watcher; those that were here before have theirs.
+        let mut notices = Vec::new();
+        if let LogAccess::ReadOnly(why) = &self.log {
+            notices.push((Severity::Warning, why.code.name(), format!("{}. {}", why.message, why.remediation)));
         }
         if let Some(note) = self.of_newer_build.take() {
             self.notice(Severity::Info, "LOG_FROM_NEWER_BUILD", note);
         }
         if let Some(note) = self.note.take() {
-            self.notice(Severity::Warning, "PROVIDER_REPLACED", note);
+            notices.push((Severity::Warning, "PROVIDER_REPLACED", note));
         }
         let wished = self.history.settings.effort.as_deref().and_then(|it| Effort::parse(it).ok());
-        if let Some(effort) = wished.filter(|_| !std::mem::replace(&mut self.told_effort, true)) {
-            self.say_what_becomes_of(effort);
+        if let Some(effort) = wished.filter(|_| !std::mem::replace(&mut self.effort_explained, true)) {
+            notices.extend(self.effort_notice(effort).map(|text| (Severity::Info, "EFFORT_MAPPED", text)));
+        }
+        for (severity, code, message) in notices {
+            let live = Live::Notice { severity, code: code.to_owned(), message };
+            outbox.push(Event::Live(self.live_event(live)));
         }
         let _ = reply.send(watch);
     }
 
+    fn now(&self) -> Now {
+        let running = self.work.as_ref().and_then(Work::turn);
+        Now {
+            status: self.status,
+            turn: running.map(|turn| turn.number),
+            read_only: matches!(self.log, LogAccess::ReadOnly(_)),
+            approvals: running.map_or(Vec::new(), |turn| turn.approvals.iter().map(|it| it.approval.clone()).collect()),
+            forms: running.map_or(Vec::new(), |turn| turn.forms.iter().map(|it| it.form.clone()).collect()),
+            queue: self.queue(),
+            jobs: self.services.jobs.as_ref().map_or(Vec::new(), |jobs| jobs.list()),
+            draft: self.draft.clone(),
+            printed: self.printed.clone(),
+            children: Vec::new(),
+        }
+    }
+
     // ─── Inputs ───
 
-    async fn take(&mut self, input: Input) {
+    async fn take(&mut self, input: Input, reply: Option<Reply>) {
+        if self.is_travelling() && input != Input::Interrupt {
+            self.held.push_back((input, reply));
+            return;
+        }
+        let name = input.name();
         let outcome = match input {
-            Input::Interrupt => {
-                self.interrupt().await;
-                Ok(())
-            }
+            Input::Interrupt => Ok(self.interrupt().await),
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
-            Input::StopJob { job } => self.stop_job(job).await,
+            Input::StopJob { job } => return self.stop_job(job, reply),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
-                self.follow_up.push_back(Waiting::Say(message));
-                self.publish_queue();
-                Ok(())
+                Ok(self.wait_in_line(Waiting::Say(message)))
             }
-            Input::Steer(message) if self.work.is_some() => {
-                self.steer.push_back(message);
-                self.mark_steered();
-                self.publish_queue();
-                Ok(())
-            }
+            Input::Steer(message) if self.work.is_some() => Ok(self.steer(message)),
             Input::Prompt(message) | Input::FollowUp(message) | Input::Steer(message) => {
-                self.begin_turn(message, Delivery::Prompt).await
+                self.begin_turn(name, message, Delivery::Prompt).await
             }
             Input::Dequeue => {
                 self.clear_queue();
-                Ok(())
+                Ok(Accepted::default())
             }
-            Input::Set(change) => self.set(change),
-            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }),
-            Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }),
+            Input::Set(change) => self.set(change).await,
+            Input::Label { seq, text } => self.mark(Label { seq, text: Some(text), pinned: None }).await,
+            Input::Pin { seq, pinned } => self.mark(Label { seq, text: None, pinned: Some(pinned) }).await,
             Input::Compact { .. }
             | Input::MoveHead { .. }
             | Input::Undo { .. }
@@ -256,410 +274,194 @@ impl Session {
             {
                 Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
             }
-            Input::Compact { instructions, dry_run } => self.compact(Trigger::Manual, instructions.as_deref(), dry_run),
-            Input::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
-            Input::Undo { turn, wish } => self.undo(turn, &wish).await,
-            Input::Redo { wish } => self.redo(&wish).await,
-            Input::Fork { seq } => self.fork(seq),
-            Input::ActivateSkill { name, args, attachments } => self.activate_skill(&name, args, attachments).await,
-            Input::RunUserCommand { command, send_to_model } if self.work.is_some() => {
-                self.follow_up.push_back(Waiting::Run { command, send_to_model });
-                self.publish_queue();
-                Ok(())
+            Input::Compact { instructions, dry_run } => {
+                let compacted = self.compact(Trigger::Manual, instructions.as_deref(), dry_run).await;
+                compacted.map(|()| Accepted::default())
             }
-            Input::RunUserCommand { command, send_to_model } => self.run_command(command, send_to_model).await,
+            // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
+            Input::MoveHead { to_seq, summarize, files } => {
+                return self.set_out(name, reply, Trip::MoveHead { to_seq, summarize, files });
+            }
+            Input::Undo { turn, wish } => return self.set_out(name, reply, Trip::Undo { turn, wish }),
+            Input::Redo { wish } => return self.set_out(name, reply, Trip::Redo { wish }),
+            Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
+            Input::ActivateSkill { name: skill, args, attachments } => {
+                self.activate_skill(name, &skill, args, attachments).await
+            }
+            Input::RunUserCommand { command, send_to_model } if self.work.is_some() => {
+                Ok(self.wait_in_line(Waiting::Run { command, send_to_model }))
+            }
+            Input::RunUserCommand { command, send_to_model } => self.run_command(name, command, send_to_model).await,
         };
-        if let Err(error) = outcome {
-            self.publish(Event::Live(Live::Refused(error.body())));
+        self.answer_input(name, reply, outcome);
+    }
+
+    /// Tells the watchers about a refusal, and the caller about either.
+    fn answer_input(&mut self, input: &'static str, reply: Option<Reply>, outcome: Result<Accepted>) {
+        if let Err(error) = &outcome {
+            self.refuse(input, error);
+        }
+        if let Some(reply) = reply {
+            let _ = reply.send(outcome);
         }
     }
 
-    fn set(&mut self, change: SettingsChange) -> Result<()> {
+    fn refuse(&mut self, input: &'static str, error: &Error) {
+        self.publish(Live::Refused(Refusal { input: input.to_owned(), error: error.body() }));
+    }
+
+    async fn set(&mut self, change: SettingsChange) -> Result<Accepted> {
         if let Some(provider) = &change.provider {
-            self.surface.providers.connect(provider)?;
+            self.services.providers.connect(provider)?;
         }
         let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
-        self.record(None, SettingsChanged::from(change).into())?;
-        if let Some(effort) = effort {
-            self.say_what_becomes_of(effort);
+        self.record(None, SettingsChanged::from(change).into()).await?;
+        if let Some(text) = effort.and_then(|effort| self.effort_notice(effort)) {
+            self.notice(Severity::Info, "EFFORT_MAPPED", text);
         }
-        Ok(())
+        Ok(Accepted::default())
     }
 
-    /// Models take different efforts; what is asked for in place of one is said.
-    fn say_what_becomes_of(&mut self, effort: Effort) {
+    /// Models take different efforts. This says which one the model gets instead, if it is another.
+    fn effort_notice(&self, effort: Effort) -> Option<String> {
         let Settings { provider, model, .. } = &self.history.settings;
-        let said = match self.surface.providers.facts(provider, model).effort(Some(effort.name())) {
-            Some(asked) if asked == effort.name() => return,
-            Some(asked) => format!("{model} has no effort {}; it is asked for {asked}", effort.name()),
-            None => format!("{model} takes no effort; it thinks as it likes"),
-        };
-        self.notice(Severity::Info, "EFFORT_MAPPED", said);
-    }
-
-    fn mark(&mut self, mark: Label) -> Result<()> {
-        self.on_entry(mark.seq)?;
-        self.record(None, mark.into())
-    }
-
-    fn on_entry(&self, seq: u64) -> Result<()> {
-        match self.history.entry(seq) {
-            Some(entry) if entry.fact.is_conversation() => Ok(()),
-            Some(_) | None => {
-                Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), "/tree shows them")
-                    .with("input", seq))
-            }
+        match self.services.providers.facts(provider, model).effort(Some(effort.name())) {
+            Some(asked) if asked == effort.name() => None,
+            Some(asked) => Some(format!("{model} has no effort {}; it is asked for {asked}", effort.name())),
+            None => Some(format!("{model} takes no effort; it thinks as it likes")),
         }
     }
 
-    fn compact(&mut self, trigger: Trigger, instructions: Option<&str>, dry_run: bool) -> Result<()> {
+    async fn mark(&mut self, mark: Label) -> Result<Accepted> {
+        on_entry(&self.history, mark.seq)?;
+        self.record(None, mark.into()).await?;
+        Ok(Accepted::default())
+    }
+
+    async fn compact(&mut self, trigger: Trigger, instructions: Option<&str>, dry_run: bool) -> Result<()> {
         let settings = &self.history.settings;
-        let window = self.surface.providers.window(&settings.provider, &settings.model);
+        let window = self.services.providers.window(&settings.provider, &settings.model);
         let plan = compaction::plan(&self.history, trigger, instructions, window)?;
         if dry_run {
-            self.publish(Event::Live(Live::CompactionPlanned(plan)));
+            self.publish(Live::CompactionPlanned(plan));
             return Ok(());
         }
-        self.record(None, plan.into())
+        self.record(None, plan.into()).await
     }
 
-    async fn activate_skill(&mut self, name: &str, args: String, attachments: Vec<Attachment>) -> Result<()> {
-        let activation = skills::activate(&self.surface.skills(), name, &args)?;
-        self.record(None, activation.into())?;
+    async fn activate_skill(
+        &mut self,
+        input: &'static str,
+        skill: &str,
+        args: String,
+        attachments: Vec<Attachment>,
+    ) -> Result<Accepted> {
+        let activation = skills::activate(&self.services.skills(), skill, &args)?;
+        self.record(None, activation.into()).await?;
         if args.is_empty() {
-            return Ok(());
+            return Ok(Accepted::default());
         }
-        self.begin_turn(Message { text: args, attachments }, Delivery::Prompt).await
+        self.begin_turn(input, Message { text: args, attachments }, Delivery::Prompt).await
     }
 
-    fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
-        let asking = self.work.as_mut().and_then(|work| work.asking.take_if(|it| it.approval.call_id == call_id));
-        let Some(asking) = asking else {
-            return Err(Error::new(
-                Code::NotFound,
-                "that question is not open any more",
-                "look at the question that is on the screen",
-            )
-            .with("input", call_id));
-        };
-        let _ = asking.reply.send(decision);
-        self.set_status(Status::Working);
-        Ok(())
+    fn decide(&mut self, call_id: &str, decision: Decision) -> Result<Accepted> {
+        let turn = self.work.as_mut().and_then(Work::turn_mut);
+        let open = turn.and_then(|turn| {
+            let at = turn.approvals.iter().position(|it| it.approval.call_id == call_id)?;
+            Some((turn.number, turn.approvals.remove(at)))
+        });
+        let (number, open) = open.ok_or_else(|| not_open(call_id))?;
+        let _ = open.reply.send(decision);
+        self.set_status_answered();
+        Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }
 
-    fn answer(&mut self, call_id: &str, answers: Option<Answers>) -> Result<()> {
-        let open = self.work.as_mut().and_then(|work| work.questioning.take_if(|(id, _)| id == call_id));
-        let Some((_, reply)) = open else {
-            let message = "that question is not open any more";
-            let error = Error::new(Code::NotFound, message, "look at the question that is on the screen");
-            return Err(error.with("input", call_id));
-        };
-        let _ = reply.send(answers);
-        self.set_status(Status::Working);
-        Ok(())
+    fn answer(&mut self, call_id: &str, answers: Option<Answers>) -> Result<Accepted> {
+        let turn = self.work.as_mut().and_then(Work::turn_mut);
+        let open = turn.and_then(|turn| {
+            let at = turn.forms.iter().position(|it| it.form.call_id == call_id)?;
+            Some((turn.number, turn.forms.remove(at)))
+        });
+        let (number, open) = open.ok_or_else(|| not_open(call_id))?;
+        let _ = open.reply.send(answers);
+        self.set_status_answered();
+        Ok(Accepted { turn: Some(number), ..Accepted::default() })
     }
 
-    async fn stop_job(&mut self, job: u32) -> Result<()> {
-        if let Some(jobs) = self.surface.jobs.clone() {
-            jobs.stop(job).await?;
+    /// One question less is open.
+    fn set_status_answered(&mut self) {
+        let turn = self.work.as_ref().and_then(Work::turn);
+        if turn.is_some_and(|turn| turn.approvals.is_empty() && turn.forms.is_empty()) {
+            self.set_status(Status::Working);
         }
-        Ok(())
+    }
+
+    fn stop_job(&mut self, job: u32, reply: Option<Reply>) {
+        let jobs = self.services.jobs.clone();
+        self.stopping_jobs.spawn(async move {
+            let outcome = match jobs {
+                Some(jobs) => jobs.stop(job).await.map(|_| Accepted::default()),
+                None => Ok(Accepted::default()),
+            };
+            StoppedJob { reply, outcome }
+        });
+    }
+
+    fn on_stopped_job(&mut self, stopped: std::result::Result<StoppedJob, tokio::task::JoinError>) {
+        match stopped {
+            Ok(StoppedJob { reply, outcome }) => self.answer_input(STOP_JOB, reply, outcome),
+            Err(e) => {
+                let error = Error::new(Code::CommandFailed, format!("stopping a job broke off: {e}"), "try it again");
+                self.refuse(STOP_JOB, &error);
+            }
+        }
     }
 
     fn publish_jobs(&mut self) {
-        if let Some(jobs) = &self.surface.jobs {
+        if let Some(jobs) = &self.services.jobs {
             let live = Live::JobsChanged { jobs: jobs.list() };
-            self.publish(Event::Live(live));
+            self.publish(live);
         }
     }
 
-    // ─── The Turn ───
-
-    async fn begin_turn(&mut self, message: Message, delivery: Delivery) -> Result<()> {
-        let Message { text, attachments } = message;
-        self.warn_of_images(&attachments);
-        self.begin(UserMessage { text, delivery, attachments }.into(), Turn::run, Status::Thinking).await
-    }
-
-    /// What the person runs is a Turn that asks no model.
-    async fn run_command(&mut self, command: String, send_to_model: bool) -> Result<()> {
-        let call_id = format!("user_{}", self.history.entries().len());
-        let ran = UserCommand { call_id: call_id.clone(), command: command.clone(), send_to_model };
-        self.begin(ran.into(), |turn| turn.run_command(call_id, command), Status::Working).await
-    }
-
-    async fn begin<F>(&mut self, first: Fact, run: impl FnOnce(Turn) -> F, status: Status) -> Result<()>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.close_open_turn().await?;
-        let number = self.history.turns + 1;
-        self.record(Some(number), first)?;
-        let (report, reports) = mpsc::unbounded_channel();
-        let steered = Arc::new(AtomicBool::new(false));
-        let turn = Turn::new(report, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.surface);
-        self.draft.clear();
-        self.printed.clear();
-        let task = tokio::spawn(run(turn));
-        self.work = Some(Work { steered, ..Work::new(Job::Turn, number, task, reports) });
-        self.set_status(status);
-        Ok(())
-    }
-
-    /// A model that sees no images is told that there were some; so is the person.
-    fn warn_of_images(&mut self, attachments: &[Attachment]) {
-        let Settings { provider, model, .. } = &self.history.settings;
-        if !attachments.is_empty() && !self.surface.providers.facts(provider, model).sees_images {
-            let said = format!("{model} cannot look at images; it is only told that there is one");
-            self.notice(Severity::Warning, Code::VisionUnsupported.name(), said);
-        }
-    }
-
-    async fn close_open_turn(&mut self) -> Result<()> {
-        let turn = Some(self.history.turns).filter(|n| *n > 0);
-        for fact in self.results_cut_off().await {
-            self.record(turn, fact)?;
-        }
-        for fact in self.history.repairs() {
-            self.record(turn, fact)?;
-        }
-        Ok(())
-    }
-
-    async fn hear(&mut self, report: Option<Report>) {
-        match report {
-            Some(Report::Read(reply)) => match self.next_step() {
-                Ok(step) => drop(reply.send(step)),
-                Err(error) => self.end_turn(Outcome::failed(error)).await,
-            },
-            Some(Report::Record { fact, reply }) => self.record_report(*fact, reply),
-            Some(Report::Live(live)) => self.relay(live),
-            Some(Report::Standing(reply)) => {
-                let _ = reply.send(Standing { mode: self.history.settings.mode, rules: self.history.rules.clone() });
-            }
-            Some(Report::Ask { approval, reply }) => {
-                if let Some(work) = &mut self.work {
-                    work.asking = Some(Asking { approval: approval.clone(), reply });
-                }
-                self.set_status(Status::Asking);
-                self.publish(Event::Live(Live::ApprovalRequested(approval)));
-            }
-            Some(Report::Question { form, reply }) => {
-                if let Some(work) = &mut self.work {
-                    work.questioning = Some((form.call_id.clone(), reply));
-                }
-                self.set_status(Status::Asking);
-                self.publish(Event::Live(Live::QuestionAsked(form)));
-            }
-            Some(Report::Compact { reply }) => {
-                let _ = reply.send(self.compact(Trigger::Overflow, None, false));
-            }
-            Some(Report::ForgetReasoning { reply }) => {
-                self.history.forget_reasoning();
-                let _ = reply.send(());
-            }
-            Some(Report::Done(outcome)) => self.end_turn(outcome).await,
-            Some(Report::Summarized(outcome)) => self.summarized(*outcome).await,
-            // A panic closed the channel before the Turn could say how it ended.
-            None => {
-                let error = Error::new(
-                    Code::CommandFailed,
-                    "the turn broke off because of a fault in pixir",
-                    "send it again; pixir.log has the details",
-                );
-                self.end_turn(Outcome::failed(error)).await;
-            }
-        }
-    }
-
-    /// Between two requests every call has its result, so what waits may join the conversation.
-    fn next_step(&mut self) -> Result<Step> {
-        let turn = self.work.as_ref().map(|work| work.number);
-        while let Some(Message { text, attachments }) = self.steer.pop_front() {
-            self.warn_of_images(&attachments);
-            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments }.into())?;
-            self.publish_queue();
-        }
-        self.mark_steered();
-        self.relieve_pressure()?;
-        self.draft.clear();
-        self.set_status(Status::Thinking);
-        let settings = &self.history.settings;
-        let provider = self.surface.providers.connect(&settings.provider)?;
-        let facts = provider.facts(&settings.model);
-        let toolset = settings.toolset;
-        let surface = &self.surface;
-        // A fork begins as its family did, so what is cached for one serves all.
-        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        let request = prompt::request(&self.history, &surface.registry, &surface.blobs, family);
-        Ok(Step { provider, facts, toolset, request })
-    }
-
-    fn relieve_pressure(&mut self) -> Result<()> {
-        let settings = &self.history.settings;
-        let Some(window) = self.surface.providers.window(&settings.provider, &settings.model) else { return Ok(()) };
-        let used = self.history.last_input.unwrap_or_else(|| self.history.estimated_tokens());
-        if (used as f64) < window as f64 * PRESSURE {
-            return Ok(());
-        }
-        match self.compact(Trigger::Threshold, None, false) {
-            // All of it is recent; the Provider will say if it is too much.
-            Err(error) if error.code == Code::NothingToDo => Ok(()),
-            other => other,
-        }
-    }
-
-    fn record_report(&mut self, fact: Fact, reply: oneshot::Sender<()>) {
-        let turn = self.work.as_ref().map(|work| work.number);
-        match (&fact, &mut self.work) {
-            (Fact::ProviderUsage(it), Some(work)) => {
-                work.usage += it.usage;
-                work.cost += it.cost;
-            }
-            (Fact::ToolCall(_), Some(work)) => work.tool_calls += 1,
-            (Fact::AssistantMessage(_), Some(_)) => self.draft.clear(),
-            // Whoever asked has ended.
-            (Fact::ToolResult(it), Some(work)) => {
-                self.printed.remove(&it.call_id);
-                drop(work.questioning.take_if(|(id, _)| *id == it.call_id));
-            }
-            _ => {}
-        }
-        match self.record(turn, fact) {
-            Ok(()) => drop(reply.send(())),
-            // The Turn waits for a reply that never comes, so no tool runs after a failed write.
-            Err(error) => self.abandon_turn(&error),
-        }
-    }
-
-    fn relay(&mut self, live: Live) {
-        match &live {
-            Live::TextDelta { text } => self.draft.push_str(text),
-            Live::ToolOutputDelta { call_id, printed } => {
-                let all = self.printed.entry(call_id.clone()).or_default();
-                all.push(printed);
-                all.keep_end(MOST_PRINTED);
-            }
-            // A try that failed is asked again from its start.
-            Live::RetryScheduled { .. } => self.draft.clear(),
-            Live::Status { status } => {
-                self.set_status(*status);
-                return;
-            }
-            _ => {}
-        }
-        self.publish(Event::Live(live));
-    }
-
-    async fn interrupt(&mut self) {
-        self.clear_queue();
-        let Some(mut work) = self.work.take() else { return };
-        // Whatever it would still report is not heard any more.
-        work.reports.close();
-        work.task.abort();
-        let _ = (&mut work.task).await;
-        if let Job::Move(_) = work.job {
-            self.notice(Severity::Info, "NOT_MOVED", "the conversation stays where it was".into());
-            self.set_status(Status::Idle);
-            return;
-        }
-        let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
-        let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() };
-        self.record_end(&work, outcome).await;
-        self.set_status(Status::Idle);
-    }
-
-    async fn end_turn(&mut self, outcome: Outcome) {
-        let Some(work) = self.work.take() else { return };
-        if let Job::Turn = work.job {
-            self.record_end(&work, outcome).await;
-        } else if let Some(error) = outcome.error {
-            self.publish(Event::Live(Live::Refused(error.body())));
-        }
-        self.set_status(Status::Idle);
-        self.begin_next().await;
-    }
-
-    async fn record_end(&mut self, work: &Work, outcome: Outcome) {
-        let turn = Some(work.number);
-        if let Some(error) = &outcome.error {
-            tracing::warn!(session = %self.id, turn = work.number, code = error.code.name(), "{}", error.message);
-        }
-        let draft = std::mem::take(&mut self.draft);
-        let mut facts: Vec<Fact> = Vec::new();
-        if !draft.is_empty() {
-            facts.push(AssistantMessage { text: draft, partial: true, phase: None }.into());
-        }
-        facts.extend(self.results_cut_off().await);
-        facts.push(
-            TurnEnded {
-                status: outcome.status,
-                error: outcome.error.map(|e| e.body()),
-                usage: work.usage,
-                cost: work.cost,
-                duration_ms: u64::try_from(work.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-                tool_calls: work.tool_calls,
-                details: outcome.details,
-            }
-            .into(),
-        );
-        for fact in facts {
-            if let Err(error) = self.record(turn, fact) {
-                self.publish(Event::Live(Live::Refused(error.body())));
-                return;
-            }
-        }
-    }
-
-    /// Results of calls that were cut off, with what they have changed in files, so that it can be undone like everything else.
-    async fn results_cut_off(&mut self) -> Vec<Fact> {
-        let orphans: Vec<String> = self.history.orphans().map(str::to_owned).collect();
-        if orphans.is_empty() {
-            return Vec::new();
-        }
-        let surface = self.surface.clone();
-        let look = move || surface.shadow.unrecorded(&surface.workspace, &surface.blobs);
-        let made = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        let mut printed = std::mem::take(&mut self.printed);
-        let mut result = |id: String| {
-            let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();
-            let cut_off = History::orphan_result(&id);
-            let before = printed.remove(&id).map_or(String::new(), |it| format!("{}\n", it.text.trim_end()));
-            Fact::from(ToolResult { changes, output: format!("{before}{}", cut_off.output), ..cut_off })
-        };
-        orphans.into_iter().map(&mut result).collect()
-    }
-
-    /// The Log cannot be written: the Turn stops where it is, and what was shown stays on the screen.
-    fn abandon_turn(&mut self, error: &Error) {
-        if let Some(work) = self.work.take() {
-            work.task.abort();
-        }
-        tracing::error!(session = %self.id, code = error.code.name(), "{}", error.message);
-        self.publish(Event::Live(Live::Refused(error.body())));
-        self.set_status(Status::Idle);
-    }
-
-    /// Opening pixir and closing it again leaves nothing behind.
+    /// A Session in which nothing was said leaves no files behind when it closes.
     fn discard_if_empty(&self) -> bool {
-        if let Pen::Writes(log) = &self.pen
-            // Only what was begun here; what was found may be all that is left of something.
+        if let LogAccess::Writes(log) = &self.log
+            && let Some(path) = log.path()
+            // Only if it began here; a Log that was found may be all that is left of a conversation.
             && self.opened_with == 1
             && !self.history.entries().iter().any(|e| e.fact.is_conversation() || matches!(e.fact, Fact::LogRepaired(_)))
             // A draft that was left in it is found again at the next start.
-            && self.surface.place(&self.id).presenter_state().is_none()
+            && self.services.place(&self.id).presenter_state().is_none()
         {
-            let _ = std::fs::remove_file(log.path());
-            let _ = std::fs::remove_dir_all(self.surface.place(&self.id).own_folder());
+            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_dir_all(self.services.place(&self.id).own_folder());
             return true;
         }
         false
     }
+
+    fn live_event(&self, live: Live) -> LiveEvent {
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        LiveEvent { session_id: self.id.clone(), turn, agent_path: Vec::new(), live }
+    }
 }
 
-async fn next_report(work: &mut Option<Work>) -> Option<Report> {
-    match work {
-        Some(work) => work.reports.recv().await,
-        None => std::future::pending().await,
+/// The name of `Input::StopJob`.
+const STOP_JOB: &str = "stop_job";
+
+/// The conversation has an entry with this number.
+fn on_entry(history: &History, seq: u64) -> Result<()> {
+    match history.entry(seq) {
+        Some(entry) if entry.fact.is_conversation() => Ok(()),
+        Some(_) | None => {
+            Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), "/tree shows them")
+                .with("input", seq))
+        }
     }
+}
+
+fn not_open(call_id: &str) -> Error {
+    let message = "that question is not open any more";
+    Error::new(Code::NotFound, message, "look at the question that is on the screen").with("input", call_id)
 }

@@ -1,4 +1,4 @@
-//! Ask the model, run its tools, repeat: straight on, until an answer calls no tool.
+//! One Turn: ask the model, run the tools that it calls, repeat until an answer calls none.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Answers, Authority, Call, Caller, Context, Done, FormRequest, Gone, Standing};
+use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Standing};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
@@ -19,67 +19,30 @@ use crate::protocol::event::{
     Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::Decision;
-use crate::provider::models::Facts;
-use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
-use crate::session::{Options, Surface};
+use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said, args_object};
+use crate::session::{Budget, Limits, Options, Services};
 use crate::tools::bash;
 
 mod ending; // how a Turn can end
-mod relay; // pieces of an answer, at most once a frame
+mod relay; // parts of an answer, at most once a frame
+mod reports; // what a Turn tells its Session
 
 pub(crate) use ending::Outcome;
 use ending::{Circle, MAX_CIRCLES, cut_short, empty_answer};
 use relay::Relay;
+pub(crate) use reports::{Halt, Report, Reports, Step};
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
 /// Breaks in a row that a server may take in one answer.
 const MAX_BREAKS: u32 = 8;
 
-/// What a Turn tells its Session; each that carries a reply waits for it.
-pub(crate) enum Report {
-    /// What does the model see now?
-    Read(oneshot::Sender<Step>),
-    /// This happened.
-    Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
-    /// This is happening.
-    Live(Live),
-    /// Which mode and rules are in force?
-    Standing(oneshot::Sender<Standing>),
-    /// The person has to say.
-    Ask { approval: Approval, reply: oneshot::Sender<Decision> },
-    /// The model wants to know something from the person.
-    Question { form: Form, reply: oneshot::Sender<Option<Answers>> },
-    /// The Provider refused the request as too long.
-    Compact { reply: oneshot::Sender<Result<(), Error>> },
-    /// The Provider does not take the thinking back that it gave.
-    ForgetReasoning { reply: oneshot::Sender<()> },
-    /// What was asked to be summed up is, or why not.
-    Summarized(Box<Result<Summarized, Error>>),
-    /// It is over.
-    Done(Outcome),
-}
-
-/// What a model made of something that is left behind.
-pub(crate) struct Summarized {
-    pub(crate) text: String,
-    pub(crate) model: String,
-    pub(crate) usage: Option<ProviderUsage>,
-}
-
-/// What the next request needs.
-pub(crate) struct Step {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) facts: Facts,
-    pub(crate) toolset: Toolset,
-    pub(crate) request: Request,
-}
-
 pub(crate) struct Turn {
-    reports: mpsc::UnboundedSender<Report>,
-    /// The person has said something that waits for the current call to end.
+    reports: Reports,
+    /// A steer waits for the current call to end.
     steered: Arc<AtomicBool>,
-    surface: Surface,
+    services: Services,
+    budget: Budget,
     outputs: PathBuf,
     /// Numbers the overflow files; entries of the Log never shrink, so no name comes twice.
     next_output: AtomicU64,
@@ -88,26 +51,28 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn new(
-        reports: mpsc::UnboundedSender<Report>,
+        reports: Reports,
         steered: Arc<AtomicBool>,
         id: &SessionId,
         entries: usize,
-        surface: &Surface,
+        services: &Services,
     ) -> Turn {
+        let Limits { max_tokens, max_cost_usd, .. } = services.options.limits;
         Turn {
+            budget: Budget::new(max_tokens, max_cost_usd),
             reports,
             steered,
-            outputs: surface.place(id).outputs(),
-            surface: surface.clone(),
+            outputs: services.place(id).outputs(),
+            services: services.clone(),
             next_output: AtomicU64::new(entries as u64),
             began: Instant::now(),
         }
     }
 
     pub(crate) async fn run(self) {
-        let outcome = match self.surface.options.limits.deadline {
+        let outcome = match self.services.options.limits.deadline {
             None => self.converse().await,
-            // Whatever runs when it is reached is dropped, and so stopped.
+            // What runs when it is reached is dropped, and its processes are stopped.
             Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
@@ -116,12 +81,12 @@ impl Turn {
             }),
         };
         if let Ok(outcome) = outcome {
-            let _ = self.reports.send(Report::Done(outcome));
+            let _ = self.reports.send(Report::Done(outcome)).await;
         }
     }
 
     async fn converse(&self) -> Result<Outcome, Gone> {
-        let Options { limits, .. } = self.surface.options;
+        let Options { limits, .. } = self.services.options;
         let mut rounds = 0;
         let mut compacted = false;
         let mut breaks = 0;
@@ -137,7 +102,10 @@ impl Turn {
                     "resume the session to go on, or give more with --max-rounds",
                 )));
             }
-            let step = self.read().await?;
+            if let Err(error) = self.budget.check() {
+                return Ok(Outcome::incomplete(error));
+            }
+            let step = self.next_step().await?;
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
                 Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content && !compacted => {
@@ -221,7 +189,8 @@ impl Turn {
                 of: patience.attempts,
                 wait_ms: millis(wait),
                 reason: failure.error.message,
-            })?;
+            })
+            .await?;
             tokio::time::sleep(wait).await;
         }
     }
@@ -258,22 +227,24 @@ impl Turn {
 
     async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
-        self.record(ProviderUsage { provider, model, usage, cost: step.facts.cost(&usage, usd) }).await
+        let cost = step.facts.cost(&usage, usd);
+        self.budget.spend(usage, cost);
+        self.record(ProviderUsage { provider, model, usage, cost }).await
     }
 
     // ─── Its tools ───
 
     /// What a call is about. A tool may look at the file system for that, so it runs on a thread for such work.
     async fn describe(&self, call: &Call, toolset: Toolset) -> CallInfo {
-        let (registry, call) = (self.surface.registry.clone(), call.clone());
-        let ctx = self.surface.context(&call.id, toolset, true);
+        let (registry, call) = (self.services.registry.clone(), call.clone());
+        let ctx = self.services.context(&call.id, toolset, true);
         let unknown = CallInfo::unknown(&call.tool, &call.args);
         tokio::task::spawn_blocking(move || call::describe(&registry, &call, &ctx)).await.unwrap_or(unknown)
     }
 
     /// Runs the calls of an answer. Returns whether all of them failed.
     async fn perform(&self, step: &Step, calls: &[(Call, CallInfo)]) -> Result<bool, Gone> {
-        self.live(Live::Status { status: Status::Working })?;
+        self.live(Live::Status { status: Status::Working }).await?;
         let mut rest = calls;
         let mut failed = true;
         while !rest.is_empty() {
@@ -317,7 +288,7 @@ impl Turn {
         let call = Call { id: call_id, tool: bash::NAME.into(), args, caller: Caller::User };
         let Ok(Done { result, .. }) = self.call(&call, Toolset::Both, false).await else { return };
         if self.record(result).await.is_ok() {
-            let _ = self.reports.send(Report::Done(Outcome::completed()));
+            let _ = self.reports.send(Report::Done(Outcome::completed())).await;
         }
     }
 
@@ -328,21 +299,21 @@ impl Turn {
         let number = self.next_output.fetch_add(1, Ordering::Relaxed);
         let ctx = Context {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
-            forms: Some(forms).filter(|_| self.surface.options.can_ask),
+            forms: Some(forms).filter(|_| self.services.options.can_ask),
             progress: Some(progress),
-            ..self.surface.context(&call.id, toolset, sees_images)
+            ..self.services.context(&call.id, toolset, sees_images)
         };
-        let done = call::carry_out(&self.surface.registry, call, ctx, self);
+        let done = call::carry_out(&self.services.registry, call, ctx, self);
         tokio::pin!(done);
         loop {
             tokio::select! {
                 done = &mut done => return done,
                 Some(printed) = printed.recv() => {
-                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed })?;
+                    self.live(Live::ToolOutputDelta { call_id: call.id.clone(), printed }).await?;
                 }
                 Some(FormRequest { questions, reply }) = opened.recv() => {
                     let form = Form { call_id: call.id.clone(), questions };
-                    self.reports.send(Report::Question { form, reply }).map_err(|_| Gone)?;
+                    self.reports.send(Report::OpenForm { form, reply }).await?;
                 }
             }
         }
@@ -350,8 +321,8 @@ impl Turn {
 
     // ─── The Session ───
 
-    async fn read(&self) -> Result<Step, Gone> {
-        self.ask_session(Report::Read).await
+    async fn next_step(&self) -> Result<Step, Gone> {
+        self.ask_session(Report::NextStep).await
     }
 
     async fn compact(&self) -> Result<Result<(), Error>, Gone> {
@@ -363,25 +334,22 @@ impl Turn {
     }
 
     async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
-        let fact = Box::new(fact.into());
-        self.ask_session(|reply| Report::Record { fact, reply }).await
+        self.reports.record(fact).await
     }
 
-    fn live(&self, live: Live) -> Result<(), Gone> {
-        self.reports.send(Report::Live(live)).map_err(|_| Gone)
+    async fn live(&self, live: Live) -> Result<(), Gone> {
+        self.reports.live(live).await
     }
 
     async fn ask_session<T>(&self, report: impl FnOnce(oneshot::Sender<T>) -> Report) -> Result<T, Gone> {
-        let (reply, answer) = oneshot::channel();
-        self.reports.send(report(reply)).map_err(|_| Gone)?;
-        answer.await.map_err(|_| Gone)
+        self.reports.ask(report).await
     }
 }
 
 impl Authority for Turn {
     async fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> Result<(), Gone> {
         let (info, plan) = (Box::new(info.clone()), Box::new(plan.clone()));
-        self.live(Live::CallPrepared { call_id: call.id.clone(), info, plan })
+        self.live(Live::CallPrepared { call_id: call.id.clone(), info, plan }).await
     }
 
     async fn standing(&self) -> Result<Standing, Gone> {
@@ -389,10 +357,10 @@ impl Authority for Turn {
     }
 
     async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
-        if !self.surface.options.can_ask {
+        if !self.services.options.can_ask {
             return Ok(None);
         }
-        self.ask_session(|reply| Report::Ask { approval, reply }).await.map(Some)
+        self.ask_session(|reply| Report::RequestApproval { approval, reply }).await.map(Some)
     }
 
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {

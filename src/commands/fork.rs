@@ -3,7 +3,7 @@
 use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Event, Input, Live, Result};
+use pixir_core::{Code, Error, Input, Result};
 use serde_json::json;
 
 use crate::cli::entries;
@@ -39,14 +39,12 @@ pub(crate) async fn fork(
         return Ok(());
     }
     // The parent is only read: it may be open elsewhere.
-    let handle = harness.look(&place.id)?;
-    let events = ask(&handle, Input::Fork { seq: at }).await;
+    let handle = harness.open_read_only(&place.id)?;
+    let asked = ask(&handle, Input::Fork { seq: at }).await;
     handle.close().await;
-    let forked = events?.into_iter().find_map(|event| match event {
-        Event::Live(Live::SessionForked { session_id }) => Some(session_id),
-        _ => None,
-    });
-    let id = forked.ok_or_else(|| Error::new(Code::CommandFailed, "no fork was made", "report this as a bug"))?;
+    let (accepted, _) = asked?;
+    let id =
+        accepted.forked.ok_or_else(|| Error::new(Code::CommandFailed, "no fork was made", "report this as a bug"))?;
     document["session_id"] = json!(id);
     document["resume_command"] = json!(format!("pixir resume {id}{}", elsewhere(harness)));
     output.either(&document, &id);

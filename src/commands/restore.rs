@@ -27,19 +27,21 @@ pub(crate) async fn restore(
         // What is damaged is looked at all the same, and that is said.
         entries(place, output)?;
     }
-    let handle = if dry_run { harness.look(&place.id)? } else { harness.tend(&place.id)? };
-    let events = ask(&handle, make(wish)).await;
+    let handle = if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
+    let asked = ask(&handle, make(wish)).await;
     handle.close().await;
-    for event in events? {
+    for event in asked?.1 {
         match event {
-            Event::Live(Live::RestorePlanned(plan)) => tell_plan(&plan, choice, output),
-            Event::Live(Live::Notice { message, code, .. }) if code == "FILE_LEFT" => output.aside(&message),
+            Event::Live(event) => match event.live {
+                Live::RestorePlanned(plan) => tell_plan(&plan, choice, output),
+                Live::Notice { message, code, .. } if code == "FILE_LEFT" => output.aside(&message),
+                _ => {}
+            },
             Event::Recorded(entry) => {
                 if let Fact::FilesRestored(it) = &entry.fact {
                     tell_restored(it, output);
                 }
             }
-            Event::Live(_) => {}
         }
     }
     Ok(())

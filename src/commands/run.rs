@@ -33,10 +33,12 @@ pub(crate) struct Job {
 /// Runs it. A signal ends it, with everything that it has started.
 pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
     let mut signals = Signals::listen();
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = attend(harness, job, output) => outcome,
         code = signals.next() => Ok(code),
-    }
+    };
+    harness.processes_stopped().await;
+    outcome
 }
 
 async fn attend(harness: &Harness, job: Job, output: &Output) -> Result<u8> {

@@ -75,10 +75,12 @@ pub(crate) async fn run(
     let ctx = harness.tool_context(&call.id);
     let authority = Unattended { mode };
     let mut signals = Signals::listen();
-    tokio::select! {
+    let outcome = tokio::select! {
         done = carry_out(harness, &call, ctx, &authority, dry_run) => report(done, output).map(|_| 0),
         code = signals.next() => Ok(code),
-    }
+    };
+    harness.processes_stopped().await;
+    outcome
 }
 
 /// A dry run previews every call, also one that only reads.

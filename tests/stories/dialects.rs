@@ -85,12 +85,14 @@ fn told(events: &[Event]) -> Vec<Value> {
         }
         let mut it = match event {
             Event::Recorded(entry) => plain(entry),
-            Event::Live(Live::TextDelta { text }) => json!({ "said": text }),
-            Event::Live(Live::ReasoningDelta { text }) => json!({ "thought": text }),
-            Event::Live(Live::ToolCallDelta { index, name, bytes }) => {
-                json!({ "writes": name, "call": index, "bytes": bytes })
-            }
-            Event::Live(live) => serde_json::to_value(live).expect("JSON"),
+            Event::Live(event) => match &event.live {
+                Live::TextDelta { text } => json!({ "said": text }),
+                Live::ReasoningDelta { text } => json!({ "thought": text }),
+                Live::ToolCallDelta { index, name, bytes } => {
+                    json!({ "writes": name, "call": index, "bytes": bytes })
+                }
+                live => serde_json::to_value(live).expect("JSON"),
+            },
         };
         // The number of deltas does not matter.
         let join = told.last_mut().is_some_and(|last| {

@@ -221,7 +221,7 @@ proptest! {
                 },
                 Happens::Fork(n) => if let Some(seq) = machine.message(n) {
                     let events = machine.ask(Input::Fork { seq });
-                    let id = events.iter().find_map(|e| if let Event::Live(Live::SessionForked { session_id }) = e { Some(session_id.clone()) } else { None });
+                    let id = events.iter().find_map(|e| if let Some(Live::SessionForked { session_id }) = e.live() { Some(session_id.clone()) } else { None });
                     let id = SessionId::parse(&id.expect("a fork was made")).expect("an id");
                     let forked = History::fold(log::read(&machine.harness.place(&id).log()).expect("it is there").entries);
                     let parent = History::fold(machine.history.path_of(seq));

@@ -123,8 +123,8 @@ fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
 }
 
 fn notices(events: &[Event], code: &str) -> Vec<String> {
-    let notice = |event: &Event| match event {
-        Event::Live(Live::Notice { code: it, message, .. }) if it == code => Some(message.clone()),
+    let notice = |event: &Event| match event.live() {
+        Some(Live::Notice { code: it, message, .. }) if it == code => Some(message.clone()),
         _ => None,
     };
     events.iter().filter_map(notice).collect()
@@ -178,7 +178,7 @@ async fn a_session_of_the_next_version_opens_for_writing_in_its_safest_reading()
     ];
     let handle = harness(&shell, steps).resume(&id).expect("it opens");
     let mut watch = handle.watch().await.expect("it is open");
-    assert!(!watch.read_only);
+    assert!(!watch.now.read_only);
     let past = std::mem::take(&mut watch.past);
     assert_eq!((past.settings.mode, past.settings.toolset), (Mode::ReadOnly, Toolset::Typed));
     assert_eq!(past.settings.name.as_deref(), Some("later"), "the known fields of the same entry apply");
@@ -230,8 +230,8 @@ async fn a_fork_copies_what_it_does_not_understand_byte_for_byte() {
     let head = watch.past.head().expect("a head");
     handle.send(Input::Fork { seq: head }).await;
     let events =
-        until(&mut watch, |event| matches!(event, Event::Live(Live::SessionForked { .. } | Live::Refused(_)))).await;
-    let Some(Event::Live(Live::SessionForked { session_id })) = events.last() else { panic!("{events:?}") };
+        until(&mut watch, |event| matches!(event.live(), Some(Live::SessionForked { .. } | Live::Refused(_)))).await;
+    let Some(Live::SessionForked { session_id }) = events.last().and_then(Event::live) else { panic!("{events:?}") };
     handle.close().await;
 
     let fork = path.with_file_name(format!("{session_id}.ndjson"));
@@ -265,7 +265,7 @@ async fn a_fork_copies_what_it_does_not_understand_byte_for_byte() {
     verified(&shell, session_id);
     let handle = harness(&shell, Vec::new()).resume(&SessionId::parse(session_id).expect("an id")).expect("it opens");
     let watch = handle.watch().await.expect("it is open");
-    assert!(!watch.read_only && watch.past.settings.mode == Mode::ReadOnly);
+    assert!(!watch.now.read_only && watch.past.settings.mode == Mode::ReadOnly);
     handle.close().await;
 }
 

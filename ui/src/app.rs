@@ -422,17 +422,20 @@ impl App {
             if let Some(before) = before {
                 before.close().await;
             }
-            let (opened, instead) = match (open(&harness), again) {
+            let reading = harness.clone();
+            // Opening a Session reads its whole Log.
+            let read = tokio::task::spawn_blocking(move || match (open(&reading), again) {
                 // An empty Session is deleted when it closes, so it cannot always be resumed.
-                (Err(error), Some(id)) => (harness.resume(&id).or_else(|_| harness.start()), Some(error)),
+                (Err(error), Some(id)) => (reading.resume(&id).or_else(|_| reading.start()), Some(error)),
                 (opened, _) => (opened, None),
-            };
+            });
+            let (opened, instead) = read.await.expect("opening a session does not panic");
             match opened {
                 Ok(handle) => match handle.watch().await {
                     Some(watch) => {
                         let place = harness.place(handle.id());
                         let is_new = watch.past.entries().iter().all(|entry| !entry.fact.is_conversation());
-                        let abandoned = || if is_new && !watch.read_only { harness.abandoned() } else { None };
+                        let abandoned = || if is_new && !watch.now.read_only { harness.abandoned() } else { None };
                         let draft = place.presenter_state().or_else(abandoned);
                         BackgroundEvent::Opened { number, handle, watch: Box::new(watch), instead, draft }
                     }
@@ -479,7 +482,7 @@ impl App {
         self.dirty = true;
         match event {
             Some(event) => {
-                self.save_soon |= matches!(event, Event::Live(Live::QueueChanged { .. }));
+                self.save_soon |= matches!(&event, Event::Live(it) if matches!(it.live, Live::QueueChanged { .. }));
                 // Only a recorded entry can change the model.
                 let may_change_model = !matches!(event, Event::Live(_));
                 let effects = events::on_event(&mut self.state, event);

@@ -60,14 +60,14 @@ fn unasked(root: &Path) -> Vec<(&'static str, String)> {
 /// Keeps the workspace's files as they are, so that what a command changes can be found.
 pub(crate) async fn look_before(ctx: &Context) {
     let ctx = ctx.clone();
-    let look = move || ctx.shadow.look(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
+    let look = move || ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
     let _ = tokio::task::spawn_blocking(look).await;
 }
 
 /// What was changed since, and what has to be said about that.
 pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
     let ctx = ctx.clone();
-    let find = move || ctx.shadow.changes(&ctx.call_id, &ctx.workspace, &ctx.blobs);
+    let find = move || ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
     let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
     (found.changes, found.notes.iter().map(|note| format!("note: {note}\n")).collect())
 }

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::ReadSet;
 use super::present::Overflow;
 use crate::context::library::Library;
-use crate::files::scan::Shadow;
+use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
+use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Printed, Question, Toolset};
@@ -35,7 +36,9 @@ pub struct Context {
     /// Calls that would change something return their preview instead.
     pub dry_run: bool,
     /// The workspace's files as last seen.
-    pub(crate) shadow: Arc<Shadow>,
+    pub(crate) snapshot: SessionSnapshot,
+    /// Commands of dropped calls that are being stopped.
+    pub(crate) stopping: Stopping,
     /// Files as the model last saw them.
     pub(crate) read_set: Arc<ReadSet>,
     /// The Session's background jobs; a call outside a Session has none.

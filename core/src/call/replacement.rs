@@ -97,7 +97,7 @@ impl Replacement {
         let Replacement { at, before, after, plan } = self;
         let shown = plan.target;
         // An interrupt waits for this lock, so that it records the finished write.
-        let mut made = ctx.shadow.writing();
+        let writing = ctx.snapshot.write(&shown, &ctx.workspace, &ctx.blobs);
         if ctx.cancel.is_cancelled() {
             return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
         }
@@ -108,7 +108,7 @@ impl Replacement {
                 format!("`{shown}` changed since the change was planned"),
                 "read it again, then repeat the change",
             )
-            .with("input", shown));
+            .with("input", shown.as_str()));
         }
         // The earlier version is stored before it is replaced.
         let unkept = |why: String| {
@@ -126,7 +126,7 @@ impl Replacement {
         }
         let replaced = ctx.workspace.replace(&at, &after, before.as_ref().map(|b| b.mode))?;
         (change.after_mode, change.new_folders) = (Some(replaced.mode), replaced.new_folders);
-        made.push((ctx.call_id.clone(), change.clone()));
+        writing.made(&ctx.call_id, change.clone());
         ctx.read_set.note(&ctx.workspace, &at, blake3::hash(&after));
         let verb = if before.is_some() { "Replaced" } else { "Created" };
         let size = human_size(after.len() as u64);

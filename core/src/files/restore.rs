@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::files::changes::{self, of_entry};
+use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Contents, Workspace};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
@@ -11,6 +12,9 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Choice, Wish};
 use crate::storage::blobs::{self, Blobs};
+
+/// Why an interrupted restore left a file.
+pub(crate) const INTERRUPTED: &str = "the restore was interrupted before it";
 
 /// What a file was, or should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,11 +249,19 @@ impl Aim {
         self.describe(&found)
     }
 
-    /// Restores, and returns what was done; files that changed since are left unless the wish says otherwise.
+    /// Restores, and returns what was done; files that changed since are left unless the wish says otherwise. Once it is
+    /// interrupted, the files that are not restored yet are left, with [`INTERRUPTED`] as the reason.
     ///
     /// # Errors
     /// `FILE_CHANGED` when a plan was shown and is not what would be done now.
-    pub fn apply(&self, wish: &Wish, workspace: &Workspace, blobs: &Blobs) -> Result<FilesRestored> {
+    pub(crate) fn apply(
+        &self,
+        wish: &Wish,
+        workspace: &Workspace,
+        blobs: &Blobs,
+        snapshot: &SessionSnapshot,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<FilesRestored> {
         let found: Vec<Found> = self.look(workspace, blobs).collect();
         let plan = self.describe(&found);
         if wish.seen.as_ref().is_some_and(|seen| *seen != plan.token) {
@@ -278,6 +290,17 @@ impl Aim {
             let name = if missing.is_empty() { return None } else { blobs::name_of(bytes) };
             missing.iter().find(|(blob, _)| *blob == name).map(|(_, path)| *path)
         };
+        let mut restore = |file: &Found, target: Option<Bytes<'_>>| {
+            if is_interrupted() {
+                it.left.push(LeftFile { path: file.path.clone(), why: INTERRUPTED.to_owned() });
+                return;
+            }
+            match restore_one(file, target, workspace, blobs, snapshot) {
+                Ok(change) => it.changes.push(change),
+                Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
+            }
+        };
+        let mut unrestored = Vec::new();
         let mut writes = Vec::new();
         // What is to go goes first: a folder may be in a file's way, or a file in a folder's. The last path goes first,
         // so that folders are empty when their turn comes.
@@ -287,21 +310,16 @@ impl Aim {
                 Ok(None) if last_copy_of(file).is_some() => {
                     let of = last_copy_of(file).unwrap_or_default();
                     let why = format!("it has the bytes of {of}, which does not come back");
-                    it.left.push(LeftFile { path: file.path.clone(), why });
+                    unrestored.push(LeftFile { path: file.path.clone(), why });
                 }
-                Ok(None) => match restore_one(file, None, workspace, blobs) {
-                    Ok(change) => it.changes.push(change),
-                    Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
-                },
-                Err(why) => it.left.push(LeftFile { path: file.path.clone(), why }),
+                Ok(None) => restore(file, None),
+                Err(why) => unrestored.push(LeftFile { path: file.path.clone(), why }),
             }
         }
         for (file, target) in writes.into_iter().rev() {
-            match restore_one(file, Some(target), workspace, blobs) {
-                Ok(change) => it.changes.push(change),
-                Err(e) => it.left.push(LeftFile { path: file.path.clone(), why: e.message }),
-            }
+            restore(file, Some(target));
         }
+        it.left.splice(0..0, unrestored);
         Ok(it)
     }
 
@@ -457,7 +475,13 @@ impl Found {
     }
 }
 
-fn restore_one(file: &Found, target: Option<Bytes<'_>>, workspace: &Workspace, blobs: &Blobs) -> Result<FileChange> {
+fn restore_one(
+    file: &Found,
+    target: Option<Bytes<'_>>,
+    workspace: &Workspace,
+    blobs: &Blobs,
+    snapshot: &SessionSnapshot,
+) -> Result<FileChange> {
     let unkept = |e: std::io::Error| {
         Error::new(Code::WriteFailed, format!("its version of now cannot be kept: {e}"), "check the state folder")
     };
@@ -465,6 +489,8 @@ fn restore_one(file: &Found, target: Option<Bytes<'_>>, workspace: &Workspace, b
     let before = file.current.as_ref().map(|c| (c.bytes.as_slice(), c.mode));
     // What is about to be replaced is safe first.
     let mut change = changes::record(blobs, &file.path, before, target.map(|(bytes, _)| (bytes, 0))).map_err(unkept)?;
+    // A command of another Session that runs meanwhile is not taken for the author.
+    let _writing = snapshot.write(&file.path, workspace, blobs);
     let now = workspace.read_if_there(&at)?;
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
         return Err(Error::new(Code::FileChanged, "it changed at this very moment", "look again"));
@@ -483,4 +509,37 @@ fn restore_one(file: &Found, target: Option<Bytes<'_>>, workspace: &Workspace, b
         }
     }
     Ok(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use super::*;
+
+    /// Broken build: `apply` goes on after it was interrupted, or does not say what it left.
+    #[test]
+    fn an_interrupted_restore_leaves_the_rest_and_says_exactly_what_it_did() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("app");
+        fs::create_dir(&root).expect("mkdir");
+        let (workspace, blobs) =
+            (Workspace::open(&root).expect("a workspace"), Blobs::new(folder.path().join("blobs")));
+        let names = ["a", "b", "c", "d"];
+        let made = names.map(|name| {
+            fs::write(root.join(name), name).expect("write");
+            changes::record(&blobs, name, None, Some((name.as_bytes(), 0o644))).expect("it is stored")
+        });
+        let aim = Aim { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, files: aimed(made.iter()) };
+        let asked = Cell::new(0);
+        let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
+        let snapshot = SessionSnapshot::default();
+        let it = aim.apply(&Wish::default(), &workspace, &blobs, &snapshot, &is_interrupted).expect("it begins");
+        let changed: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
+        let left: Vec<(&str, &str)> = it.left.iter().map(|left| (left.path.as_str(), left.why.as_str())).collect();
+        assert_eq!(changed, ["d", "c"], "what is to go goes from the last path on");
+        assert_eq!(left, [("b", INTERRUPTED), ("a", INTERRUPTED)]);
+        assert_eq!(names.map(|name| root.join(name).exists()), [true, true, false, false]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Processes that a command started: stopped together, whatever becomes of the call.
+//! The processes of a command, stopped together however its call ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,8 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -17,26 +16,29 @@ use rustix::process::{
 };
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 
-/// How long a process may take to end by itself after it was asked to.
+/// How long processes may take to end after SIGTERM before they get SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
 
-/// What a running command and everything that it starts is known by.
+/// The environment variable that marks every process of a command.
 const TAG: &str = "PIXIR_COMMAND";
-/// How long the pipes are still read after a command itself has ended.
+/// How long the pipes are still read after the command itself has ended.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How long processes that left their group may take to be gone.
+/// How long a stop looks for processes that left their group.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How often a stop looks whether the processes are gone.
+const POLL: Duration = Duration::from_millis(1);
 
-/// Commands that were started and are not reaped yet. A process has one table of children, so this is one for all.
+/// Leaders of commands that are not reaped yet. Global, because a process has one table of children.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-/// Programs that run for the person, like an editor: no command has started them, and none takes them along.
+/// Programs that run for the user, such as an editor. No command started them, so no command's stop ends them.
 static OF_THE_PERSON: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-/// Processes whose parents have ended become our children.
+/// This process is a subreaper: processes whose parents have ended become its children.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-/// From now on no process that a command leaves behind can get away from us, whatever session it makes for itself.
-/// It is for the program to say, not for a library: every child that nobody here has started is taken for such a process.
+/// Makes this process the parent of every process that a command leaves behind, also of one with a session of its own, so
+/// that none escapes. Call it from a program, not from a library: it claims every child that was not started through here.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
@@ -44,18 +46,18 @@ pub fn adopt_orphans() {
     }
 }
 
-/// A program that runs for the person; as long as this lives, it is nobody's stray.
+/// A program that runs for the user. As long as this exists, no command's stop takes the program for a stray.
 #[derive(Debug)]
 pub struct OfThePerson(Option<i32>);
 
 impl OfThePerson {
-    /// Starts it. What it leaves behind, such as the keeper of a clipboard, is left alone as well.
+    /// Starts the program. Processes that it leaves behind, such as the owner of a clipboard, are left alone too.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn start(command: &mut Command) -> io::Result<(Child, OfThePerson)> {
         command.env(TAG, "person");
-        // Nobody takes the new child for somebody else's before it is noted.
+        // Held until the new child is noted: a command's sweep must not take it for a stray.
         let _leaders = leaders();
         let child = command.spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -76,42 +78,127 @@ fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
     OF_THE_PERSON.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The groups of one Session that are being stopped after their calls were dropped.
+///
+/// A future that is dropped cannot wait, so its groups are stopped on tasks of their own; an interrupt waits for those here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stopping(Arc<watch::Sender<usize>>);
+
+impl Stopping {
+    /// Returns when none of them has a process left.
+    pub(crate) async fn finished(&self) {
+        // The sender is ours, so the channel cannot close.
+        let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
+    }
+
+    fn begin(&self) -> StoppingOne {
+        self.0.send_modify(|running| *running += 1);
+        StoppingOne(self.clone())
+    }
+}
+
+/// Counts as a group that is being stopped until it is dropped.
+struct StoppingOne(Stopping);
+
+impl Drop for StoppingOne {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|running| *running -= 1);
+    }
+}
+
 /// The processes of a running command. When it is dropped, none of them lives on.
 #[derive(Debug)]
 pub(crate) struct Group {
-    leader: Option<Pid>,
-    tag: String,
-    /// The leader was reaped; its number may belong to another process once the group is empty.
-    reaped: AtomicBool,
+    members: Option<Members>,
+    stopping: Stopping,
 }
 
 impl Group {
     /// Starts a command line and leads its processes.
     ///
     /// # Errors
-    /// What the system says when it cannot be started.
-    pub(crate) fn start(mut command: Command) -> io::Result<(Child, Group)> {
+    /// The system's error when it cannot be started.
+    pub(crate) fn start(mut command: Command, stopping: &Stopping) -> io::Result<(Child, Group)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         command.env(TAG, &tag);
-        // Nobody takes the new child for somebody else's before it is noted.
+        // Held until the new child is noted: another command's sweep must not take it for a stray.
         let mut leaders = leaders();
         let child = command.spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         leaders.extend(leader.map(|pid| pid.as_raw_nonzero().get()));
-        Ok((child, Group { leader, tag, reaped: AtomicBool::new(false) }))
+        let members = Members { leader, tag, reaped: AtomicBool::new(false) };
+        Ok((child, Group { members: Some(members), stopping: stopping.clone() }))
     }
 
-    /// The leader has ended, and whoever waited for it knows.
+    fn members(&self) -> &Members {
+        self.members.as_ref().expect("only Drop takes the members out")
+    }
+
+    /// The leader has ended, and the caller who waited for it has reaped it.
     pub(crate) fn leader_ended(&self) {
+        self.members().leader_ended();
+    }
+
+    /// Whether any process of the command is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.members().are_alive()
+    }
+
+    /// Asks the processes that are left to end, and kills them when they do not within the grace.
+    pub(crate) async fn stop(&self) {
+        // The number of a group that is gone may belong to another one.
+        if self.is_alive() {
+            self.members().stop().await;
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(members) = self.members.take().filter(Members::are_alive) else { return };
+        let left = KillOnDrop(members);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let counted = self.stopping.begin();
+        runtime.spawn(async move {
+            left.0.stop().await;
+            drop(counted);
+        });
+    }
+}
+
+/// Kills the processes that are left when it is dropped: then no task can wait for them any more.
+struct KillOnDrop(Members);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0.leader.filter(|_| self.0.group_is_alive()) {
+            self.0.signal(leader, Signal::KILL);
+        }
+        for stray in self.0.strays() {
+            let _ = kill_process(stray, Signal::KILL);
+        }
+    }
+}
+
+/// The processes themselves.
+#[derive(Debug)]
+struct Members {
+    leader: Option<Pid>,
+    tag: String,
+    /// The leader was reaped; its number may belong to another process once the group is empty.
+    reaped: AtomicBool,
+}
+
+impl Members {
+    fn leader_ended(&self) {
         self.reaped.store(true, Ordering::Relaxed);
         if let Some(leader) = self.leader {
             leaders().remove(&leader.as_raw_nonzero().get());
         }
     }
 
-    /// Whether any process of the command is still there.
-    pub(crate) fn is_alive(&self) -> bool {
+    fn are_alive(&self) -> bool {
         self.group_is_alive() || !self.strays().is_empty()
     }
 
@@ -120,21 +207,21 @@ impl Group {
             .is_some_and(|leader| !self.reaped.load(Ordering::Relaxed) || test_kill_process_group(leader).is_ok())
     }
 
-    /// Asks them to end, and makes them if they do not within the grace.
-    pub(crate) fn stop(&self) {
+    async fn stop(&self) {
         if let Some(leader) = self.leader {
             self.signal(leader, Signal::TERM);
-            if !self.ends(leader, GRACE) {
+            if !self.end_within(leader, GRACE).await {
                 self.signal(leader, Signal::KILL);
-                // Nobody survives that, but dying takes a moment too.
-                self.ends(leader, GRACE);
+                // No process survives that, but the kernel takes a moment to end them.
+                self.end_within(leader, GRACE).await;
             }
         }
-        self.sweep();
+        self.sweep().await;
     }
 
-    /// What made a session of its own is our child once its parent has ended, and what it has started is so after it.
-    fn sweep(&self) {
+    /// Kills processes that made a session of their own. They are our children once their parents have ended, and the
+    /// processes that they started are so after them; hence the loop.
+    async fn sweep(&self) {
         let until = Instant::now() + SWEEP;
         loop {
             let strays = self.strays();
@@ -144,11 +231,11 @@ impl Group {
             for stray in strays {
                 let _ = kill_process(stray, Signal::KILL);
             }
-            thread::sleep(Duration::from_millis(1));
+            tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Our children that nobody here has started and that are not known to belong to another command. Those that have
+    /// Our children that no caller here has started and that are not known to belong to another command. Those that have
     /// ended are reaped on the way.
     fn strays(&self) -> Vec<Pid> {
         if !ADOPTS.load(Ordering::Relaxed) {
@@ -158,7 +245,7 @@ impl Group {
         let others = of_the_person().clone();
         let is_of_this = |pid: &Pid| match tag_of(*pid) {
             Some(tag) => tag == self.tag,
-            // Its environment does not say. The session that it is in may; else it is ours when there is nobody else.
+            // Its environment does not say. Its session may; else it is of this command when no other runs.
             None => {
                 let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
                 getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
@@ -174,7 +261,7 @@ impl Group {
             };
             let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
             let strays: Vec<Pid> = ours.filter_map(Pid::from_raw).filter(&mut runs).filter(is_of_this).collect();
-            // What ended after they were counted has left its own children to us.
+            // A process that ended after they were counted has left its own children to us.
             if !strays.is_empty() || !has_reaped {
                 return strays;
             }
@@ -189,8 +276,9 @@ impl Group {
         let _ = kill_process_group(leader, signal);
     }
 
-    /// Whether every process of the group ends within this time.
-    fn ends(&self, leader: Pid, within: Duration) -> bool {
+    /// Whether every process of the group ends within this time. It is polled: a pidfd tells the end of one process, and
+    /// there is none for a group.
+    async fn end_within(&self, leader: Pid, within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
             // Until it is reaped, a process that has ended still counts as one of its group.
@@ -203,15 +291,7 @@ impl Group {
             if Instant::now() >= until {
                 return false;
             }
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.is_alive() {
-            self.stop();
+            tokio::time::sleep(POLL).await;
         }
     }
 }
@@ -242,11 +322,11 @@ pub(crate) enum Stream {
     Err,
 }
 
-/// Takes in what a command prints on the streams that are piped, until the command itself has ended: whoever it left
-/// behind may keep the pipes open for ever.
+/// Reads the piped streams of a command until the command itself has ended. Processes that it left behind may keep the
+/// pipes open for ever.
 ///
 /// # Errors
-/// What the system says when its end cannot be waited for.
+/// The system's error when the end of the command cannot be waited for.
 pub(crate) async fn drain(
     child: &mut Child,
     group: &Group,
@@ -328,7 +408,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
     it
 }
 
-/// The environment that commands get: the person's, without what looks like a secret or changes how shells start.
+/// The environment of commands: the user's, without variables that look like a secret or change how shells start.
 pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
     const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];

@@ -1,4 +1,4 @@
-//! What runs in the background of a Session, and ends with it at the latest.
+//! Background jobs of a Session. They end with the Session at the latest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::process::{self, Group};
+use crate::process::{self, Group, Stopping};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
 use crate::storage::outputs::{MAX_SPILL, shown_path};
@@ -28,8 +28,9 @@ const PAGE: u64 = 12_000;
 pub struct Jobs {
     folder: PathBuf,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
-    /// Something about them has changed.
+    /// Sent when a job begins or ends.
     news: mpsc::UnboundedSender<()>,
+    stopping: Stopping,
 }
 
 #[derive(Debug)]
@@ -37,31 +38,33 @@ struct Job {
     command: String,
     path: PathBuf,
     status: Mutex<JobStatus>,
-    /// Bytes that were already given out.
+    /// Bytes of the output that `output` has returned already.
     given: Mutex<u64>,
-    /// Bytes that it printed beyond what is saved.
+    /// Bytes of the output beyond the saved ones.
     lost: AtomicU64,
     changed: Notify,
+    /// Asks the attendant to stop the job's processes.
+    stop: Notify,
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a job has printed since it was last asked, and how it stands.
+/// The new output of a job, and its state.
 #[derive(Debug, Clone)]
 pub(crate) struct News {
     pub(crate) state: JobState,
     pub(crate) output: Vec<u8>,
-    /// Bytes that are still to be given out.
+    /// Bytes of the output that are left for the next call.
     pub(crate) more: u64,
 }
 
 impl Jobs {
-    /// None yet; their outputs go to this folder, and whoever listens hears when one begins or ends.
-    pub(crate) fn new(folder: PathBuf) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
+    /// No jobs yet. Their outputs go to this folder; the receiver gets a message when a job begins or ends.
+    pub(crate) fn new(folder: PathBuf, stopping: Stopping) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
         let (news, heard) = mpsc::unbounded_channel();
-        (Arc::new(Jobs { folder, all: Mutex::default(), news }), heard)
+        (Arc::new(Jobs { folder, all: Mutex::default(), news, stopping }), heard)
     }
 
-    /// Starts one.
+    /// Starts a job.
     ///
     /// # Errors
     /// `COMMAND_FAILED` when there are too many already or it cannot be started.
@@ -74,7 +77,8 @@ impl Jobs {
         }
         let id = all.last_key_value().map_or(1, |(last, _)| last + 1);
         let (path, file) = self.file().map_err(|e| failed(format!("the job's output has no place: {e}")))?;
-        let (child, group) = Group::start(command).map_err(|e| failed(format!("the job could not be started: {e}")))?;
+        let (child, group) =
+            Group::start(command, &self.stopping).map_err(|e| failed(format!("the job could not be started: {e}")))?;
         let job = Arc::new(Job {
             command: shown.to_owned(),
             path,
@@ -82,6 +86,7 @@ impl Jobs {
             given: Mutex::new(0),
             lost: AtomicU64::new(0),
             changed: Notify::new(),
+            stop: Notify::new(),
             attendant: Mutex::new(None),
         });
         let attendant = tokio::spawn(attend(Arc::clone(&job), child, group, file, self.news.clone()));
@@ -92,7 +97,7 @@ impl Jobs {
         Ok(state)
     }
 
-    /// A file for an output, of a name that none has had before.
+    /// A file for an output, with a name that no other had.
     fn file(&self) -> std::io::Result<(PathBuf, File)> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut number = 1;
@@ -106,7 +111,7 @@ impl Jobs {
         }
     }
 
-    /// How all of them stand, the first first.
+    /// All jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobState> {
         lock(&self.all).iter().map(|(id, job)| job.state(*id)).collect()
     }
@@ -124,7 +129,7 @@ impl Jobs {
         })
     }
 
-    /// What a job has printed since it was last asked; waits so long for something new, or its end.
+    /// The output of a job since the last call. Waits at most this long for new output or the end of the job.
     ///
     /// # Errors
     /// `NOT_FOUND`, `READ_FAILED`.
@@ -150,7 +155,7 @@ impl Jobs {
     pub(crate) async fn stop(&self, id: u32) -> Result<JobState> {
         let job = self.find(id)?;
         let news = self.news.clone();
-        // Whoever waits for it may stop waiting; it is stopped all the same.
+        // The caller may stop waiting; the job is stopped all the same.
         let stopping = tokio::spawn(async move {
             job.stop().await;
             let _ = news.send(());
@@ -167,7 +172,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// Whoever attends to a job holds its processes, and lets go of none that lives.
+    /// An attendant owns the processes of its job: ending it stops them.
     fn drop(&mut self) {
         for job in lock(&self.all).values() {
             if let Some(attendant) = lock(&job.attendant).take() {
@@ -191,7 +196,8 @@ impl Job {
     async fn stop(&self) {
         let attendant = lock(&self.attendant).take();
         let Some(attendant) = attendant else { return };
-        attendant.abort();
+        // It stops the processes before it ends; a job that has ended by itself does not hear this.
+        self.stop.notify_one();
         let _ = attendant.await;
         let mut status = lock(&self.status);
         if *status == JobStatus::Running {
@@ -201,7 +207,7 @@ impl Job {
     }
 
     fn news(&self, id: u32) -> Result<News> {
-        // What it had printed before it was seen to have ended is all there is.
+        // Taken first: once the state says that the job has ended, its output is complete.
         let state = self.state(id);
         let mut given = lock(&self.given);
         let read = || -> std::io::Result<(Vec<u8>, u64)> {
@@ -210,7 +216,7 @@ impl Job {
             file.seek(SeekFrom::Start(*given))?;
             let mut output = Vec::new();
             file.take(PAGE).read_to_end(&mut output)?;
-            // What is still to come of a character comes with the next.
+            // The rest of a character that is not complete comes with the next output.
             let goes_on = state.status == JobStatus::Running || *given + (output.len() as u64) < len;
             if let Err(e) = std::str::from_utf8(&output)
                 && e.error_len().is_none()
@@ -232,10 +238,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes in what a job prints until it ends. Dropped, it stops every process of the job.
+/// Saves the output of a job until it ends or is to be stopped. When this is dropped, the job's processes are stopped too.
 async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, news: mpsc::UnboundedSender<()>) {
     let mut written = 0;
-    let exit = process::drain(&mut child, &group, None, |_, bytes| {
+    let ended = process::drain(&mut child, &group, None, |_, bytes| {
         let room = usize::try_from(MAX_SPILL.saturating_sub(written)).unwrap_or(usize::MAX).min(bytes.len());
         written += bytes.len() as u64;
         job.lost.fetch_add((bytes.len() - room) as u64, Ordering::Relaxed);
@@ -243,10 +249,16 @@ async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, n
             tracing::warn!("the output of a job was not saved: {e}");
         }
         job.changed.notify_waiters();
-    })
-    .await;
-    drop(group);
-    *lock(&job.status) = JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) };
+    });
+    let exit = tokio::select! {
+        exit = ended => Some(exit),
+        () = job.stop.notified() => None,
+    };
+    group.stop().await;
+    *lock(&job.status) = match exit {
+        Some(exit) => JobStatus::Ended { exit_code: exit.map_or(126, process::Ended::code) },
+        None => JobStatus::Stopped,
+    };
     job.changed.notify_waiters();
     let _ = news.send(());
 }

@@ -126,6 +126,7 @@ codes! {
     Detached = "DETACHED", Detached;
     IterationCap = "ITERATION_CAP", IterationCap;
     DeadlineReached = "DEADLINE_REACHED", IterationCap;
+    BudgetReached = "BUDGET_REACHED", IterationCap;
     OutputTruncated = "OUTPUT_TRUNCATED", IterationCap;
     ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed;
     CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine;

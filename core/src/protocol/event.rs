@@ -1,4 +1,4 @@
-//! What a watcher receives: Entries, which are in the Log, and live events, which are never stored.
+//! What a watcher of a Session receives: entries that are in the Log, and live events that never are.
 
 use std::fmt;
 use std::io::Write as _;
@@ -23,13 +23,36 @@ pub use printed::Printed;
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
 
-/// An event of a Session.
+/// What a watcher receives. Whether it is durable is in the type.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// An Entry that is in the Log.
+    /// The entry is in the Log and survives the process.
     Recorded(Arc<Entry>),
-    /// An event that is never stored. Where it matters, a recorded Entry follows.
-    Live(Live),
+    /// It holds at this moment and is never stored; an entry is recorded later if it has lasting effect.
+    Live(LiveEvent),
+}
+
+impl Event {
+    /// What happens, if the event is live.
+    pub fn live(&self) -> Option<&Live> {
+        match self {
+            Event::Live(event) => Some(&event.live),
+            Event::Recorded(_) => None,
+        }
+    }
+}
+
+/// A live event, with the Session and the Turn that it belongs to: many Sessions can share one connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveEvent {
+    /// The Session that published it.
+    pub session_id: SessionId,
+    /// The Turn that was running; `None` between Turns.
+    pub turn: Option<u32>,
+    /// Names of the agents from the root's child down to the one that it is about. Empty: the Session itself.
+    pub agent_path: Vec<String>,
+    /// What happens.
+    pub live: Live,
 }
 
 /// One line of a Log.
@@ -109,7 +132,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// An event that is never stored.
+/// What happens in a Session at this moment. It is never stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Live {
@@ -125,11 +148,11 @@ pub enum Live {
     },
     /// The model is writing a call.
     ToolCallDelta {
-        /// The index of the call in the answer, from 0.
+        /// The position of the call in the answer, from 0.
         index: usize,
         /// The tool's name.
         name: String,
-        /// Bytes of arguments since the last event.
+        /// How many bytes of arguments were added.
         bytes: u64,
     },
     /// More output of a running command.
@@ -156,29 +179,30 @@ pub enum Live {
     },
     /// A call waits for the user's decision.
     ApprovalRequested(Approval),
-    /// The model asks the user questions.
-    QuestionAsked(Form),
-    /// A background job started or ended.
+    /// The model asks the user questions; they wait for answers.
+    #[serde(rename = "question_asked")]
+    FormOpened(Form),
+    /// A background job began or ended.
     JobsChanged {
-        /// All jobs, in the order of their numbers.
+        /// All jobs of the Session, oldest first.
         jobs: Vec<JobState>,
     },
-    /// The Queue changed.
+    /// The queue changed.
     QueueChanged {
-        /// Steers: they join the running Turn.
+        /// Messages that join the running Turn.
         steer: Vec<String>,
-        /// Follow-ups: they wait for the Turn to end.
+        /// Messages that start the next Turns.
         follow_up: Vec<String>,
     },
-    /// A request failed and will be retried.
+    /// A request failed and is sent again.
     RetryScheduled {
-        /// The number of the next attempt, from 2.
+        /// The next attempt, from 2.
         attempt: u32,
         /// The most attempts.
         of: u32,
         /// Milliseconds until the next attempt.
         wait_ms: u64,
-        /// Why the request failed.
+        /// Why the last attempt failed.
         reason: String,
     },
     /// The preview of a compaction; nothing was written.
@@ -190,17 +214,27 @@ pub enum Live {
         /// The id of the new Session.
         session_id: String,
     },
-    /// The Session refused an Input and changed nothing.
-    Refused(ErrorBody),
-    /// A Notice for the user.
+    /// The Session refused an Input, or had to give up what an accepted one began.
+    Refused(Refusal),
+    /// Information for the user that needs no answer.
     Notice {
-        /// How urgent it is.
+        /// How important it is.
         severity: Severity,
-        /// A code for programs.
+        /// The notice's name, for a program.
         code: String,
-        /// A sentence for the user.
+        /// The text, for the user.
         message: String,
     },
+}
+
+/// Why the Session refused an Input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The Input, as [`Input::name`](crate::protocol::input::Input::name) gives it.
+    pub input: String,
+    /// Why.
+    #[serde(flatten)]
+    pub error: ErrorBody,
 }
 
 impl Live {
@@ -225,27 +259,28 @@ impl Live {
     ];
 }
 
-/// What a Session is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What the Session is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It waits for a prompt.
+    /// Nothing runs; a prompt starts a Turn.
+    #[default]
     Idle,
-    /// It waits for the model, or receives its answer.
+    /// The Session waits for the model, or receives its answer.
     Thinking,
-    /// It runs tools.
+    /// Tools run, or files are restored.
     Working,
-    /// It waits for the user.
+    /// The Session waits for the user's decision or answers.
     Asking,
 }
 
-/// How urgent a Notice is.
+/// How important a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// For information.
     Info,
-    /// The user should act on it.
+    /// The user may have to act.
     Warning,
 }
 
@@ -256,11 +291,11 @@ pub struct Approval {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// The preview. Exactly what it shows runs.
+    /// What the call would do; exactly this runs when it is allowed.
     pub plan: Box<Plan>,
     /// Why the user is asked.
     pub reason: String,
-    /// The rule that "always" would make; absent where "always" is not offered.
+    /// The rule that "always allow" would add; absent where "always" is not offered.
     pub rule: Option<Rule>,
 }
 
@@ -273,15 +308,15 @@ pub struct Form {
     pub questions: Vec<Question>,
 }
 
-/// A question of the model. The user can always answer in other words.
+/// One question. The user can always answer in their own words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question.
+    /// The text of the question.
     pub question: String,
     /// Answers to choose from.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Whether the user may choose more than one.
+    /// The user may choose several answers.
     #[serde(default)]
     pub multiple: bool,
 }
@@ -293,10 +328,10 @@ pub struct JobState {
     pub id: u32,
     /// The command line.
     pub command: String,
-    /// Whether it still runs.
+    /// Whether it runs.
     #[serde(flatten)]
     pub status: JobStatus,
-    /// The file of its output, as tools name it.
+    /// The path of its output, as tools name it.
     pub output_path: String,
     /// Bytes of output beyond the 64 MB that are saved.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -308,7 +343,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// The status of a background job.
+/// Whether a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum JobStatus {
@@ -316,46 +351,46 @@ pub enum JobStatus {
     Running,
     /// It exited.
     Ended {
-        /// The exit code; 128 + n for a signal.
+        /// Its exit code, as a shell reports it.
         exit_code: i32,
     },
     /// It was stopped.
     Stopped,
 }
 
-/// How a file differs from the version that pixir left.
+/// How a file compares with what pixir left there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is that version; it can be restored.
+    /// It is as pixir left it and can be restored.
     Ready,
-    /// It already is as the restore would leave it.
+    /// It is already as the restore would make it.
     AlreadyThere,
-    /// Another program or the user changed it since.
+    /// It was changed since, by the user or another program.
     ChangedSince,
-    /// It cannot be restored: its bytes were not captured, or something else is in its place.
+    /// It cannot be restored: its bytes were not kept, or its path is taken by a folder or a symlink.
     Impossible,
 }
 
-/// One file of a restore's preview.
+/// One file in the preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// The path, relative to the workspace.
     pub path: String,
-    /// How it differs from the version that pixir left.
+    /// How it compares with what pixir left there.
     pub standing: Standing,
     /// What the restore does to it.
     pub kind: ChangeKind,
-    /// The diff from the file now to the restored file.
+    /// From the file as it is to the file as it will be.
     pub diff: String,
     /// Lines that the restore adds.
     pub added: u64,
     /// Lines that the restore removes.
     pub removed: u64,
-    /// The diff from the version that pixir left to the file now, if it changed since.
+    /// The changes since, from the file as pixir left it to the file as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The diff from the file now to a merge of both changes; absent where they conflict.
+    /// From the file as it is to the file restored around the changes since; absent where they conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
     /// Why it cannot be restored.
@@ -368,15 +403,15 @@ pub struct PlannedFile {
 pub struct RestorePlan {
     /// Undo, redo or rewind.
     pub reason: RestoreReason,
-    /// The Turn that is undone or redone.
+    /// The Turn whose changes are undone or redone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_turn: Option<u32>,
-    /// The Entry that the files are set back to.
+    /// The entry to whose time the files go back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// The files that the restore would change.
+    /// The files that the restore is about, without those that need no change.
     pub files: Vec<PlannedFile>,
-    /// Identifies this preview: a restore that names it does exactly this, or nothing.
+    /// Identifies exactly this preview.
     pub token: String,
 }
 
@@ -538,11 +573,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Encodes a live event as one JSON object in the same envelope, with `seq` null.
+/// A live event as one JSON object in the envelope of an entry, with `seq` null.
 ///
 /// # Errors
-/// `LOG_ENCODE_FAILED` when it cannot be written as JSON.
-pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Result<String> {
+/// `LOG_ENCODE_FAILED` when the event cannot be written as JSON.
+pub fn encode_live(event: &LiveEvent) -> Result<String> {
     #[derive(Serialize)]
     struct LiveLine<'a> {
         v: u8,
@@ -551,10 +586,15 @@ pub fn encode_live(session_id: &SessionId, turn: Option<u32>, live: &Live) -> Re
         seq: Option<u64>,
         ts: Timestamp,
         turn: Option<u32>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        agent_path: &'a [String],
         #[serde(flatten)]
         live: &'a Live,
     }
-    serde_json::to_string(&LiveLine { v: VERSION, id: Uuid::now_v7(), session_id, seq: None, ts: now(), turn, live })
+    let LiveEvent { session_id, turn, agent_path, live } = event;
+    let line =
+        LiveLine { v: VERSION, id: Uuid::now_v7(), session_id, seq: None, ts: now(), turn: *turn, agent_path, live };
+    serde_json::to_string(&line)
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }
 

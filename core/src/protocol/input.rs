@@ -1,11 +1,11 @@
-//! What a Presenter may ask of a Session, as data.
+//! What a Presenter may ask of a Session, and what the Session answers: every action of the user, as data.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Mode, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, Mode, SettingsChanged, Toolset};
 
 /// One request of a Presenter to a Session. Events report what it leads to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,32 +13,32 @@ use crate::protocol::event::{Attachment, Mode, SettingsChanged, Toolset};
 pub enum Input {
     /// Start a Turn with this message. While a Turn runs, the message waits like a follow-up.
     Prompt(Message),
-    /// Add this message to the running Turn, after the current call.
+    /// Add a message to the running Turn after the current tool call.
     Steer(Message),
-    /// Start the next Turn with this message when the running Turn ends.
+    /// Start a Turn with this text when the running one ends.
     FollowUp(Message),
-    /// Run a command in the workspace, after the running Turn. The user typed it, so it needs no approval; what the mode
-    /// or a deny rule refuses is still refused.
+    /// Run a command in the workspace; while a Turn runs, it waits until that has ended. The user who typed it has allowed it,
+    /// but the mode can still refuse it.
     RunUserCommand {
         /// The command line.
         command: String,
-        /// Whether the model reads the command and its output.
+        /// The model reads the command and its output.
         send_to_model: bool,
     },
-    /// Empty the Queue. `QueueChanged` reports it.
+    /// Empty the queue.
     Dequeue,
-    /// Stop the running Turn.
+    /// Stop the running Turn, or the restore or move of the head that is under way.
     Interrupt,
-    /// Decide an approval.
+    /// Decide about a call that waits for it.
     Decide {
-        /// The call that waits.
+        /// The call.
         call_id: String,
         /// The decision.
         decision: Decision,
     },
-    /// Answer a form.
+    /// Answer a form: for each question the chosen or written answers, or null when the user declines to answer.
     Answer {
-        /// The call that asks.
+        /// The call that opened the form.
         call_id: String,
         /// For each question, in order, the chosen options or the user's own words; null when the user declines to answer.
         #[serde(default)]
@@ -49,9 +49,9 @@ pub enum Input {
         /// The job's number.
         job: u32,
     },
-    /// Replace older History by a summary; a dry run only returns the preview.
+    /// Replace older History by a summary; a dry run publishes the preview.
     Compact {
-        /// What the summary should emphasise.
+        /// What the summary should pay attention to.
         #[serde(default)]
         instructions: Option<String>,
         /// Write nothing.
@@ -62,23 +62,23 @@ pub enum Input {
     MoveHead {
         /// The new Head; null is the empty conversation.
         to_seq: Option<u64>,
-        /// Whether the model reads a summary of the branch that the Head leaves.
+        /// Whether the branch that is left is summed up for the model.
         #[serde(default)]
         summarize: Summarize,
-        /// How to restore the files as they were there; without, the files stay as they are.
+        /// How files are restored to that entry; null leaves them as they are.
         #[serde(default)]
         files: Option<Wish>,
     },
-    /// Take back a Turn's changes of files.
+    /// Undo a Turn's changes to files.
     Undo {
-        /// The Turn; without, the last one that changed a file.
+        /// The Turn; null is the last one with changes left to undo.
         #[serde(default)]
         turn: Option<u32>,
         /// How to restore.
         #[serde(flatten)]
         wish: Wish,
     },
-    /// Take back the last undo.
+    /// Redo the changes that the last undo took back.
     Redo {
         /// How to restore.
         #[serde(flatten)]
@@ -86,33 +86,33 @@ pub enum Input {
     },
     /// Fork the Session.
     Fork {
-        /// The last Entry that the fork shares.
+        /// The last entry that both share.
         seq: u64,
     },
     /// Name an Entry.
     Label {
         /// The Entry.
         seq: u64,
-        /// The name; empty removes it.
+        /// Its name; empty removes it.
         text: String,
     },
-    /// Pin an Entry: compactions keep it word for word.
+    /// Pin an entry, so that compactions keep it word for word, or remove the pin.
     Pin {
         /// The Entry.
         seq: u64,
         /// Whether it is pinned from now on.
         pinned: bool,
     },
-    /// Change settings.
+    /// Change model, effort, mode or name.
     Set(SettingsChange),
     /// Activate a skill: its text joins the conversation.
     ActivateSkill {
         /// The skill's name.
         name: String,
-        /// What the skill should work on.
+        /// What it should work on; with text, a Turn starts.
         #[serde(default)]
         args: String,
-        /// Images to send with it.
+        /// Images for that text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
@@ -152,12 +152,61 @@ impl From<SettingsChange> for SettingsChanged {
     }
 }
 
+impl Input {
+    /// The name of the request, as its `type` field has it. A refusal names its Input by it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Input::Prompt(_) => "prompt",
+            Input::Steer(_) => "steer",
+            Input::FollowUp(_) => "follow_up",
+            Input::RunUserCommand { .. } => "run_user_command",
+            Input::Dequeue => "dequeue",
+            Input::Interrupt => "interrupt",
+            Input::Decide { .. } => "decide",
+            Input::Answer { .. } => "answer",
+            Input::StopJob { .. } => "stop_job",
+            Input::Compact { .. } => "compact",
+            Input::MoveHead { .. } => "move_head",
+            Input::Undo { .. } => "undo",
+            Input::Redo { .. } => "redo",
+            Input::Fork { .. } => "fork",
+            Input::Label { .. } => "label",
+            Input::Pin { .. } => "pin",
+            Input::Set(_) => "set",
+            Input::ActivateSkill { .. } => "activate_skill",
+        }
+    }
+}
+
+/// What an accepted Input led to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// The Turn that the Input began, joins or stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The Input waits in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
+    /// The id of the Session that a fork made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<String>,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// Whether it joins the running Turn or starts a later one.
+    pub delivery: Delivery,
+    /// Its position among those that are delivered the same way, from 1.
+    pub position: usize,
+}
+
 /// A message of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The text.
     pub text: String,
-    /// Images to send with it. The harness stores them first.
+    /// Images; the Harness stores them first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
@@ -168,26 +217,26 @@ impl<T: Into<String>> From<T> for Message {
     }
 }
 
-/// Whether and how to sum up the branch that the Head leaves.
+/// How a branch that is left is summed up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summarize {
-    /// No summary.
+    /// Not at all.
     #[default]
     No,
-    /// A summary computed from the Log.
+    /// Without the model, from the entries.
     Deterministic,
-    /// A summary by the model; if that fails, one computed from the Log.
+    /// By the model; without it when that fails.
     Model,
 }
 
-/// The user's decision about an approval.
+/// The user's decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Decision {
     /// Run the call once.
     Allow,
-    /// Run the call, and make the offered rule for the rest of the Session.
+    /// Run the call, and add the offered rule for the rest of the Session.
     AllowAlways,
     /// Do not run the call.
     Deny {
@@ -204,9 +253,9 @@ pub enum Choice {
     /// Leave the file as it is.
     #[default]
     Keep,
-    /// Merge the restored version with the changes made since.
+    /// Restore around the changes since.
     Merge,
-    /// Restore the file. The changes made since are kept only in the blob store.
+    /// Restore it. The changes since are lost from the file; the blob store keeps them.
     Overwrite,
 }
 
@@ -229,19 +278,19 @@ impl Choice {
     }
 }
 
-/// How to restore files.
+/// How files are restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Only return the preview.
+    /// Publish the preview and touch nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// For files that changed since and are not named in `choices`.
+    /// For files that changed since, unless `choices` names them.
     #[serde(default)]
     pub changed_since: Choice,
     /// For single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, Choice>,
-    /// The token of the preview that the user saw. If a restore would now do something else, it does nothing.
+    /// The token of the preview that the user approved. If files changed since, nothing is restored.
     #[serde(default)]
     pub seen: Option<String>,
 }

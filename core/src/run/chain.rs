@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
@@ -304,7 +305,7 @@ impl Run<'_> {
             ready.stderr(Stdio::from(out.try_clone().map_err(failed)?));
         }
         ready.stdout(Stdio::from(out));
-        let (child, group) = Group::start(ready).map_err(failed)?;
+        let (child, group) = Group::start(ready, &self.ctx.stopping).map_err(failed)?;
         // The pipes are the child's now; as long as we held them too, nobody would see their end.
         Ok(Stage::Program { child: Box::new(child), group: Arc::new(group) })
     }
@@ -312,7 +313,7 @@ impl Run<'_> {
     /// Waits for every command, and takes in what the last one prints. False when it took too long.
     async fn attend(&mut self, steps: &[Step], stages: Vec<Stage>, output: Receiver, take: Take<'_>) -> Result<bool> {
         let groups: Vec<Arc<Group>> = stages.iter().filter_map(Stage::group).collect();
-        let all = futures_util::future::join_all(stages.into_iter().map(over));
+        let all = join_all(stages.into_iter().map(over));
         tokio::pin!(all);
         // Should nobody wait for this any more, our own commands know before the programs that they read from end:
         // half of what was to be written is not written.
@@ -340,7 +341,7 @@ impl Run<'_> {
                     }
                     in_time = false;
                     self.ctx.cancel.cancel();
-                    groups.iter().for_each(|group| group.stop());
+                    join_all(groups.iter().map(|group| group.stop())).await;
                     until.as_mut().reset(Instant::now() + ENDING);
                 }
             }
@@ -431,7 +432,7 @@ async fn over(stage: Stage) -> StageEnded {
             if group.is_alive() {
                 said.extend_from_slice(LEFT_BEHIND);
                 // Whoever is left holds the pipe open that the next command reads.
-                group.stop();
+                group.stop().await;
             }
             StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, said }
         }

@@ -1,20 +1,24 @@
-//! A running Session, from outside.
+//! The door to a running Session.
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
-use crate::protocol::input::Input;
+use crate::protocol::input::{Accepted, Input};
 use crate::session::watch::Watch;
 
-/// A running Session, to be spoken to from anywhere. When the last handle is dropped, it closes.
+/// A running Session; clones are the same Session. It closes when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(super) id: SessionId,
     pub(super) commands: mpsc::Sender<Command>,
 }
 
+/// Where the answer to an Input goes.
+pub(super) type Reply = oneshot::Sender<Result<Accepted>>;
+
 pub(super) enum Command {
-    Input(Input),
+    Input { input: Input, reply: Option<Reply> },
     Watch(oneshot::Sender<Watch>),
     Settle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
@@ -26,19 +30,34 @@ impl Handle {
         &self.id
     }
 
-    /// Asks for something; what comes of it is heard by those who watch. A closed Session hears nothing.
-    pub async fn send(&self, input: Input) {
-        let _ = self.commands.send(Command::Input(input)).await;
+    /// Sends an Input and waits for its answer: what it led to, or why it was refused.
+    ///
+    /// A prompt is answered as soon as its Turn has begun or it waits in the queue. Undo, redo, a move of the head, a fork
+    /// and the stop of a job are answered when they are over. Watchers hear of a refusal too.
+    ///
+    /// # Errors
+    /// Why the Input was refused; `SESSION_START_FAILED` when the Session has closed.
+    pub async fn request(&self, input: Input) -> Result<Accepted> {
+        let (reply, answer) = oneshot::channel();
+        let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
+        self.commands.send(Command::Input { input, reply: Some(reply) }).await.map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Everything so far and everything to come. `None` when the Session has closed.
+    /// Sends an Input without waiting for its answer. A Session that has closed ignores it.
+    pub async fn send(&self, input: Input) {
+        let _ = self.commands.send(Command::Input { input, reply: None }).await;
+    }
+
+    /// Subscribes to the Session: past, present, and every event from now on. `None` when it has closed.
     pub async fn watch(&self) -> Option<Watch> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Watch(reply)).await.ok()?;
         answer.await.ok()
     }
 
-    /// Returns when every Input that was sent before has been taken in.
+    /// Returns when the Session has taken in every Input that was sent before, and restores, forks and moves of the head
+    /// that they began are over. Turns may still run.
     pub async fn settle(&self) {
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Settle(reply)).await.is_ok() {

@@ -1,10 +1,12 @@
-//! What waits for the running Turn: to join it, or to begin when it has ended.
+//! Messages that wait for the running Turn: to join it, or to begin when it has ended.
 
 use std::sync::atomic::Ordering;
 
 use super::Session;
-use crate::protocol::event::{Delivery, Event, Live};
-use crate::protocol::input::Message;
+use super::work::Work;
+use crate::protocol::event::{Delivery, Live};
+use crate::protocol::input::{Accepted, Message, Queued};
+use crate::protocol::now::Queue;
 
 /// What begins when the running Turn has ended.
 pub(super) enum Waiting {
@@ -13,7 +15,7 @@ pub(super) enum Waiting {
 }
 
 impl Waiting {
-    /// As the person typed it.
+    /// As the user typed it.
     fn text(&self) -> String {
         match self {
             Waiting::Say(message) => message.text.clone(),
@@ -24,26 +26,49 @@ impl Waiting {
 }
 
 impl Session {
-    /// What came too late to join the work that has ended starts the next Turn.
+    pub(super) fn wait_in_line(&mut self, next: Waiting) -> Accepted {
+        self.follow_up.push_back(next);
+        self.publish_queue();
+        let queued = Queued { delivery: Delivery::FollowUp, position: self.follow_up.len() };
+        Accepted { queued: Some(queued), ..Accepted::default() }
+    }
+
+    pub(super) fn steer(&mut self, message: Message) -> Accepted {
+        self.steer.push_back(message);
+        self.mark_steered();
+        self.publish_queue();
+        let queued = Queued { delivery: Delivery::Steer, position: self.steer.len() };
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        Accepted { turn, queued: Some(queued), ..Accepted::default() }
+    }
+
+    /// A steer that came too late to join the work that has ended starts the next Turn.
     pub(super) async fn begin_next(&mut self) {
-        let next = self.steer.pop_front().map(Waiting::Say).or_else(|| self.follow_up.pop_front());
-        let Some(next) = next else { return };
+        let steer = self.steer.pop_front().map(|message| ("steer", Waiting::Say(message)));
+        let next = steer.or_else(|| self.follow_up.pop_front().map(|next| ("follow_up", next)));
+        let Some((input, next)) = next else { return };
         self.publish_queue();
         let begun = match next {
-            Waiting::Say(message) => self.begin_turn(message, Delivery::FollowUp).await,
-            Waiting::Run { command, send_to_model } => self.run_command(command, send_to_model).await,
+            Waiting::Say(message) => self.begin_turn(input, message, Delivery::FollowUp).await,
+            Waiting::Run { command, send_to_model } => {
+                self.run_command("run_user_command", command, send_to_model).await
+            }
         };
         if let Err(error) = begun {
-            self.publish(Event::Live(Live::Refused(error.body())));
+            self.refuse(input, &error);
+        }
+    }
+
+    pub(super) fn queue(&self) -> Queue {
+        Queue {
+            steer: self.steer.iter().map(|it| it.text.clone()).collect(),
+            follow_up: self.follow_up.iter().map(Waiting::text).collect(),
         }
     }
 
     pub(super) fn publish_queue(&mut self) {
-        let live = Live::QueueChanged {
-            steer: self.steer.iter().map(|it| it.text.clone()).collect(),
-            follow_up: self.follow_up.iter().map(Waiting::text).collect(),
-        };
-        self.publish(Event::Live(live));
+        let Queue { steer, follow_up } = self.queue();
+        self.publish(Live::QueueChanged { steer, follow_up });
     }
 
     pub(super) fn clear_queue(&mut self) {
@@ -57,8 +82,8 @@ impl Session {
     }
 
     pub(super) fn mark_steered(&self) {
-        if let Some(work) = &self.work {
-            work.steered.store(!self.steer.is_empty(), Ordering::Relaxed);
+        if let Some(turn) = self.work.as_ref().and_then(Work::turn) {
+            turn.steered.store(!self.steer.is_empty(), Ordering::Relaxed);
         }
     }
 }

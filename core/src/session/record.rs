@@ -1,62 +1,54 @@
-//! What is recorded, and who hears of it: nothing is published that is not in the file.
+//! What is recorded and published: nothing is published that is not in the file.
 
-use std::sync::Arc;
-
-use super::{Pen, Session};
+use super::{LogAccess, Session};
 use crate::protocol::error::Result;
-use crate::protocol::event::{Entry, Event, Fact, Live, Severity, Status};
+use crate::protocol::event::{Event, Fact, Live, Severity, Status};
+use crate::storage::log::Durability;
 
 impl Session {
-    pub(super) fn writable(&self) -> Result<()> {
-        match &self.pen {
-            Pen::Writes(_) => Ok(()),
-            Pen::ReadsOnly(why) => Err(why.clone()),
-        }
-    }
-
-    pub(super) fn record(&mut self, turn: Option<u32>, fact: Fact) -> Result<()> {
-        let log = match &mut self.pen {
-            Pen::Writes(log) => log,
-            Pen::ReadsOnly(why) => return Err(why.clone()),
+    /// Returns when the fact is in the Log, and on the disk where it must survive a power cut. The actor takes no other
+    /// Input meanwhile, so order is kept; the runtime goes on.
+    pub(super) async fn record(&mut self, turn: Option<u32>, fact: Fact) -> Result<()> {
+        let log = match &mut self.log {
+            LogAccess::Writes(log) => log,
+            LogAccess::ReadOnly(why) => return Err(why.clone()),
         };
-        let entry: Arc<Entry> = log.append(turn, fact)?;
-        if is_sync_point(&entry.fact)
-            && let Err(e) = log.sync()
-        {
-            log.take_back();
-            return Err(e);
-        }
+        let durability = if is_sync_point(&fact) { Durability::Synced } else { Durability::Written };
+        let entry = log.append(turn, fact, durability).await?;
         if let Fact::ToolResult(it) = &entry.fact {
-            self.surface.shadow.recorded(&it.call_id);
+            self.services.snapshot.recorded(&it.call_id);
         }
         self.indexed.summary.take(&entry);
-        self.history.append(Arc::clone(&entry));
-        // The index is behind while a Turn runs, and is read on from the Log by whoever lists then.
+        self.history.append(entry.clone());
+        // While a Turn runs the index is behind; a listing reads the rest from the Log.
         if matches!(entry.fact, Fact::TurnEnded(_)) {
-            self.index();
+            self.index().await;
         }
-        self.publish(Event::Recorded(entry));
+        self.publish_event(Event::Recorded(entry));
         Ok(())
     }
 
-    pub(super) fn index(&mut self) {
-        if let Pen::Writes(log) = &self.pen {
-            self.indexed.position = log.position();
-            self.indexed.summary.bytes = self.indexed.position.bytes;
-            self.indexed.keep(&self.surface.logs);
+    pub(super) async fn index(&mut self) {
+        let LogAccess::Writes(log) = &self.log else { return };
+        let Some(position) = log.position() else { return };
+        self.indexed.position = position;
+        self.indexed.summary.bytes = self.indexed.position.bytes;
+        let (indexed, logs) = (self.indexed.clone(), self.services.logs.clone());
+        if let Err(e) = tokio::task::spawn_blocking(move || indexed.keep(&logs)).await {
+            tracing::warn!("the index of sessions was not updated: {e}");
         }
     }
 
     pub(super) fn notice(&mut self, severity: Severity, code: &str, message: String) {
-        self.publish(Event::Live(Live::Notice { severity, code: code.to_owned(), message }));
+        self.publish(Live::Notice { severity, code: code.to_owned(), message });
     }
 
-    pub(super) fn publish_all(&mut self, news: impl IntoIterator<Item = Live>) {
-        news.into_iter().for_each(|live| self.publish(Event::Live(live)));
+    pub(super) fn publish(&mut self, live: Live) {
+        self.publish_event(Event::Live(self.live_event(live)));
     }
 
-    pub(super) fn publish(&mut self, event: Event) {
-        self.watchers.retain(|it| Arc::strong_count(it) > 1);
+    fn publish_event(&mut self, event: Event) {
+        self.watchers.retain(|it| std::sync::Arc::strong_count(it) > 1);
         for watcher in &self.watchers {
             watcher.push(event.clone());
         }
@@ -65,7 +57,7 @@ impl Session {
     pub(super) fn set_status(&mut self, status: Status) {
         if self.status != status {
             self.status = status;
-            self.publish(Event::Live(Live::Status { status }));
+            self.publish(Live::Status { status });
         }
     }
 }

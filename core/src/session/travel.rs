@@ -1,79 +1,213 @@
-//! Going elsewhere in the conversation: moving the head, with a summary and with the files; undo; forks.
+//! Undo, redo, forks and moves of the head: each is told in order on a task of its own, so that the actor hears an interrupt.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
-use super::{Job, Session, Work};
+use super::handle::Reply;
+use super::work::{Job, RunningTravel, Work};
+use super::{LogAccess, Services, Session, on_entry};
+use crate::call::Gone;
 use crate::context::{compaction, prompt};
-use crate::conversation::history::Settings;
-use crate::files::restore::{self, Aim};
+use crate::conversation::history::{History, Settings};
+use crate::files::restore::{self, Aim, INTERRUPTED};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
-    RestorePlan, RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing,
-    Status,
+    BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
+    RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
-use crate::protocol::input::{Choice, Summarize, Wish};
-use crate::provider::Failure;
+use crate::protocol::input::{Accepted, Choice, Summarize, Wish};
+use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
-use crate::turn::{Report, Summarized};
-
-/// A move of the head that waits for its summary.
-pub(super) struct Move {
-    to_seq: Option<u64>,
-    files: Option<Wish>,
-    summary: BranchSummary,
-}
+use crate::turn::{Halt, Report, Reports};
 
 impl Session {
-    /// Moves the head; what is left may be summed up, and the files may go along.
-    pub(super) async fn move_head(
-        &mut self,
+    /// Sets out. The caller is answered when it is over.
+    pub(super) fn set_out(&mut self, input: &'static str, reply: Option<Reply>, trip: Trip) {
+        let status = trip.status();
+        let (reports, receiver) = Reports::channel();
+        let (interrupt, interrupted) = watch::channel(false);
+        let travel = Travel {
+            session: self.id.clone(),
+            read_only: match &self.log {
+                LogAccess::Writes(_) => None,
+                LogAccess::ReadOnly(why) => Some(why.clone()),
+            },
+            history: Arc::new(self.history.clone()),
+            services: self.services.clone(),
+            reports,
+            interrupted,
+        };
+        let task = tokio::spawn(travel.run(trip));
+        let job = Job::Travel(RunningTravel { interrupt, reply });
+        self.work = Some(Work { job, input, task, reports: receiver });
+        self.set_status(status);
+    }
+
+    /// It is over.
+    pub(super) async fn arrived(&mut self, outcome: std::result::Result<Accepted, Halt>) {
+        let is_travel = |work: &mut Work| matches!(work.job, Job::Travel(_));
+        let Some(Work { job: Job::Travel(travel), input, .. }) = self.work.take_if(is_travel) else { return };
+        match outcome {
+            Ok(accepted) => self.answer_input(input, travel.reply, Ok(accepted)),
+            Err(Halt::Failed(error)) => self.answer_input(input, travel.reply, Err(error)),
+            Err(Halt::Interrupted { left }) => {
+                let code = if input == "move_head" { "NOT_MOVED" } else { "RESTORE_INTERRUPTED" };
+                self.notice(Severity::Info, code, left.clone());
+                let error = Error::new(Code::CommandFailed, left, "ask for it again to go on");
+                if let Some(reply) = travel.reply {
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
+        self.set_status(Status::Idle);
+        self.begin_next().await;
+    }
+
+    /// Waits until a restore or a move that was interrupted has recorded what it had done.
+    pub(super) async fn finish_travel(&mut self) {
+        while let Some(work) = self.work.as_mut().filter(|work| matches!(work.job, Job::Travel(_))) {
+            let report = work.reports.recv().await;
+            self.on_report(report).await;
+        }
+    }
+}
+
+/// What the user asked for.
+pub(super) enum Trip {
+    Undo { turn: Option<u32>, wish: Wish },
+    Redo { wish: Wish },
+    MoveHead { to_seq: Option<u64>, summarize: Summarize, files: Option<Wish> },
+    Fork { seq: u64 },
+}
+
+impl Trip {
+    /// What the Session is doing meanwhile. A preview changes nothing, so the Session stays as it was.
+    fn status(&self) -> Status {
+        match self {
+            Trip::Undo { wish, .. } | Trip::Redo { wish } | Trip::MoveHead { files: Some(wish), .. }
+                if wish.dry_run =>
+            {
+                Status::Idle
+            }
+            Trip::MoveHead { summarize: Summarize::Model, .. } => Status::Thinking,
+            Trip::Undo { .. } | Trip::Redo { .. } | Trip::MoveHead { .. } | Trip::Fork { .. } => Status::Working,
+        }
+    }
+}
+
+/// One of these under way. It reads a copy of the History; what it records goes through the Session.
+#[derive(Clone)]
+pub(super) struct Travel {
+    session: SessionId,
+    /// Why nothing can be recorded.
+    read_only: Option<Error>,
+    history: Arc<History>,
+    services: Services,
+    reports: Reports,
+    interrupted: watch::Receiver<bool>,
+}
+
+/// Why it ends before it has arrived.
+enum Stop {
+    /// The Session wants to hear no more of it.
+    Gone,
+    Halt(Halt),
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Stop {
+        Stop::Gone
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Halt(Halt::Failed(error))
+    }
+}
+
+impl Stop {
+    fn interrupted(left: impl Into<String>) -> Stop {
+        Stop::Halt(Halt::Interrupted { left: left.into() })
+    }
+}
+
+const STAYS: &str = "the conversation stays where it was";
+
+impl Travel {
+    /// Why one that panicked did not arrive.
+    pub(super) fn broke_off() -> Halt {
+        let message = "it broke off because of a fault in pixir";
+        Halt::Failed(Error::new(Code::CommandFailed, message, "look at the files; pixir.log has the details"))
+    }
+
+    async fn run(self, trip: Trip) {
+        let outcome = match trip {
+            Trip::Undo { turn, wish } => self.undo(turn, &wish).await,
+            Trip::Redo { wish } => self.redo(&wish).await,
+            Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
+            Trip::Fork { seq } => self.fork(seq).await,
+        };
+        let arrived = match outcome {
+            Ok(accepted) => Ok(accepted),
+            Err(Stop::Halt(halt)) => Err(halt),
+            Err(Stop::Gone) => return,
+        };
+        let _ = self.reports.send(Report::Arrived(arrived)).await;
+    }
+
+    fn writable(&self) -> Result<()> {
+        self.read_only.clone().map_or(Ok(()), Err)
+    }
+
+    // ─── The head ───
+
+    /// Moves the head; the branch that is left may be summed up, and the files may go along.
+    async fn move_head(
+        &self,
         to_seq: Option<u64>,
         summarize: Summarize,
         files: Option<Wish>,
-    ) -> Result<()> {
+    ) -> std::result::Result<Accepted, Stop> {
         if let Some(seq) = to_seq {
-            self.on_entry(seq)?;
+            on_entry(&self.history, seq)?;
         }
+        let aim = restore::rewind(self.history.entries(), to_seq);
         if let Some(wish) = files.as_ref().filter(|wish| wish.dry_run) {
-            let aim = restore::rewind(self.history.entries(), to_seq);
-            return self.restore(aim, wish).await.map(drop);
+            self.restore(aim, wish).await?;
+            return Ok(Accepted::default());
         }
         self.writable()?;
-        let summary = match summarize {
+        let made = match summarize {
             Summarize::No => None,
             Summarize::Deterministic | Summarize::Model => compaction::branch(&self.history, to_seq),
         };
-        match summary {
-            Some(summary) if summarize == Summarize::Model => self.ask_for_summary(Move { to_seq, files, summary }),
-            summary => self.go(to_seq, files, summary).await,
-        }
-    }
-
-    /// Files first: while they are restored, the conversation still stands where it stood. Of those that are not as the
-    /// conversation knows them there, the model is told.
-    async fn go(&mut self, to_seq: Option<u64>, files: Option<Wish>, summary: Option<BranchSummary>) -> Result<()> {
-        let aim = restore::rewind(self.history.entries(), to_seq);
+        let summary = match made {
+            Some(made) if summarize == Summarize::Model => Some(self.summarized(made, to_seq).await?),
+            made => made,
+        };
+        self.reports.live(Live::Status { status: Status::Working }).await?;
+        // Files first: while they are restored, the conversation still stands where it stood.
         let left = match files {
             Some(wish) => self.restore(aim, &wish).await?,
             None => self.differing(aim).await?,
         };
-        self.record(None, HeadMoved { to_seq, reason: "rewind".into() }.into())?;
+        self.reports.record(HeadMoved { to_seq, reason: "rewind".into() }).await?;
+        // The model is told which files are not as the conversation knows them there.
         if !left.is_empty() {
             let stayed =
                 FilesRestored { reason: RestoreReason::Stayed, of_turn: None, to_seq, changes: Vec::new(), left };
-            self.record(None, stayed.into())?;
+            self.reports.record(stayed).await?;
         }
-        match summary {
-            Some(summary) => self.record(None, summary.into()),
-            None => Ok(()),
+        if let Some(summary) = summary {
+            self.reports.record(summary).await?;
         }
+        Ok(Accepted::default())
     }
 
     /// Files that are not as they were there.
@@ -81,72 +215,66 @@ impl Session {
         if aim.is_empty() {
             return Ok(Vec::new());
         }
-        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
-        let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
+        let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
+        let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
         let why = || "it stayed as it is".to_owned();
         Ok(plan.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
-    /// Asks the model; the conversation stays where it is until it has answered.
-    fn ask_for_summary(&mut self, pending: Move) -> Result<()> {
+    /// The summary as the model writes it, or as it was made without the model when that cannot. The conversation stays
+    /// where it is until then.
+    async fn summarized(&self, made: BranchSummary, to_seq: Option<u64>) -> std::result::Result<BranchSummary, Stop> {
         let settings = &self.history.settings;
-        let provider = self.surface.providers.connect(&settings.provider)?;
-        let facts = provider.facts(&settings.model);
-        let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, pending.to_seq).0;
-        let surface = &self.surface;
-        let id = self.id.as_str();
-        let request = prompt::summary(&self.history, left, &surface.registry, &surface.blobs, id);
-        let (report, reports) = mpsc::unbounded_channel();
-        let task = tokio::spawn(async move {
-            let answer = provider.answer(&request, &mut |_| {}).await;
-            let summary = answer.map_err(|Failure { error, .. }| error).and_then(|answer| {
-                let text = answer.text().trim().to_owned();
-                if text.is_empty() {
-                    return Err(Error::new(Code::InvalidResponse, "the model gave no summary", "try again"));
+        let provider = self.services.providers.connect(&settings.provider)?;
+        let mut interrupted = self.interrupted.clone();
+        let answer = tokio::select! {
+            answer = self.ask_for_summary(&*provider, to_seq) => answer,
+            _ = interrupted.wait_for(|it| *it) => return Err(Stop::interrupted(STAYS)),
+        };
+        match answer {
+            Ok((text, model, usage)) => {
+                if let Some(usage) = usage {
+                    self.reports.record(usage).await?;
                 }
-                let usage = answer.usage.map(|usage| ProviderUsage {
-                    provider: request.provider.clone(),
-                    model: request.model.clone(),
-                    usage,
-                    cost: facts.cost(&usage, answer.usd),
-                });
-                Ok(Summarized { text, model: request.model.clone(), usage })
-            });
-            let _ = report.send(Report::Summarized(Box::new(summary)));
-        });
-        self.work = Some(Work::new(Job::Move(Box::new(pending)), self.history.turns, task, reports));
-        self.set_status(Status::Thinking);
-        Ok(())
+                Ok(BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..made })
+            }
+            Err(error) => {
+                let message =
+                    format!("the model could not sum it up ({}); this summary was made without it", error.message);
+                let code = error.code.name().to_owned();
+                self.reports.live(Live::Notice { severity: Severity::Warning, code, message }).await?;
+                Ok(made)
+            }
+        }
     }
 
-    /// The model has summed up, or could not; the move is made either way.
-    pub(super) async fn summarized(&mut self, summarized: Result<Summarized>) {
-        let Some(Work { job: Job::Move(pending), .. }) = self.work.take() else { return };
-        let Move { to_seq, files, mut summary } = *pending;
-        match summarized {
-            Ok(Summarized { text, model, usage }) => {
-                summary = BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..summary };
-                if let Some(Err(error)) = usage.map(|usage| self.record(None, usage.into())) {
-                    self.publish(Event::Live(Live::Refused(error.body())));
-                }
-            }
-            Err(error) => self.notice(
-                Severity::Warning,
-                error.code.name(),
-                format!("the model could not sum it up ({}); this summary was made without it", error.message),
-            ),
+    async fn ask_for_summary(
+        &self,
+        provider: &dyn Provider,
+        to_seq: Option<u64>,
+    ) -> Result<(String, String, Option<ProviderUsage>)> {
+        let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, to_seq).0;
+        let Services { registry, blobs, .. } = &self.services;
+        let request = prompt::summary(&self.history, left, registry, blobs, self.session.as_str());
+        let answer = provider.answer(&request, &mut |_| {}).await.map_err(|Failure { error, .. }| error)?;
+        let text = answer.text().trim().to_owned();
+        if text.is_empty() {
+            return Err(Error::new(Code::InvalidResponse, "the model gave no summary", "try again"));
         }
-        if let Err(error) = self.go(to_seq, files, Some(summary)).await {
-            self.publish(Event::Live(Live::Refused(error.body())));
-        }
-        self.set_status(Status::Idle);
-        self.begin_next().await;
+        let facts = provider.facts(&self.history.settings.model);
+        let usage = answer.usage.map(|usage| ProviderUsage {
+            provider: request.provider.clone(),
+            model: request.model.clone(),
+            usage,
+            cost: facts.cost(&usage, answer.usd),
+        });
+        Ok((text, request.model.clone(), usage))
     }
 
     // ─── Files ───
 
-    /// Without a number, the last Turn of which anything is left to undo.
-    pub(super) async fn undo(&mut self, turn: Option<u32>, wish: &Wish) -> Result<()> {
+    /// Without a number, the last Turn that left anything to undo.
+    async fn undo(&self, turn: Option<u32>, wish: &Wish) -> std::result::Result<Accepted, Stop> {
         let turns = match turn {
             Some(turn) => vec![turn],
             None => restore::undoable(self.history.entries())?,
@@ -154,22 +282,23 @@ impl Session {
         let mut fallback = None;
         for turn in turns.iter().copied() {
             let aim = restore::undo(self.history.entries(), turn)?;
-            // A turn of which only that is left which an earlier undo has left is not in the way of the one before it.
+            // A Turn of which only what an earlier undo has left is left does not hide the one before it.
             if turns.len() == 1 || self.has_more_to_undo(turn, &aim, wish).await? {
-                return self.restore(aim, wish).await.map(drop);
+                fallback = Some(aim);
+                break;
             }
             fallback = fallback.or(Some(aim));
         }
-        match fallback {
-            Some(aim) => self.restore(aim, wish).await.map(drop),
-            None => Ok(()),
+        if let Some(aim) = fallback {
+            self.restore(aim, wish).await?;
         }
+        Ok(Accepted::default())
     }
 
     async fn has_more_to_undo(&self, turn: u32, aim: &Aim, wish: &Wish) -> Result<bool> {
-        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
+        let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let aim = aim.clone();
-        let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
+        let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
         let left = restore::left_by_undo(self.history.entries(), turn);
         Ok(plan.files.iter().any(|file| match file.standing {
             Standing::Ready => true,
@@ -178,39 +307,44 @@ impl Session {
         }))
     }
 
-    pub(super) async fn redo(&mut self, wish: &Wish) -> Result<()> {
+    async fn redo(&self, wish: &Wish) -> std::result::Result<Accepted, Stop> {
         let aim = restore::redo(self.history.entries())?;
-        self.restore(aim, wish).await.map(drop)
+        self.restore(aim, wish).await?;
+        Ok(Accepted::default())
     }
 
-    /// Plans, or does it and records what was done; what was left as it is comes back.
-    async fn restore(&mut self, aim: Aim, wish: &Wish) -> Result<Vec<LeftFile>> {
-        let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
+    /// Shows the preview, or restores and records what was done; the files that were left come back.
+    async fn restore(&self, aim: Aim, wish: &Wish) -> std::result::Result<Vec<LeftFile>, Stop> {
+        let Services { workspace, blobs, snapshot, .. } = self.services.clone();
         if wish.dry_run {
-            let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
-            self.publish(Event::Live(Live::RestorePlanned(plan)));
+            let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
+            self.reports.live(Live::RestorePlanned(plan)).await?;
             return Ok(Vec::new());
         }
         self.writable()?;
-        let (aimed, wished) = (aim, wish.clone());
-        let outcome = beside(move || {
-            let outcome = aimed.apply(&wished, &workspace, &blobs);
-            let plan: Option<RestorePlan> = outcome.is_err().then(|| aimed.plan(&workspace, &blobs));
-            (outcome, plan)
-        })
-        .await?;
-        let restored = match outcome {
-            (Ok(restored), _) => restored,
-            (Err(error), plan) => {
-                self.publish_all(plan.map(Live::RestorePlanned));
-                return Err(error);
-            }
+        let (wished, interrupted) = (wish.clone(), self.interrupted.clone());
+        let work = move || {
+            let is_interrupted = || *interrupted.borrow();
+            let outcome = aim.apply(&wished, &workspace, &blobs, &snapshot, &is_interrupted);
+            let preview = outcome.is_err().then(|| aim.plan(&workspace, &blobs));
+            (outcome, preview)
         };
+        let (outcome, preview) = offload(work).await?;
+        // The preview that was approved is out of date; this is the new one.
+        if let Some(preview) = preview {
+            self.reports.live(Live::RestorePlanned(preview)).await?;
+        }
+        let restored = outcome?;
+        if restored.left.iter().any(|left| left.why == INTERRUPTED) {
+            return Err(self.record_interrupted(restored).await?);
+        }
         for left in &restored.left {
-            self.notice(Severity::Warning, "FILE_LEFT", format!("{} was left as it is: {}", left.path, left.why));
+            let message = format!("{} was left as it is: {}", left.path, left.why);
+            let (severity, code) = (Severity::Warning, "FILE_LEFT".to_owned());
+            self.reports.live(Live::Notice { severity, code, message }).await?;
         }
         let left = restored.left.clone();
-        // Whoever saw the plan and chose to keep every file has what they want.
+        // A user who saw the preview and chose to keep every file has that.
         if restored.changes.is_empty() && (restored.reason == RestoreReason::Rewind || wish.seen.is_some()) {
             return Ok(left);
         }
@@ -219,7 +353,8 @@ impl Session {
                 Code::NothingToDo,
                 "no file was restored: all are as they should be",
                 "pixir tree  # or /tree",
-            ));
+            )
+            .into());
         }
         if restored.changes.is_empty() {
             let names: Vec<&str> = left.iter().map(|it| it.path.as_str()).collect();
@@ -228,23 +363,42 @@ impl Session {
                 format!("no file was restored; changed since, or impossible: {}", names.join(", ")),
                 "--dry-run shows each; --changed-since merge or overwrite decides",
             )
-            .with("left", serde_json::json!(left)));
+            .with("left", serde_json::json!(left))
+            .into());
         }
-        self.record(None, restored.into())?;
+        self.reports.record(restored).await?;
         Ok(left)
+    }
+
+    /// Records the files that were restored before the interrupt, and those that were left.
+    async fn record_interrupted(&self, restored: FilesRestored) -> std::result::Result<Stop, Stop> {
+        let (done, left) = (restored.changes.len(), restored.left.len());
+        let stays = if restored.reason == RestoreReason::Rewind { format!("; {STAYS}") } else { String::new() };
+        if done > 0 {
+            self.reports.record(restored).await?;
+        }
+        Ok(Stop::interrupted(format!("interrupted: files restored: {done}, left as they were: {left}{stays}")))
     }
 
     // ─── Forks ───
 
     /// A Session of its own that begins with the path to this entry; this one is not touched.
-    pub(super) fn fork(&mut self, seq: u64) -> Result<()> {
-        self.on_entry(seq)?;
+    async fn fork(&self, seq: u64) -> std::result::Result<Accepted, Stop> {
+        on_entry(&self.history, seq)?;
+        let work = self.clone();
+        let id = offload(move || work.make_fork(seq)).await??.to_string();
+        self.reports.live(Live::SessionForked { session_id: id.clone() }).await?;
+        Ok(Accepted { forked: Some(id), ..Accepted::default() })
+    }
+
+    fn make_fork(&self, seq: u64) -> Result<SessionId> {
         let path = self.history.path_of(seq);
         let root = self.history.entries().iter().find_map(|e| {
             if let Fact::SessionFork(it) = &e.fact { Some(it.fork_root_session_id.clone()) } else { None }
         });
         let id = SessionId::now();
-        let mut log = Log::create(&self.surface.place(&id).log(), id.clone())?;
+        let disk = Arc::clone(&self.services.disk);
+        let mut log = Log::create_on(disk, &self.services.place(&id).log(), id.clone())?;
         let Settings { provider, model, effort, mode, toolset, name, workspace } = self.history.settings.clone();
         let of_parent = self.history.started.clone();
         let started = SessionStarted { workspace, provider, model, effort, mode, toolset, parent: None, ..of_parent };
@@ -257,8 +411,8 @@ impl Session {
         let first = log.next_seq() + 1 + u64::from(named.is_some());
         let fork = SessionFork {
             copied_to_seq: Some(first + path.len() as u64 - 1),
-            parent_session_id: self.id.to_string(),
-            fork_root_session_id: root.unwrap_or_else(|| self.id.to_string()),
+            parent_session_id: self.session.to_string(),
+            fork_root_session_id: root.unwrap_or_else(|| self.session.to_string()),
             forked_to_seq: seq,
             strategy: "replay_v1".into(),
         };
@@ -269,13 +423,12 @@ impl Session {
         self.copy_path(&mut log, &path)?;
         self.share_outputs(&id, &path);
         log.establish()?;
-        self.publish(Event::Live(Live::SessionForked { session_id: id.to_string() }));
-        Ok(())
+        Ok(id)
     }
 
     /// Saved outputs that the path names are there under the same names. What is lost already stays lost, and is no reason to fail.
     fn share_outputs(&self, id: &SessionId, path: &[Arc<Entry>]) {
-        let (from, to) = (self.surface.place(&self.id).outputs(), self.surface.place(id).outputs());
+        let (from, to) = (self.services.place(&self.session).outputs(), self.services.place(id).outputs());
         let results = path.iter().filter_map(|entry| match &entry.fact {
             Fact::ToolResult(it) => Some(it),
             _ => None,
@@ -351,8 +504,8 @@ impl Session {
     }
 }
 
-/// Work on files, beside the loop.
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+/// Work on files, on a thread that may block.
+async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|e| Error::new(Code::CommandFailed, format!("restoring broke off: {e}"), "report this as a bug"))

@@ -1,4 +1,4 @@
-//! What a Presenter hears: everything so far, then every event, without a gap between the two.
+//! A watcher's subscription: the past, the present and every event from then on, without a gap between them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,30 +6,50 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
 use crate::conversation::history::History;
-use crate::protocol::event::{Event, Live};
+use crate::protocol::event::{Event, Live, LiveEvent};
+use crate::protocol::now::Now;
 
-/// A Session's past and its news. A slow reader gets merged deltas, and every recorded entry.
+/// A subscription to a Session. Nothing lies between its three parts, and nothing is in two of them.
 #[derive(Debug)]
 pub struct Watch {
-    /// What was recorded before the watch began, folded; entries are shared, not copied.
+    /// The entries that were recorded before the watch began, folded; they are shared, not copied.
     pub past: History,
-    /// Nothing can be recorded in this Session, here.
-    pub read_only: bool,
-    outbox: Arc<Outbox>,
+    /// What was going on when the watch began: a watcher that joins in mid-Turn sees and can answer everything.
+    pub now: Now,
+    /// The events from then on.
+    pub live: Events,
 }
 
 impl Watch {
-    pub(crate) fn new(past: History, read_only: bool, outbox: Arc<Outbox>) -> Watch {
-        Watch { past, read_only, outbox }
+    pub(crate) fn new(past: History, now: Now, outbox: Arc<Outbox>) -> Watch {
+        Watch { past, now, live: Events { outbox } }
     }
 
+    /// The next event; `None` when the Session has closed.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.live.next().await
+    }
+
+    /// The next event, if it is already there.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.live.try_next()
+    }
+}
+
+/// The events of a Session. A slow reader gets merged deltas, and every recorded entry.
+#[derive(Debug)]
+pub struct Events {
+    outbox: Arc<Outbox>,
+}
+
+impl Events {
     /// The next event; `None` when the Session has closed.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             let outbox = Arc::clone(&self.outbox);
             let notified = outbox.notify.notified();
             {
-                // Looked at together: the last event may come just before the end.
+                // Under one lock: the last event may come just before the end.
                 let mut state = outbox.lock();
                 let event = state.queue.pop_front();
                 if event.is_some() || state.closed {
@@ -40,13 +60,13 @@ impl Watch {
         }
     }
 
-    /// The next event that is already there.
+    /// The next event, if it is already there.
     pub fn try_next(&mut self) -> Option<Event> {
         self.outbox.lock().queue.pop_front()
     }
 }
 
-/// The Session's end of a [`Watch`].
+/// The Session's end of a watch.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
@@ -64,22 +84,17 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an event; a delta that follows one of its kind joins it, so that what waits stays small.
+    /// Adds an event. A delta is merged with the last event if that is a delta of the same kind, so that the queue of a slow
+    /// reader stays short.
     pub(crate) fn push(&self, event: Event) {
         let mut state = self.lock();
-        match (state.queue.back_mut(), &event) {
-            (Some(Event::Live(Live::TextDelta { text })), Event::Live(Live::TextDelta { text: more }))
-            | (Some(Event::Live(Live::ReasoningDelta { text })), Event::Live(Live::ReasoningDelta { text: more })) => {
-                text.push_str(more)
+        match (state.queue.back_mut(), event) {
+            (Some(Event::Live(last)), Event::Live(next)) if last.turn == next.turn => {
+                if let Some(apart) = merge(&mut last.live, next.live) {
+                    state.queue.push_back(Event::Live(LiveEvent { live: apart, ..next }));
+                }
             }
-            (
-                Some(Event::Live(Live::ToolOutputDelta { call_id, printed })),
-                Event::Live(Live::ToolOutputDelta { call_id: same, printed: more }),
-            ) if call_id == same => {
-                printed.push(more);
-                printed.keep_end(MOST);
-            }
-            _ => state.queue.push_back(event),
+            (_, event) => state.queue.push_back(event),
         }
         drop(state);
         self.notify.notify_one();
@@ -91,5 +106,24 @@ impl Outbox {
     }
 }
 
-/// Only the end of a flood is worth showing live; the recorded result is whole.
+/// Merges two deltas of the same kind; gives the second one back if they are not.
+fn merge(last: &mut Live, next: Live) -> Option<Live> {
+    match (last, next) {
+        (Live::TextDelta { text }, Live::TextDelta { text: more })
+        | (Live::ReasoningDelta { text }, Live::ReasoningDelta { text: more }) => {
+            text.push_str(&more);
+            None
+        }
+        (Live::ToolOutputDelta { call_id, printed }, Live::ToolOutputDelta { call_id: same, printed: more })
+            if *call_id == same =>
+        {
+            printed.push(&more);
+            printed.keep_end(MOST);
+            None
+        }
+        (_, next) => Some(next),
+    }
+}
+
+/// Only the end of a flood of output is shown live; the recorded result has all of it.
 const MOST: usize = 64 << 10;

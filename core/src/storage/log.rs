@@ -1,5 +1,4 @@
-//! The append-only file of a Session: NDJSON, chained line by line, locked, with a torn end repaired at open.
-
+//! The Log of a Session: an append-only NDJSON file, chained line by line and locked, with its torn end repaired.
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +17,14 @@ mod faults; // disks that fail, tear and forget
 mod holder; // the process that holds a lock
 mod read; // reading and verifying lines
 mod repair; // rewriting a damaged Log
+mod writer; // appends that do not block the runtime
 
 use chain::Chain;
-pub(crate) use disk::rename_new;
-use disk::{Disk, DiskFile, RealDisk, append_all};
+use disk::append_all;
+pub(crate) use disk::{Disk, DiskFile, RealDisk, rename_new};
 pub use read::{Contents, Damage, Position, read, read_on};
 pub use repair::{Repair, repair};
+pub(crate) use writer::{Durability, LogWriter};
 
 /// The open Log of a Session. Its owner is the only writer.
 #[derive(Debug)]
@@ -47,7 +48,8 @@ pub struct Log {
     ids: Ids,
 }
 
-/// Generates Entry ids: the time, and bits of a hash of a random seed, so that an append needs no system call for them.
+/// Makes the ids of entries: the time, and bits of a hash of a random seed. The kernel is asked for randomness once, not for
+/// each entry.
 #[derive(Debug)]
 struct Ids {
     seed: [u8; 32],
@@ -72,8 +74,8 @@ impl Ids {
 }
 
 impl Log {
-    /// Creates the file of a new Session, readable for its owner alone, and its folder.
-    /// Other processes cannot see it before it is [established](Log::establish).
+    /// Begins the file of a new Session; the folder is made too, both for their owner alone.
+    /// It has no name that others can find before it is [established](Log::establish).
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
@@ -81,7 +83,7 @@ impl Log {
         Log::create_on(Arc::new(RealDisk), path, session_id)
     }
 
-    fn create_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<Log> {
+    pub(crate) fn create_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<Log> {
         let unnamed = unnamed(path);
         let make = || -> io::Result<Arc<dyn DiskFile>> {
             disk.make_folder(path.parent().expect("a log lies in a folder"))?;
@@ -106,7 +108,7 @@ impl Log {
         })
     }
 
-    /// Syncs a new Log and gives it its final name.
+    /// Gives a new Log its name, once its first lines are on the disk.
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED`.
@@ -132,7 +134,7 @@ impl Log {
         Log::open_on(Arc::new(RealDisk), path, session_id)
     }
 
-    fn open_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
+    pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
         let file = open_locked(&*disk, path, &session_id)?;
         let contents = read::contents(&*file, Some(&session_id)).map_err(|e| unreadable(path, &e))?.judged();
         if let Some(damage) = contents.damage.first() {
@@ -190,7 +192,7 @@ impl Log {
         self.disk.sync_folder(self.path.parent().expect("a log lies in a folder"))
     }
 
-    /// Appends a fact. The whole line is in the file before this returns, and so before any watcher receives it.
+    /// Records a fact: one whole line, written before the entry is returned, and so before it can be published.
     ///
     /// # Errors
     /// `LOG_ENCODE_FAILED` or `LOG_WRITE_FAILED`. Then nothing is acknowledged, and a later append may succeed.
@@ -255,7 +257,7 @@ impl Log {
     /// # Errors
     /// `LOG_WRITE_FAILED`. The next append first writes the unsynced lines again and verifies the file.
     pub fn sync(&mut self) -> Result<()> {
-        // Even without new lines: a line that was taken back must be gone, and acknowledged lines must be safe.
+        // Also when nothing is new: a line that was taken back must be gone, and the others must be safe.
         if self.doubtful {
             return self.recover();
         }
@@ -278,7 +280,7 @@ impl Log {
         }
     }
 
-    /// Takes back the last append; no watcher received it, because its sync failed. The next append truncates the file.
+    /// Takes back the last append, whose sync failed and which was not published. The next append removes it from the file.
     pub fn take_back(&mut self) {
         let before = self.before;
         let taken = usize::try_from(self.len - before.bytes).unwrap_or(usize::MAX);
@@ -287,8 +289,8 @@ impl Log {
         self.doubtful = true;
     }
 
-    /// After a failed fsync the kernel may mark pages as written that never were, and still show them to readers.
-    /// So the unsynced lines are written again in their place, and the whole file is verified.
+    /// After a failed sync the kernel may mark pages as clean that never reached the disk, and still show their bytes.
+    /// So the lines since the last good sync are written again in their place, and the whole file is checked.
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
         let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
@@ -315,9 +317,14 @@ impl Log {
         Ok(())
     }
 
-    /// Tells the Log that its file was renamed.
+    /// The open file was renamed.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
+    }
+
+    /// The end of the file is in doubt after a failed write or sync; the next append writes it again first.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     /// The path of the file, or its future path.
@@ -337,7 +344,7 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// Removes a Log that was never established, and releases the lock.
+    /// A Log that was never established leaves no file behind; the others can be opened again at once.
     fn drop(&mut self) {
         if self.unnamed {
             let _ = self.disk.remove(&unnamed(&self.path));
@@ -371,7 +378,7 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
     .with("pid", holder))
 }
 
-/// Opens and locks the file with this name. Another file may take the name while this waits for the lock.
+/// Opens and locks the file with this name. While we wait for the lock, the name may be given to another file.
 fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
     for _ in 0..3 {
         let file = disk.open(path).map_err(|e| read_failed(path, &e))?;

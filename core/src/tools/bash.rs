@@ -122,7 +122,7 @@ impl Tool for Bash {
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
     // Dropped at any await, by an interrupt or a panic, the group still stops every process of the command.
-    let (mut child, group) = Group::start(line.ready(ctx)).map_err(|e| {
+    let (mut child, group) = Group::start(line.ready(ctx), &ctx.stopping).map_err(|e| {
         Error::new(
             Code::CommandFailed,
             format!("bash could not be started: {e}"),
@@ -136,9 +136,10 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     .await
     .map_err(|e| Error::new(Code::CommandFailed, format!("wait for the command: {e}"), "run it again"))?;
     if ended == Ended::TimedOut {
-        group.stop();
+        group.stop().await;
         output.stderr.push(timed_out(limit).as_bytes());
     } else if group.is_alive() {
+        group.stop().await;
         output.stderr.push(LEFT_BEHIND);
         output.tell_stderr = true;
     }

@@ -7,7 +7,7 @@ use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::TurnStatus;
 
-/// Rounds in a row that ask for the same and fail with all of it, before that is called a circle.
+/// How many rounds in a row may make the same calls and have all of them fail.
 pub(super) const MAX_CIRCLES: u32 = 6;
 
 /// How a Turn ended.
@@ -32,7 +32,7 @@ impl Outcome {
     }
 }
 
-/// Notices a model that does not get away from what it does.
+/// Detects a model that repeats calls that fail.
 #[derive(Default)]
 pub(super) struct Circle {
     last: Vec<(String, Value)>,
@@ -40,7 +40,7 @@ pub(super) struct Circle {
 }
 
 impl Circle {
-    /// Takes in a round; whether there were too many of the same that failed.
+    /// Counts a round; true when too many equal rounds have failed.
     pub(super) fn goes_on(&mut self, calls: Vec<(Call, CallInfo)>, failed: bool) -> bool {
         let asked: Vec<_> = calls.into_iter().map(|(call, _)| (call.tool, call.args)).collect();
         self.rounds = match (failed, asked == self.last) {
@@ -58,7 +58,7 @@ pub(super) fn empty_answer() -> Outcome {
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
-/// The answer is not whole; what there is of it is kept.
+/// The answer is not complete; the part that arrived is recorded.
 pub(super) fn cut_short(reason: &str) -> Outcome {
     let (code, said, fix) = match reason {
         "refusal" | "content_filter" => {

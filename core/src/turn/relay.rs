@@ -1,4 +1,4 @@
-//! Pieces of an answer on their way to whoever watches: at most once a frame, however fast a model is.
+//! Parts of an answer on their way to the watchers: at most once a frame, however fast the model is.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -6,24 +6,23 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Report;
+use super::Reports;
 use crate::protocol::event::Live;
 use crate::provider::Chunk;
 
 /// No screen shows more often than this.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// Joins what comes within a frame.
+/// Merges the parts that arrive within a frame, and those for which the channel has no room yet.
 pub(super) struct Relay<'a> {
-    reports: &'a mpsc::UnboundedSender<Report>,
+    reports: &'a Reports,
     waiting: Mutex<Vec<Live>>,
 }
 
 impl<'a> Relay<'a> {
-    pub(super) fn new(reports: &'a mpsc::UnboundedSender<Report>) -> Relay<'a> {
+    pub(super) fn new(reports: &'a Reports) -> Relay<'a> {
         Relay { reports, waiting: Mutex::default() }
     }
 
@@ -48,10 +47,23 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Sends on what waits. Whoever listened may have gone.
+    /// Sends what waits, as far as the channel has room. The rest stays and is merged with what comes.
     fn send(&self) {
-        for live in std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)) {
-            let _ = self.reports.send(Report::Live(live));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while !waiting.is_empty() {
+            if let Some(live) = self.reports.try_live(waiting.remove(0)) {
+                waiting.insert(0, live);
+                return;
+            }
+        }
+    }
+
+    /// Sends the rest, and waits until there is room for it.
+    async fn flush(&self) {
+        let rest = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for live in rest {
+            // A Session that is gone wants no more of it.
+            let _ = self.reports.live(live).await;
         }
     }
 
@@ -59,8 +71,8 @@ impl<'a> Relay<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Runs `work`, and sends on what it takes in. What comes after a silence is sent at once; a timer only runs while
-    /// something waits.
+    /// Runs `work`, and sends the parts that it takes in. A part that comes after a silence is sent at once; a timer runs
+    /// only while something waits.
     pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut last = Instant::now() - FRAME;
@@ -82,10 +94,16 @@ impl<'a> Relay<'a> {
             }
             self.send();
             last = Instant::now();
+            if !self.is_empty() {
+                // The channel is full: the next try is a frame away.
+                let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(last + FRAME)));
+                timer.as_mut().reset(last + FRAME);
+                let _ = timer.as_mut().poll(cx);
+            }
             Poll::Pending
         })
         .await;
-        self.send();
+        self.flush().await;
         outcome
     }
 }
@@ -93,10 +111,11 @@ impl<'a> Relay<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turn::Report;
 
     #[tokio::test(start_paused = true)]
     async fn a_fast_model_is_heard_once_a_frame_and_nothing_is_lost() {
-        let (reports, mut heard) = mpsc::unbounded_channel();
+        let (reports, mut heard) = Reports::channel();
         let relay = Relay::new(&reports);
         let said = relay
             .during(async {
@@ -116,9 +135,33 @@ mod tests {
         assert!((40..=70).contains(&pieces), "{pieces} pieces in a second");
     }
 
+    /// Broken build: `send` drops what the channel has no room for.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_waits_for_its_disk_loses_no_text() {
+        let (reports, mut heard) = Reports::channel();
+        let relay = Relay::new(&reports);
+        let mut text = String::new();
+        let writes = async {
+            for n in 0..10_000 {
+                relay.take(Chunk::Text(format!("{n} ")));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let session = async {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            assert_eq!(heard.len(), heard.max_capacity(), "no more than this ever waits");
+            while !text.ends_with(" 9999 ") {
+                let Some(Report::Live(Live::TextDelta { text: more })) = heard.recv().await else { panic!("text") };
+                text.push_str(&more);
+            }
+        };
+        tokio::join!(relay.during(writes), session);
+        assert_eq!(text, (0..10_000).map(|n| format!("{n} ")).collect::<String>());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_comes_after_a_silence_does_not_wait_and_order_is_kept() {
-        let (reports, mut heard) = mpsc::unbounded_channel();
+        let (reports, mut heard) = Reports::channel();
         let relay = Relay::new(&reports);
         let began = Instant::now();
         relay

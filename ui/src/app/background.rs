@@ -285,7 +285,7 @@ impl App {
                     }
                     None => events::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
                 }
-                self.read_only = watch.read_only;
+                self.read_only = watch.now.read_only;
                 // The saved draft belongs to the process that writes the Session.
                 if let Some(text) = draft.filter(|_| !self.read_only) {
                     SavedDraft::restore(&text, &mut self.state);
@@ -296,8 +296,10 @@ impl App {
                 if let Some(error) = instead {
                     self.state.transcript.push(Cell::Error(Box::new(error.body())));
                 }
+                let effects = events::on_present(&mut self.state, &watch.now);
                 self.watch = Some(*watch);
                 self.handle = Some(handle);
+                Box::pin(self.perform(effects)).await;
             }
             BackgroundEvent::NotOpened { number, .. } if number != self.opens_requested => {}
             // There is no Session to go back to, so the interface ends with the error.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pixir_core::Event;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Live, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Entry, Fact, Live, Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
+use pixir_core::now::Now;
 use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
 
@@ -42,6 +43,11 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
     }
 }
 
+/// Shows what the Session was doing when it was opened.
+pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
+    now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
+}
+
 /// Puts another History on the screen.
 pub(super) fn show(state: &mut State, past: History) {
     state.history = past;
@@ -64,7 +70,7 @@ fn rebuild(state: &mut State) {
 pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Recorded(entry) => on_entry(state, &entry),
-        Event::Live(live) => on_live(state, live),
+        Event::Live(event) => on_live(state, event.live),
     }
 }
 
@@ -133,7 +139,7 @@ fn changed_settings(it: &SettingsChanged) -> String {
 fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     // A replay shows entries only.
     if state.replay.is_some() {
-        if let Live::Refused(error) = live {
+        if let Live::Refused(Refusal { error, .. }) = live {
             state.say(format!("{}; {}", error.message, error.remediation));
         }
         return Vec::new();
@@ -171,7 +177,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.approvals.push(PendingApproval::new(approval));
         }
         Live::CallPrepared { .. } => {}
-        Live::QuestionAsked(form) => {
+        Live::FormOpened(form) => {
             let form = FormView::new(form, if state.composer.is_empty() { Keys::Form } else { Keys::Composer });
             return state.open(Overlay::Form(form));
         }
@@ -198,7 +204,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.say("this is the fork; the original session is unchanged");
             return effects;
         }
-        Live::Refused(error) => {
+        Live::Refused(Refusal { error, .. }) => {
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }

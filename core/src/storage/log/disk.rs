@@ -1,5 +1,4 @@
-//! The disk operations of a Log, as a trait, so that tests can simulate disks that fail, tear writes or lose them.
-
+//! The few operations that a Log needs from a disk. Tests replace it with one that fails, tears writes, forgets or is slow.
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,32 +9,32 @@ use std::time::Duration;
 
 use super::holder;
 
-/// The file system that holds Logs.
-pub(super) trait Disk: fmt::Debug + Send + Sync {
-    /// Creates a folder and its parents, for the owner alone.
+/// A disk that holds Logs.
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
+    /// Makes a folder and those above it, for their owner alone.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
     /// How long to wait for a lock.
     fn patience(&self) -> Duration;
-    /// Creates a file; fails if it exists.
+    /// Makes a file that must not exist yet.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file for reading and appending.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Overwrites a file from this offset.
+    /// Overwrites the bytes of a file from this offset on.
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Renames a file; fails if the new name is taken.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Adds a hard link; fails if its name is taken.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Renames a file over another.
+    /// Renames a file over another one.
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder survive a power cut.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// An open file.
-pub(super) trait DiskFile: fmt::Debug + Send + Sync {
-    /// Appends; it may write less than it was given.
+/// One open file.
+pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
+    /// Writes at the end; like `write`, it may write less than it is given.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
     fn len(&self) -> io::Result<u64>;
@@ -44,9 +43,9 @@ pub(super) trait DiskFile: fmt::Debug + Send + Sync {
     fn is_at(&self, path: &Path) -> io::Result<bool>;
     /// Makes the bytes survive a power cut.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the lock; false when another process holds it.
+    /// Takes the lock; false when another process has it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Releases the lock, even while a child process that is starting still has the file open.
+    /// Releases the lock, also where a child process that is being started still has the file open.
     fn unlock(&self);
     /// The process that holds the lock, where the system tells.
     fn holder(&self) -> Option<u32>;
@@ -85,9 +84,9 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The file system of this machine.
+/// The disk of the machine.
 #[derive(Debug)]
-pub(super) struct RealDisk;
+pub(crate) struct RealDisk;
 
 impl Disk for RealDisk {
     /// A killed writer may leave a child that holds the lock until it executes its program.

@@ -1,45 +1,50 @@
-//! What a Session leans on, and how it is run.
+//! What the Harness hands to a Session, and how a Session is run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::call::{Context, ReadSet, Registry};
 use crate::context::library::Library;
 use crate::context::skills::Skill;
-use tokio_util::sync::CancellationToken;
-
-use crate::call::{Context, ReadSet, Registry};
-use crate::files::scan::Shadow;
+use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
+use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::event::{SessionId, Toolset};
 use crate::provider::choose::Providers;
 use crate::storage::blobs::Blobs;
+use crate::storage::log::Disk;
 use crate::storage::store::Place;
+use tokio_util::sync::CancellationToken;
 
 /// Bounds of a Turn; each is optional.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
-    /// Requests with tool calls in one Turn.
+    /// Requests whose answer calls tools.
     pub max_rounds: Option<u32>,
-    /// Wall-clock time of one Turn.
+    /// Wall-clock time.
     pub deadline: Option<Duration>,
+    /// Tokens of all requests, input and output. It is checked between rounds, so the last request may exceed it.
+    pub max_tokens: Option<u64>,
+    /// US dollars of all requests, as far as their price is known. It is checked between rounds.
+    pub max_cost_usd: Option<f64>,
 }
 
 /// How a Session is run; not part of what is recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Options {
     /// Bounds of each Turn.
     pub limits: Limits,
-    /// Mutating tools return their plan.
+    /// Mutating tools return their preview instead of running.
     pub dry_run: bool,
-    /// Somebody watches who can answer an approval; without, a question is a denial.
+    /// A user can answer approvals; otherwise a call that needs one is denied.
     pub can_ask: bool,
 }
 
-/// What a Session leans on.
+/// What the Harness hands to each Session.
 #[derive(Clone)]
-pub(crate) struct Surface {
+pub(crate) struct Services {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) registry: Registry,
@@ -48,22 +53,26 @@ pub(crate) struct Surface {
     pub(crate) user_folder: Option<PathBuf>,
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
+    /// The disk that the Logs are on.
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: Options,
-    /// The workspace as its commands last saw it; each Session has its own.
-    pub(crate) shadow: Arc<Shadow>,
-    /// Files as its model last saw them.
+    /// The workspace as commands last saw it; the Sessions of a workspace share it.
+    pub(crate) snapshot: SessionSnapshot,
+    /// Commands whose call was dropped and that are being stopped; each Session has its own.
+    pub(crate) stopping: Stopping,
+    /// Files as the Session's model last saw them.
     pub(crate) read_set: Arc<ReadSet>,
-    /// What runs in its background; a workspace without a Session has none.
+    /// The Session's background jobs; there are none outside a Session.
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) library: Arc<Library>,
 }
 
-impl Surface {
+impl Services {
     pub(crate) fn skills(&self) -> Vec<Skill> {
         self.library.skills()
     }
 
-    /// What a call may lean on, before it has a progress, an output and somebody to ask.
+    /// The context of a call, without progress, saved output and asker.
     pub(crate) fn context(&self, call_id: &str, toolset: Toolset, sees_images: bool) -> Context {
         Context {
             call_id: call_id.to_owned(),
@@ -74,7 +83,8 @@ impl Surface {
             progress: None,
             cancel: CancellationToken::new(),
             dry_run: self.options.dry_run,
-            shadow: Arc::clone(&self.shadow),
+            snapshot: self.snapshot.clone(),
+            stopping: self.stopping.clone(),
             read_set: Arc::clone(&self.read_set),
             jobs: self.jobs.clone(),
             library: Arc::clone(&self.library),
@@ -84,7 +94,7 @@ impl Surface {
         }
     }
 
-    /// Where a Session of this workspace lies.
+    /// Where the files of a Session are.
     pub(crate) fn place(&self, id: &SessionId) -> Place {
         Place::new(&self.logs, id.clone())
     }

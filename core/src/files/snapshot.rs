@@ -1,0 +1,562 @@
+//! What commands change in the workspace, found by comparing its files before and after.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::files::changes;
+use crate::files::workspace::Workspace;
+use crate::protocol::event::{ChangeKind, FileChange, SessionId};
+use crate::storage::blobs::Blobs;
+use tokio_util::sync::CancellationToken;
+
+/// More files than this are not watched.
+const MAX_FILES: usize = 20_000;
+/// Files above this size are watched, but their bytes are not kept.
+const MAX_KEPT: u64 = 4 << 20;
+/// The most bytes that are kept in all, before compression.
+const MAX_KEPT_TOTAL: u64 = 256 << 20;
+/// How many useless bytes the pack may hold before it is begun anew.
+const SLACK: u64 = 64 << 20;
+/// File times are coarse: a file that changed this shortly before it was taken in may change again with the same time.
+const COARSE: Duration = Duration::from_millis(50);
+
+/// The files of a workspace as they were last seen, and the commands that run in it. The Sessions of a workspace share one,
+/// so that a change is attributed once, to the call that made it.
+///
+/// Between two comparisons, a change is the work of the one command that ran. Where several ran, it is not known whose it is:
+/// it is attributed to none of them, and each call gets a note. File tools and restores say themselves what they write.
+#[derive(Debug, Default)]
+pub(crate) struct WorkspaceSnapshot {
+    /// Shared by file tools, which write side by side; a comparison holds it alone, so that it sees no write that is not
+    /// said yet.
+    writes: RwLock<()>,
+    /// How many commands run. It changes only while `writes` is held alone.
+    commands: AtomicUsize,
+    state: Mutex<State>,
+    /// Apart from `state`, for the runtime must not wait for a comparison.
+    ledger: Mutex<Ledger>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    seen: Seen,
+    running: Vec<Running>,
+}
+
+/// A command that runs, and what it changed so far.
+#[derive(Debug)]
+struct Running {
+    key: CallKey,
+    found: Found,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    /// Changes of calls whose result is not recorded yet.
+    unrecorded: Vec<(CallKey, FileChange)>,
+    /// Calls whose result was recorded while commands ran.
+    ended: Vec<CallKey>,
+}
+
+/// A call among those of all Sessions; its id alone is unique only in its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CallKey {
+    session: Option<SessionId>,
+    call_id: String,
+}
+
+/// What a command changed, and what its caller has to know about that.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) changes: Vec<FileChange>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Found {
+    fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|it| it == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+}
+
+/// One Session's way to the snapshot of its workspace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionSnapshot {
+    shared: Arc<WorkspaceSnapshot>,
+    /// `None` for calls outside a Session.
+    session: Option<SessionId>,
+}
+
+impl SessionSnapshot {
+    /// The same snapshot for another Session.
+    pub(crate) fn for_session(&self, session: SessionId) -> SessionSnapshot {
+        SessionSnapshot { shared: Arc::clone(&self.shared), session: Some(session) }
+    }
+
+    fn key(&self, call_id: &str) -> CallKey {
+        CallKey { session: self.session.clone(), call_id: call_id.to_owned() }
+    }
+
+    /// Takes in the workspace before a command runs. It reads the bytes of files that are new or have changed.
+    pub(crate) fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.settle(&self.shared, workspace, blobs);
+        state.seen.refresh(workspace, blobs);
+        // A call that was cancelled meanwhile runs no command.
+        if !cancel.is_cancelled() {
+            state.running.push(Running { key: self.key(call_id), found: Found::default() });
+        }
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+    }
+
+    /// What the command of this call changed. The snapshot notes it before the caller can lose it.
+    pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.settle(&self.shared, workspace, blobs);
+        let key = self.key(call_id);
+        let ended = state.running.extract_if(.., |it| it.key == key).last();
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+        // What was just settled must not be found again by the commands that still run.
+        if !state.running.is_empty() {
+            state.seen.refresh(workspace, blobs);
+        }
+        ended.map(|it| it.found).unwrap_or_default()
+    }
+
+    /// Lets the caller write this file. No comparison happens until the guard is dropped.
+    pub(crate) fn write<'a>(&'a self, path: &'a str, workspace: &'a Workspace, blobs: &'a Blobs) -> Writing<'a> {
+        let shared = &*self.shared;
+        let beside_others = shared.writes.read().unwrap_or_else(PoisonError::into_inner);
+        if shared.commands.load(Ordering::Relaxed) == 0 {
+            return Writing { owner: self, path, workspace, blobs, _no_comparison: beside_others };
+        }
+        drop(beside_others);
+        let alone = shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = shared.state();
+        // A command may have changed the file already; that change stays the command's.
+        if !state.running.is_empty() && !state.seen.is_as_seen(workspace.root(), Path::new(path)) {
+            state.settle(shared, workspace, blobs);
+            state.seen.refresh(workspace, blobs);
+        }
+        drop(state);
+        Writing { owner: self, path, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
+    }
+
+    /// The result of this call is recorded, and its changes with it.
+    pub(crate) fn recorded(&self, call_id: &str) {
+        let key = self.key(call_id);
+        let mut ledger = lock(&self.shared.ledger);
+        ledger.unrecorded.retain(|(of, _)| *of != key);
+        if self.shared.commands.load(Ordering::Relaxed) > 0 {
+            ledger.ended.push(key);
+        }
+    }
+
+    /// Changes of this Session's calls whose result is not recorded, by call id. Waits for a write or a comparison that is
+    /// in progress; a command of the Session that still counts as running is over.
+    pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
+        let running: Vec<String> = {
+            let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+            let state = self.shared.state();
+            let own = state.running.iter().filter(|it| it.key.session == self.session);
+            own.map(|it| it.key.call_id.clone()).collect()
+        };
+        for call_id in running {
+            self.after(&call_id, workspace, blobs);
+        }
+        let ledger = lock(&self.shared.ledger);
+        let own = ledger.unrecorded.iter().filter(|(key, _)| key.session == self.session);
+        own.map(|(key, change)| (key.call_id.clone(), change.clone())).collect()
+    }
+
+    /// The Session has ended; nothing is attributed to it any more.
+    pub(crate) fn leave(&self) {
+        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state();
+        state.running.retain(|it| it.key.session != self.session);
+        self.shared.commands.store(state.running.len(), Ordering::Relaxed);
+        lock(&self.shared.ledger).unrecorded.retain(|(key, _)| key.session != self.session);
+    }
+}
+
+/// A write of one file that the snapshot knows about.
+pub(crate) struct Writing<'a> {
+    owner: &'a SessionSnapshot,
+    path: &'a str,
+    workspace: &'a Workspace,
+    blobs: &'a Blobs,
+    _no_comparison: RwLockReadGuard<'a, ()>,
+}
+
+impl Writing<'_> {
+    /// Notes the change for this call, before the caller can lose it.
+    pub(crate) fn made(&self, call_id: &str, change: FileChange) {
+        lock(&self.owner.shared.ledger).unrecorded.push((self.owner.key(call_id), change));
+    }
+}
+
+impl Drop for Writing<'_> {
+    /// The commands that run are not to find this write.
+    fn drop(&mut self) {
+        if self.owner.shared.commands.load(Ordering::Relaxed) > 0 {
+            self.owner.shared.state().seen.refresh_one(self.workspace, self.blobs, Path::new(self.path));
+        }
+    }
+}
+
+impl WorkspaceSnapshot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    /// Compares, and attributes what is different to the command that ran.
+    fn settle(&mut self, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
+        let ended = std::mem::take(&mut lock(&shared.ledger).ended);
+        self.running.retain(|it| !ended.contains(&it.key));
+        match self.running.as_mut_slice() {
+            // The user changed it between two commands.
+            [] => {}
+            [only] => {
+                let found = self.seen.compare(workspace, blobs);
+                let changes = found.changes.iter().map(|change| (only.key.clone(), change.clone()));
+                lock(&shared.ledger).unrecorded.extend(changes);
+                only.found.changes.extend(found.changes);
+                found.notes.iter().for_each(|note| only.found.note(note));
+            }
+            several => {
+                let found = self.seen.compare(workspace, blobs);
+                let paths: Vec<&str> = found.changes.iter().map(|change| change.path.as_str()).collect();
+                if !paths.is_empty() {
+                    let note = format!(
+                        "{} changed while a command of another session ran too; it is not known which of them did it, \
+                         so undo leaves that as it is",
+                        paths.join(", ")
+                    );
+                    several.iter_mut().for_each(|it| it.found.note(&note));
+                }
+            }
+        }
+    }
+}
+
+/// Now, by the clock that files get their times from: it moves in steps, and is never ahead of the usual one.
+fn file_clock() -> SystemTime {
+    #[cfg(target_os = "linux")]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        let since = Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0));
+        UNIX_EPOCH + since
+    }
+    #[cfg(not(target_os = "linux"))]
+    SystemTime::now()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    files: BTreeMap<PathBuf, SeenFile>,
+    folders: HashSet<PathBuf>,
+    /// There are more files than are watched.
+    cut: bool,
+    /// When the workspace was last taken in.
+    looked: Option<SystemTime>,
+    /// Paths of symlinks, sockets and the like.
+    others: HashSet<PathBuf>,
+    pack: Option<File>,
+    end: u64,
+    /// Bytes of the pack that are still needed, packed (`live`) and unpacked (`total`).
+    live: u64,
+    total: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    inode: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SeenFile {
+    stamp: Stamp,
+    mode: u32,
+    /// When it was made, where the file system knows.
+    born: Option<SystemTime>,
+    /// It was taken in so soon after a change that its stamp does not prove that it is unchanged.
+    fresh: bool,
+    /// Offset and length of its bytes in the pack.
+    kept: Option<(u64, usize)>,
+}
+
+impl Seen {
+    /// Takes in the workspace as it is now, and keeps the bytes of files that are new or have changed.
+    fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
+        self.looked = Some(file_clock());
+        self.tidy();
+        let now = list(workspace.root());
+        (self.cut, self.folders, self.others) = (now.cut, now.folders, now.others);
+        let mut before = std::mem::take(&mut self.files);
+        for (path, mut file) in now.files {
+            match before.remove(&path) {
+                Some(old) if old.stamp == file.stamp && !old.fresh && old.kept.is_some() => file = old,
+                old => {
+                    self.forget(old);
+                    file.kept = self.keep(workspace, blobs, &path, &file);
+                }
+            }
+            self.files.insert(path, file);
+        }
+        before.into_values().for_each(|old| self.forget(Some(old)));
+    }
+
+    /// Takes in one file as it is now.
+    fn refresh_one(&mut self, workspace: &Workspace, blobs: &Blobs, path: &Path) {
+        let old = self.files.remove(path);
+        self.forget(old);
+        if let Some(mut file) = stat(workspace.root(), path) {
+            file.kept = self.keep(workspace, blobs, path, &file);
+            self.files.insert(path.to_owned(), file);
+            let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+            self.folders.extend(above.map(Path::to_owned));
+        }
+    }
+
+    /// Whether the file is certainly unchanged since it was taken in.
+    fn is_as_seen(&self, root: &Path, path: &Path) -> bool {
+        match (self.files.get(path), stat(root, path)) {
+            (Some(old), Some(now)) => old.stamp == now.stamp && !old.fresh,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    /// Everything that is different since the last refresh.
+    fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> Found {
+        let now = list(workspace.root());
+        let mut found = Found::default();
+        let cut = now.cut || self.cut;
+        if cut {
+            found.note("this workspace has too many files to watch; not every change of this command is known");
+        }
+        let last = self.files.last_key_value().map(|(path, _)| path.clone());
+        // A path behind the last watched one may have been there before the bound moved.
+        let in_sight = |path: &PathBuf| !self.cut || last.as_ref().is_none_or(|last| path <= last);
+        let touched = now.files.iter().filter(|(path, file)| match self.files.get(*path) {
+            Some(old) => old.stamp != file.stamp || old.fresh,
+            None => in_sight(path),
+        });
+        let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
+        // A path that is not listed may also be ignored now, or lie beyond the bound; deleted is only what is gone.
+        let gone: Vec<PathBuf> = self
+            .files
+            .keys()
+            .filter(|path| !now.files.contains_key(*path) && is_gone(workspace.root(), path))
+            .cloned()
+            .collect();
+        if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
+            found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
+        }
+        // When ignore rules change, a file that appears in the list may have been there all the time.
+        let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
+        let is_changed = |path: &Path, file: &SeenFile| {
+            self.files.get(path).is_some_and(|old| {
+                let same = || Some(workspace.locate(path.to_str()?).and_then(|at| workspace.read(&at)).ok()?.bytes);
+                old.stamp != file.stamp || self.kept(old) != same()
+            })
+        };
+        let rules_changed = gone.iter().any(|path| is_rules(path))
+            || touched.iter().any(|(path, file)| is_rules(path) && is_changed(path, file));
+        // A new file may reuse the inode of a deleted one; the birth time tells them apart.
+        let known: HashSet<(u64, SystemTime)> =
+            self.files.values().filter_map(|file| Some((file.stamp.inode, file.born?))).collect();
+        for (path, file) in touched {
+            let was_made = self.looked.is_none_or(|looked| file.born.is_some_and(|born| born >= looked));
+            let was_moved = file.born.is_some_and(|born| known.contains(&(file.stamp.inode, born)));
+            let was_there = self.others.contains(&path) || rules_changed || cut;
+            let is_known = was_moved || (was_made && !was_there);
+            found.changes.extend(self.change(workspace, blobs, &path, Some(file), is_known));
+        }
+        for path in gone {
+            found.changes.extend(self.change(workspace, blobs, &path, None, true));
+        }
+        found
+    }
+
+    /// The kept bytes of this file are not needed any more.
+    fn forget(&mut self, old: Option<SeenFile>) {
+        if let Some(SeenFile { stamp, kept: Some((_, len)), .. }) = old {
+            self.total -= stamp.size.min(self.total);
+            self.live -= (len as u64).min(self.live);
+        }
+    }
+
+    /// Begins a new pack when most of the old one is useless; `refresh` then keeps every file again.
+    fn tidy(&mut self) {
+        if self.end > 2 * self.live + SLACK {
+            (self.pack, self.end, self.live, self.total) = (None, 0, 0, 0);
+            self.files.values_mut().for_each(|file| file.kept = None);
+        }
+    }
+
+    fn keep(&mut self, workspace: &Workspace, blobs: &Blobs, path: &Path, file: &SeenFile) -> Option<(u64, usize)> {
+        if file.stamp.size > MAX_KEPT || self.total + file.stamp.size > MAX_KEPT_TOTAL {
+            return None;
+        }
+        let at = workspace.locate(path.to_str()?).ok()?;
+        let bytes = workspace.read(&at).ok()?.bytes;
+        let mut write = || -> io::Result<(u64, usize)> {
+            if self.pack.is_none() {
+                self.pack = Some(blobs.nameless_file()?);
+            }
+            let packed = zstd::bulk::compress(&bytes, 1)?;
+            if let Some(pack) = &self.pack {
+                pack.write_all_at(&packed, self.end)?;
+            }
+            let place = (self.end, packed.len());
+            self.end += packed.len() as u64;
+            self.live += packed.len() as u64;
+            self.total += file.stamp.size;
+            Ok(place)
+        };
+        write().ok()
+    }
+
+    fn kept(&self, file: &SeenFile) -> Option<Vec<u8>> {
+        let ((offset, len), pack) = (file.kept?, self.pack.as_ref()?);
+        let mut packed = vec![0; len];
+        pack.read_exact_at(&mut packed, offset).ok()?;
+        zstd::decode_all(packed.as_slice()).ok()
+    }
+
+    /// `is_known`: a file that was not seen before did not exist. Otherwise it may have been ignored, or moved here.
+    fn change(
+        &mut self,
+        workspace: &Workspace,
+        blobs: &Blobs,
+        path: &Path,
+        now: Option<SeenFile>,
+        is_known: bool,
+    ) -> Option<FileChange> {
+        let shown = path.to_str()?;
+        let old = self.files.remove(path);
+        let before = old.and_then(|old| self.kept(&old));
+        self.forget(old);
+        let after = now.map(|_| workspace.locate(shown).and_then(|at| workspace.read(&at)).ok());
+        if let Some(file) = now {
+            let kept = self.keep(workspace, blobs, path, &file);
+            self.files.insert(path.to_owned(), SeenFile { kept, ..file });
+        }
+        let old_side = before.as_deref().zip(old.map(|old| old.mode));
+        match (&old, &old_side, after) {
+            // Its times changed, its bytes did not.
+            (Some(_), Some((bytes, mode)), Some(Some(now))) if now.bytes == *bytes && now.mode == *mode => None,
+            (None, _, Some(Some(now))) if is_known => {
+                let mut change = changes::record(blobs, shown, None, Some((&now.bytes, now.mode))).ok()?;
+                let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+                let new = above.take_while(|folder| !self.folders.contains(*folder)).count();
+                change.new_folders = u32::try_from(new).unwrap_or(u32::MAX);
+                Some(change)
+            }
+            (Some(_), Some(_), Some(Some(now))) => {
+                changes::record(blobs, shown, old_side, Some((&now.bytes, now.mode))).ok()
+            }
+            (Some(_), Some(_), None) => changes::record(blobs, shown, old_side, None).ok(),
+            // The bytes of one side are not known: too large, not watched, or unreadable.
+            (old, _, after) => Some(FileChange {
+                path: shown.into(),
+                kind: match (old, &after) {
+                    (_, None) => ChangeKind::Deleted,
+                    (None, Some(_)) if is_known => ChangeKind::Created,
+                    (_, Some(_)) => ChangeKind::Modified,
+                },
+                before_blob: old_side.and_then(|(bytes, _)| blobs.put(bytes).ok().flatten()),
+                after_blob: after.flatten().and_then(|now| blobs.put(&now.bytes).ok().flatten()),
+                before_mode: old.map(|old| old.mode),
+                after_mode: now.map(|now| now.mode),
+                new_folders: 0,
+                added: 0,
+                removed: 0,
+            }),
+        }
+    }
+}
+
+/// Whether the file is gone. A symlink or a folder in its place, or a symlink in place of its folder, is not watched.
+fn is_gone(root: &Path, path: &Path) -> bool {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let is_link = |folder: &Path| std::fs::symlink_metadata(root.join(folder)).is_ok_and(|m| m.is_symlink());
+    match std::fs::symlink_metadata(root.join(path)) {
+        Ok(metadata) => !metadata.is_file() || above.into_iter().any(is_link),
+        Err(e) => matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
+}
+
+/// One file as it is now.
+fn stat(root: &Path, path: &Path) -> Option<SeenFile> {
+    let metadata = std::fs::symlink_metadata(root.join(path)).ok().filter(Metadata::is_file)?;
+    Some(seen(&metadata, SystemTime::now()))
+}
+
+/// The contents of a workspace.
+struct Listed {
+    files: BTreeMap<PathBuf, SeenFile>,
+    folders: HashSet<PathBuf>,
+    others: HashSet<PathBuf>,
+    /// There are more files than are watched.
+    cut: bool,
+}
+
+/// Every file and folder of the workspace that is not ignored.
+fn list(root: &Path) -> Listed {
+    let now = SystemTime::now();
+    let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), others: HashSet::new(), cut: false };
+    for entry in crate::files::walk::walk(root).flatten() {
+        let Ok(path) = entry.path().strip_prefix(root) else { continue };
+        if entry.file_type().is_some_and(|t| t.is_dir()) {
+            listed.folders.insert(path.to_owned());
+        } else if entry.file_type().is_some_and(|t| t.is_file()) {
+            if listed.files.len() >= MAX_FILES {
+                listed.cut = true;
+                break;
+            }
+            let Ok(metadata) = entry.metadata() else { continue };
+            listed.files.insert(path.to_owned(), seen(&metadata, now));
+        } else {
+            listed.others.insert(path.to_owned());
+        }
+    }
+    listed
+}
+
+fn seen(metadata: &Metadata, now: SystemTime) -> SeenFile {
+    let stamp = Stamp {
+        size: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
+        inode: metadata.ino(),
+    };
+    let latest = stamp.modified.max(stamp.changed);
+    let latest = UNIX_EPOCH + Duration::new(u64::try_from(latest.0).unwrap_or(0), u32::try_from(latest.1).unwrap_or(0));
+    SeenFile {
+        stamp,
+        mode: metadata.mode() & 0o777,
+        born: metadata.created().ok(),
+        fresh: latest + COARSE >= now,
+        kept: None,
+    }
+}

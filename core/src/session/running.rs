@@ -1,0 +1,331 @@
+//! The running Turn: how it begins, what its reports lead to, how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
+use super::{Session, Travel};
+use crate::call::Standing;
+use crate::context::prompt;
+use crate::conversation::history::{History, Settings};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{
+    AssistantMessage, Attachment, Delivery, Fact, Live, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus,
+    UserCommand, UserMessage,
+};
+use crate::protocol::input::{Accepted, Message};
+use crate::turn::{Outcome, Report, Reports, Step, Turn};
+
+/// A compaction begins by itself when this part of the model's window is used.
+const PRESSURE: f64 = 0.85;
+
+/// How much of the end of a call's output is kept in case the call is cut off, bytes.
+const MOST_PRINTED: usize = 8 << 10;
+
+impl Session {
+    pub(super) async fn begin_turn(
+        &mut self,
+        input: &'static str,
+        message: Message,
+        delivery: Delivery,
+    ) -> Result<Accepted> {
+        let Message { text, attachments } = message;
+        self.warn_of_images(&attachments);
+        self.begin(input, UserMessage { text, delivery, attachments }.into(), Turn::run, Status::Thinking).await
+    }
+
+    /// The user's own command is a Turn that asks no model.
+    pub(super) async fn run_command(
+        &mut self,
+        input: &'static str,
+        command: String,
+        send_to_model: bool,
+    ) -> Result<Accepted> {
+        let call_id = format!("user_{}", self.history.entries().len());
+        let ran = UserCommand { call_id: call_id.clone(), command: command.clone(), send_to_model };
+        self.begin(input, ran.into(), |turn| turn.run_command(call_id, command), Status::Working).await
+    }
+
+    async fn begin<F>(
+        &mut self,
+        input: &'static str,
+        first: Fact,
+        run: impl FnOnce(Turn) -> F,
+        status: Status,
+    ) -> Result<Accepted>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.close_open_turn().await?;
+        let number = self.history.turns + 1;
+        self.record(Some(number), first).await?;
+        let (sender, reports) = Reports::channel();
+        let steered = Arc::new(AtomicBool::new(false));
+        let turn = Turn::new(sender, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.services);
+        self.draft = Default::default();
+        self.printed.clear();
+        let task = tokio::spawn(run(turn));
+        self.work = Some(Work { job: Job::Turn(RunningTurn::new(number, steered)), input, task, reports });
+        self.set_status(status);
+        Ok(Accepted { turn: Some(number), ..Accepted::default() })
+    }
+
+    /// A model that sees no images is told that there are some; the user is told that.
+    fn warn_of_images(&mut self, attachments: &[Attachment]) {
+        let Settings { provider, model, .. } = &self.history.settings;
+        if !attachments.is_empty() && !self.services.providers.facts(provider, model).sees_images {
+            let text = format!("{model} cannot look at images; it is only told that there is one");
+            self.notice(Severity::Warning, Code::VisionUnsupported.name(), text);
+        }
+    }
+
+    async fn close_open_turn(&mut self) -> Result<()> {
+        let turn = Some(self.history.turns).filter(|n| *n > 0);
+        for fact in self.results_cut_off().await {
+            self.record(turn, fact).await?;
+        }
+        for fact in self.history.repairs() {
+            self.record(turn, fact).await?;
+        }
+        Ok(())
+    }
+
+    // ─── Reports ───
+
+    pub(super) async fn on_report(&mut self, report: Option<Report>) {
+        match report {
+            Some(Report::NextStep(reply)) => match self.next_step().await {
+                Ok(step) => drop(reply.send(step)),
+                Err(error) => self.end_turn(Outcome::failed(error)).await,
+            },
+            Some(Report::Record { fact, reply }) => match self.record_report(*fact).await {
+                Ok(()) => drop(reply.send(())),
+                // The work waits for a reply that never comes, so that nothing runs after a failed write.
+                Err(error) => self.abandon(error),
+            },
+            Some(Report::Live(live)) => self.relay(live),
+            Some(Report::Standing(reply)) => {
+                let _ = reply.send(Standing { mode: self.history.settings.mode, rules: self.history.rules.clone() });
+            }
+            Some(Report::RequestApproval { approval, reply }) => {
+                if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
+                    turn.approvals.push(OpenApproval { approval: approval.clone(), reply });
+                }
+                self.set_status(Status::Asking);
+                self.publish(Live::ApprovalRequested(approval));
+            }
+            Some(Report::OpenForm { form, reply }) => {
+                if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {
+                    turn.forms.push(OpenForm { form: form.clone(), reply });
+                }
+                self.set_status(Status::Asking);
+                self.publish(Live::FormOpened(form));
+            }
+            Some(Report::Compact { reply }) => {
+                let _ = reply.send(self.compact(Trigger::Overflow, None, false).await);
+            }
+            Some(Report::ForgetReasoning { reply }) => {
+                self.history.forget_reasoning();
+                let _ = reply.send(());
+            }
+            Some(Report::Done(outcome)) => self.end_turn(outcome).await,
+            Some(Report::Arrived(outcome)) => self.arrived(outcome).await,
+            // A panic closed the channel before the work could say how it ended.
+            None => self.broke_off().await,
+        }
+    }
+
+    async fn broke_off(&mut self) {
+        if self.work.as_ref().and_then(Work::turn).is_some() {
+            let message = "the turn broke off because of a fault in pixir";
+            let error = Error::new(Code::CommandFailed, message, "send it again; pixir.log has the details");
+            self.end_turn(Outcome::failed(error)).await;
+        } else {
+            self.arrived(Err(Travel::broke_off())).await;
+        }
+    }
+
+    /// Between two requests every call has its result, so steers may join the conversation.
+    async fn next_step(&mut self) -> Result<Step> {
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        while let Some(Message { text, attachments }) = self.steer.pop_front() {
+            self.warn_of_images(&attachments);
+            self.record(turn, UserMessage { text, delivery: Delivery::Steer, attachments }.into()).await?;
+            self.publish_queue();
+        }
+        self.mark_steered();
+        self.relieve_pressure().await?;
+        self.draft = Default::default();
+        self.set_status(Status::Thinking);
+        let settings = &self.history.settings;
+        let provider = self.services.providers.connect(&settings.provider)?;
+        let facts = provider.facts(&settings.model);
+        let toolset = settings.toolset;
+        let services = &self.services;
+        // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
+        let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
+        let request = prompt::request(&self.history, &services.registry, &services.blobs, family);
+        Ok(Step { provider, facts, toolset, request })
+    }
+
+    async fn relieve_pressure(&mut self) -> Result<()> {
+        let settings = &self.history.settings;
+        let Some(window) = self.services.providers.window(&settings.provider, &settings.model) else { return Ok(()) };
+        let used = self.history.last_input.unwrap_or_else(|| self.history.estimated_tokens());
+        if (used as f64) < window as f64 * PRESSURE {
+            return Ok(());
+        }
+        match self.compact(Trigger::Threshold, None, false).await {
+            // All of it is recent; the Provider will say if it is too much.
+            Err(error) if error.code == Code::NothingToDo => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn record_report(&mut self, fact: Fact) -> Result<()> {
+        let turn = self.work.as_mut().and_then(Work::turn_mut);
+        let number = turn.as_ref().map(|turn| turn.number);
+        if let Some(turn) = turn {
+            match &fact {
+                Fact::ProviderUsage(it) => {
+                    turn.usage += it.usage;
+                    turn.cost += it.cost;
+                }
+                Fact::ToolCall(_) => turn.tool_calls += 1,
+                Fact::AssistantMessage(_) => self.draft = Default::default(),
+                Fact::ToolResult(it) => {
+                    self.printed.remove(&it.call_id);
+                    // The call that asked has ended.
+                    turn.forms.retain(|open| open.form.call_id != it.call_id);
+                }
+                _ => {}
+            }
+        }
+        self.record(number, fact).await
+    }
+
+    fn relay(&mut self, live: Live) {
+        match &live {
+            Live::TextDelta { text } => self.draft.text.push_str(text),
+            Live::ReasoningDelta { text } => self.draft.reasoning.push_str(text),
+            Live::ToolOutputDelta { call_id, printed } => {
+                let all = self.printed.entry(call_id.clone()).or_default();
+                all.push(printed);
+                all.keep_end(MOST_PRINTED);
+            }
+            // The next attempt begins at the start of the answer.
+            Live::RetryScheduled { .. } => self.draft = Default::default(),
+            Live::Status { status } => {
+                self.set_status(*status);
+                return;
+            }
+            _ => {}
+        }
+        self.publish(live);
+    }
+
+    // ─── The end ───
+
+    pub(super) async fn interrupt(&mut self) -> Accepted {
+        self.clear_queue();
+        let Some(work) = self.work.take() else { return Accepted::default() };
+        let Work { job, input, mut task, mut reports } = work;
+        let turn = match job {
+            Job::Turn(turn) => turn,
+            Job::Travel(travel) => {
+                // It stops before the next file, and reports what it has done.
+                let _ = travel.interrupt.send(true);
+                self.work = Some(Work { job: Job::Travel(travel), input, task, reports });
+                return Accepted::default();
+            }
+        };
+        // No report is recorded from here on.
+        reports.close();
+        task.abort();
+        let _ = (&mut task).await;
+        let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
+        let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() };
+        let number = turn.number;
+        self.record_end(turn, input, outcome).await;
+        self.set_status(Status::Idle);
+        Accepted { turn: Some(number), ..Accepted::default() }
+    }
+
+    async fn end_turn(&mut self, outcome: Outcome) {
+        let Some(Work { job: Job::Turn(turn), input, .. }) = self.work.take_if(|work| work.turn().is_some()) else {
+            return;
+        };
+        self.record_end(turn, input, outcome).await;
+        self.set_status(Status::Idle);
+        self.begin_next().await;
+    }
+
+    async fn record_end(&mut self, turn: RunningTurn, input: &'static str, outcome: Outcome) {
+        let number = Some(turn.number);
+        if let Some(error) = &outcome.error {
+            tracing::warn!(session = %self.id, turn = turn.number, code = error.code.name(), "{}", error.message);
+        }
+        let draft = std::mem::take(&mut self.draft);
+        let mut facts: Vec<Fact> = Vec::new();
+        if !draft.text.is_empty() {
+            facts.push(AssistantMessage { text: draft.text, partial: true, phase: None }.into());
+        }
+        facts.extend(self.results_cut_off().await);
+        facts.push(
+            TurnEnded {
+                status: outcome.status,
+                error: outcome.error.map(|e| e.body()),
+                usage: turn.usage,
+                cost: turn.cost,
+                duration_ms: u64::try_from(turn.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                tool_calls: turn.tool_calls,
+                details: outcome.details,
+            }
+            .into(),
+        );
+        for fact in facts {
+            if let Err(error) = self.record(number, fact).await {
+                self.refuse(input, &error);
+                return;
+            }
+        }
+    }
+
+    /// Results of calls that were cut off. They have the changes of files, so that those can be undone like any other.
+    async fn results_cut_off(&mut self) -> Vec<Fact> {
+        // A command that is still being stopped may still change files.
+        self.services.stopping.finished().await;
+        let orphans: Vec<String> = self.history.orphans().map(str::to_owned).collect();
+        if orphans.is_empty() {
+            return Vec::new();
+        }
+        let services = self.services.clone();
+        let compare = move || services.snapshot.unrecorded(&services.workspace, &services.blobs);
+        let made = tokio::task::spawn_blocking(compare).await.unwrap_or_default();
+        let mut printed = std::mem::take(&mut self.printed);
+        let mut result = |id: String| {
+            let changes = made.iter().filter(|(of, _)| *of == id).map(|(_, change)| change.clone()).collect();
+            let cut_off = History::orphan_result(&id);
+            let before = printed.remove(&id).map_or(String::new(), |it| format!("{}\n", it.text.trim_end()));
+            Fact::from(ToolResult { changes, output: format!("{before}{}", cut_off.output), ..cut_off })
+        };
+        orphans.into_iter().map(&mut result).collect()
+    }
+
+    /// The Log cannot be written: the work stops where it is, and its draft stays on the screen.
+    fn abandon(&mut self, error: Error) {
+        tracing::error!(session = %self.id, code = error.code.name(), "{}", error.message);
+        if let Some(Work { job, input, task, .. }) = self.work.take() {
+            let reply = match job {
+                Job::Turn(_) => {
+                    task.abort();
+                    None
+                }
+                // Without its reports it ends by itself.
+                Job::Travel(travel) => travel.reply,
+            };
+            self.answer_input(input, reply, Err(error));
+        }
+        self.set_status(Status::Idle);
+    }
+}
