@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::error::{Code, Error};
 use crate::event::{DecidedBy, Mode, Rule};
 
-pub mod shell; // which commands are proven to only read
+mod readers; // which commands are proven to only read
+
+pub use readers::prove_read_only;
 
 /// What a call touches, known before anything runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             (format!("{path} is protected: it can run code or widen permissions"), None)
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
-        Action::Command(command) => match shell::prove_read_only(command, workspace) {
+        Action::Command(command) => match prove_read_only(command, workspace) {
             Ok(()) => {
                 return Judgement::Allow {
                     by: Some(DecidedBy::Mode),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error, Result, nearest};
 use crate::event::{Attachment, Fact, FileChange, Plan};
-use crate::permissions::{Action, shell};
+use crate::permissions::{Action, prove_read_only};
 use crate::tools::Context;
 
 mod call; // a line that can run
@@ -123,7 +123,7 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
 
 /// Whether a program's command line is proven to only read.
 pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
-    shell::prove_read_only(&judged(command), ctx.workspace.root()).is_ok()
+    prove_read_only(&judged(command), ctx.workspace.root()).is_ok()
 }
 
 /// A program's command line as permissions and rules see it.

@@ -12,7 +12,7 @@ use super::job::{jobs_of, line};
 use super::{Context, Output, Prepared, Tool, ToolSpec, object, parse_args};
 use crate::error::{Code, Error, Result};
 use crate::event::{FileChange, Plan, Printed};
-use crate::permissions::{Action, shell};
+use crate::permissions::{Action, prove_read_only};
 use crate::present::Budget;
 use crate::process::{self, Ended, Group, Stream};
 
@@ -81,7 +81,7 @@ impl Tool for Bash {
         let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
         let plan = Plan { would: would.into(), target: judged.clone(), ..Plan::default() };
-        let runs_unasked = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let line = Line { command: process::shell(&command), folder, runs_unasked };
         if background {
             let jobs = jobs_of(ctx)?;
