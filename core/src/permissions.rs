@@ -6,8 +6,9 @@ use crate::error::{Code, Error};
 use crate::event::{DecidedBy, Mode, Rule};
 
 mod readers; // which commands are proven to only read
+pub mod shell; // one line, parsed
 
-pub use readers::prove_read_only;
+pub use readers::{prove, prove_read_only};
 
 /// What a call touches, known before anything runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Action {
     },
     /// It runs a command line through the shell.
     Command(String),
+    /// It runs a program with these words, without a shell.
+    Program(Vec<String>),
 }
 
 /// What is to be done with a call.
@@ -61,15 +64,16 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
         Action::Command(command) => match prove_read_only(command, workspace) {
-            Ok(()) => {
-                return Judgement::Allow {
-                    by: Some(DecidedBy::Mode),
-                    rule: None,
-                    reason: "the command only reads".into(),
-                };
-            }
+            Ok(()) => return only_reads(),
             Err(why) => (why, Some(Rule::Command(command.clone()))),
         },
+        Action::Program(words) => {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match prove(&words, workspace) {
+                Ok(()) => return only_reads(),
+                Err(why) => (why, Some(Rule::Command(shell::quoted(words)))),
+            }
+        }
     };
     match mode {
         Mode::ReadOnly => Judgement::Deny(blocked(&reason)),
@@ -81,6 +85,10 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         Mode::Auto if rule.is_none() => Judgement::Ask { reason, rule },
         Mode::Auto => Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
     }
+}
+
+fn only_reads() -> Judgement {
+    Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason: "the command only reads".into() }
 }
 
 fn blocked(reason: &str) -> Error {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error, Result, nearest};
 use crate::event::{Attachment, Fact, FileChange, Plan};
-use crate::permissions::{Action, prove_read_only};
+use crate::permissions::{Action, prove, shell};
 use crate::tools::Context;
 
 mod call; // a line that can run
@@ -18,7 +18,8 @@ pub mod parse; // words and operators
 pub use call::Call;
 pub use chain::{Ended, Take};
 pub use commands::{BUILTINS, Builtin, Stdin};
-pub use parse::{After, Chain, Command, parse, quote};
+pub use parse::{Chain, Command, parse};
+pub use shell::{After, quote};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 40;
@@ -73,7 +74,9 @@ impl Bound {
                 let action = match &kind {
                     Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Action::Read,
                     Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
-                    Kind::Program { .. } => Action::Command(judged(&command)),
+                    Kind::Program { .. } => {
+                        Action::Program(command.words.iter().map(|word| word.text.clone()).collect())
+                    }
                     Kind::Unknown => Action::Read,
                 };
                 may_be_made |= action != Action::Read;
@@ -121,14 +124,9 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     })
 }
 
-/// Whether a program's command line is proven to only read.
+/// Whether a program with its arguments is proven to only read.
 pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
-    prove_read_only(&judged(command), ctx.workspace.root()).is_ok()
-}
-
-/// A program's command line as permissions and rules see it.
-fn judged(command: &Command) -> String {
-    command.words.iter().map(|word| quote(&word.text)).collect::<Vec<_>>().join(" ")
+    prove(&command.texts(), ctx.workspace.root()).is_ok()
 }
 
 fn is_on_path(name: &str, ctx: &Context) -> bool {

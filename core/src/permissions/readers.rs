@@ -1,93 +1,165 @@
 //! Which commands are proven to only read. An allow-list: plain words, known programs, known flags; the rest asks.
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
+
+use super::shell::{LineEnd, Operator, Part, PartKind, Script, Token, TokenKind, Word};
 
 /// Longer command lines are not judged, bytes.
 const MAX_COMMAND: usize = 2_000;
 /// More commands in one line are not judged.
-const MAX_SEGMENTS: usize = 8;
+const MAX_COMMANDS: usize = 8;
 
-/// Proves that a command line changes nothing inside or outside the workspace and reads nothing outside it.
+/// Proves that a line, run by bash, changes nothing inside or outside the workspace and reads nothing outside it.
 ///
-/// The language is far smaller than the shell's: words of plain characters, quoted text without expansions,
-/// and `&& || | ;` between commands. Each command must be a known program with flags that are known to only read.
+/// Of the grammar only this is allowed: words of plain characters, quoted text without expansions, and `&& || | ;`
+/// between commands. Each command must be a known program with flags that are known to only read.
 ///
 /// # Errors
 /// Why it could not be proven, as a clause that fits after "it asks because".
-pub fn prove_read_only(command: &str, workspace: &Path) -> Result<(), String> {
-    let segments = split(command)?;
-    for words in &segments {
-        prove_command(words, workspace)?;
+pub fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
+    if line.len() > MAX_COMMAND {
+        return Err(TOO_LONG.into());
+    }
+    let line = line.trim_matches([' ', '\t', '\n']);
+    let script = Script::parse(line, LineEnd::Newline);
+    let mut words = Vec::new();
+    let mut end = 0;
+    for token in &script.tokens {
+        check_blanks(&line[end..token.span.at])?;
+        words.push(plain(token)?);
+        end = token.span.end();
+    }
+    check_blanks(&line[end..])?;
+    let list = script.list();
+    let commands: Vec<_> = list.pipelines.into_iter().flat_map(|pipeline| pipeline.commands).collect();
+    if commands.len() > MAX_COMMANDS {
+        return Err("it has too many parts to be judged".into());
+    }
+    let ends_in_operator = script.tokens.last().is_none_or(|last| matches!(last.kind, TokenKind::Operator(_)));
+    if list.fault.is_some() || ends_in_operator {
+        return Err("a command is missing beside an operator".into());
+    }
+    for command in commands {
+        let words: Vec<&Argument<'_>> = words[command.tokens].iter().flatten().collect();
+        prove_command(&words, workspace)?;
     }
     Ok(())
 }
 
-/// A word, and whether any of it was quoted.
-#[derive(Debug, PartialEq, Eq)]
-struct Word {
-    text: String,
-    quoted: bool,
+/// Proves that a program which is started with exactly these words, without a shell, only reads as above.
+///
+/// # Errors
+/// Why it could not be proven, as a clause that fits after "it asks because".
+pub fn prove(words: &[&str], workspace: &Path) -> Result<(), String> {
+    // As many bytes as the words would have on a line, with quotes.
+    if words.iter().map(|word| word.len() + 3).sum::<usize>() > MAX_COMMAND {
+        return Err(TOO_LONG.into());
+    }
+    if words.iter().any(|word| word.contains(char::is_control)) {
+        return Err(CONTROL.into());
+    }
+    let words: Vec<Argument<'_>> =
+        words.iter().map(|word| Argument { text: Cow::Borrowed(*word), is_quoted: false }).collect();
+    prove_command(&words.iter().collect::<Vec<_>>(), workspace)
 }
 
-fn split(command: &str) -> Result<Vec<Vec<Word>>, String> {
-    if command.len() > MAX_COMMAND {
-        return Err("the command is too long to be judged".into());
-    }
-    let mut segments = vec![Vec::new()];
-    let mut word: Option<Word> = None;
-    let mut chars = command.trim().chars().peekable();
-    while let Some(c) = chars.next() {
-        let operator = match c {
-            '|' => {
-                chars.next_if_eq(&'|');
-                true
-            }
-            ';' => true,
-            '&' if chars.next_if_eq(&'&').is_some() => true,
-            _ => false,
-        };
-        if operator {
-            segments.last_mut().expect("never empty").extend(word.take());
-            segments.push(Vec::new());
-            continue;
+const TOO_LONG: &str = "the command is too long to be judged";
+const CONTROL: &str = "it holds a control character";
+
+/// A word as its program gets it.
+struct Argument<'a> {
+    text: Cow<'a, str>,
+    is_quoted: bool,
+}
+
+/// A token's word, where the shell passes it on as it is; `None` for an operator.
+fn plain<'a>(token: &Token<'a>) -> Result<Option<Argument<'a>>, String> {
+    match &token.kind {
+        TokenKind::Word(word) => plain_word(word).map(Some),
+        TokenKind::Operator(Operator::Pipe | Operator::And | Operator::Or | Operator::Semicolon) => Ok(None),
+        TokenKind::Operator(Operator::PipeBoth | Operator::Background) => Err(holds("&")),
+        TokenKind::Redirection(_) => Err(holds(token.span.source.trim_start_matches(|c: char| c.is_ascii_digit()))),
+        TokenKind::Operator(Operator::Newline) | TokenKind::Parenthesis | TokenKind::HereDocument => {
+            Err(holds(token.span.source))
         }
-        match c {
-            ' ' | '\t' => segments.last_mut().expect("never empty").extend(word.take()),
-            '\'' | '"' => {
-                let word = word.get_or_insert_with(|| Word { text: String::new(), quoted: false });
-                word.quoted = true;
-                loop {
-                    match chars.next() {
-                        None => return Err("a quote is not closed".into()),
-                        Some(end) if end == c => break,
-                        Some('$' | '`' | '\\' | '!') if c == '"' => return Err("it holds an expansion".into()),
-                        Some(inner) if inner.is_control() => return Err("it holds a control character".into()),
-                        Some(inner) => word.text.push(inner),
-                    }
-                }
-            }
+    }
+}
+
+fn plain_word<'a>(word: &Word<'a>) -> Result<Argument<'a>, String> {
+    let mut text = Cow::Borrowed("");
+    for part in &word.parts {
+        let source = part.span.source;
+        match &part.kind {
+            PartKind::Literal => check_literal(source, &text)?,
+            PartKind::Single => {}
+            PartKind::Double(inner) => check_double(inner)?,
+            PartKind::Unclosed { .. } if source != "\\" => return Err("a quote is not closed".into()),
+            PartKind::Escaped
+            | PartKind::Continuation
+            | PartKind::DollarQuote
+            | PartKind::Glob
+            | PartKind::Tilde
+            | PartKind::Parameter
+            | PartKind::Substitution
+            | PartKind::Unclosed { .. } => return Err(holds(source)),
+        }
+        text += part.text().ok_or_else(|| holds(source))?;
+    }
+    if text.contains(char::is_control) {
+        return Err(CONTROL.into());
+    }
+    Ok(Argument { text, is_quoted: word.is_quoted() })
+}
+
+/// What the grammar passed over between two words: a comment or a line continuation is not proven.
+fn check_blanks(between: &str) -> Result<(), String> {
+    match between.trim_start_matches([' ', '\t']) {
+        "" => Ok(()),
+        rest => Err(holds(rest)),
+    }
+}
+
+/// Only characters that no shell has a meaning for where they stand.
+fn check_literal(source: &str, before: &str) -> Result<(), String> {
+    let mut before = before.chars().next_back();
+    for c in source.chars() {
+        let is_plain = match c {
             // `HEAD~1`: only at the start of a word, or after a colon or an equals sign, does the shell expand it.
-            '~' | '^'
-                if word
-                    .as_ref()
-                    .is_some_and(|w| w.text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '~' || c == '^')) =>
-            {
-                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
-            }
-            'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '@' | '%' | '+' | '=' | ':' | ',' | '.' | '/' | '-' => {
-                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
-            }
-            _ => return Err(format!("it holds `{}`, which the shell may expand or redirect", c.escape_debug())),
+            '~' | '^' => before.is_some_and(|before| before.is_ascii_alphanumeric() || "~^".contains(before)),
+            c => c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c),
+        };
+        if !is_plain {
+            return Err(holds(&c.to_string()));
         }
+        before = Some(c);
     }
-    segments.last_mut().expect("never empty").extend(word);
-    if segments.len() > MAX_SEGMENTS {
-        return Err("it has too many parts to be judged".into());
-    }
-    if segments.iter().any(Vec::is_empty) {
-        return Err("a command is missing beside an operator".into());
-    }
-    Ok(segments)
+    Ok(())
+}
+
+/// Only characters that mean the same in every shell between double quotes.
+fn check_double(inner: &[Part<'_>]) -> Result<(), String> {
+    let is_plain = |part: &Part<'_>| match part.kind {
+        PartKind::Literal => !part.span.source.contains(['$', '`', '\\', '!']),
+        // It is reported behind the quote.
+        PartKind::Unclosed { .. } => true,
+        PartKind::Escaped
+        | PartKind::Continuation
+        | PartKind::Single
+        | PartKind::Double(_)
+        | PartKind::DollarQuote
+        | PartKind::Glob
+        | PartKind::Tilde
+        | PartKind::Parameter
+        | PartKind::Substitution => false,
+    };
+    if inner.iter().all(is_plain) { Ok(()) } else { Err("it holds an expansion".into()) }
+}
+
+/// Why a line that holds this is not proven.
+fn holds(source: &str) -> String {
+    let first = source.chars().next().unwrap_or_default();
+    format!("it holds `{}`, which the shell may expand or redirect", first.escape_debug())
 }
 
 /// The flags that a program may be given, without their leading dash or dashes; values that follow a flag count as operands.
@@ -302,16 +374,16 @@ const GIT_KEYS: [&str; 17] = [
     "init.defaultbranch",
 ];
 
-fn prove_command(words: &[Word], workspace: &Path) -> Result<(), String> {
-    let (program, args) = words.split_first().expect("a segment is never empty");
-    if program.quoted {
+fn prove_command(words: &[&Argument<'_>], workspace: &Path) -> Result<(), String> {
+    let (program, args) = words.split_first().ok_or("there is no command")?;
+    if program.is_quoted {
         return Err("the program's name is quoted".into());
     }
     if program.text == "git" {
         let (sub, args) = args.split_first().ok_or("git without a command is not known to only read")?;
         let known = GIT
             .iter()
-            .find(|known| known.program == sub.text && !sub.quoted)
+            .find(|known| known.program == sub.text && !sub.is_quoted)
             .ok_or_else(|| format!("git {} is not known to only read", sub.text))?;
         check_git(workspace)?;
         return prove_args(known, args, workspace);
@@ -323,11 +395,11 @@ fn prove_command(words: &[Word], workspace: &Path) -> Result<(), String> {
     prove_args(known, args, workspace)
 }
 
-fn prove_args(known: &Known, args: &[Word], workspace: &Path) -> Result<(), String> {
+fn prove_args(known: &Known, args: &[&Argument<'_>], workspace: &Path) -> Result<(), String> {
     let mut pattern_seen = known.operands != Operands::PatternThenFiles;
     let mut only_operands = false;
     for word in args {
-        let text = word.text.as_str();
+        let text = word.text.as_ref();
         if text == "--" && !only_operands {
             only_operands = true;
             continue;
@@ -532,6 +604,99 @@ mod tests {
             "make",
             "python3 -c 'x'",
             "cat \u{202e}x",
+            "cat\u{a0}x",
+            "ls\u{a0}",
+            "\u{3000}ls",
+            "ls\u{2003}-l",
+            "ls\u{2028}touch P",
+            "ls\u{85}touch P",
+            "ls \u{feff}",
+            "ls\u{200b}",
+            "ls\u{b}",
+            "ls\u{c}-l",
+            "ls\r",
+            "ls\r\ntouch P",
+            "ls 'a\rb'",
+            "ls \"a\nb\"",
+            "ls \0x",
+            "ls 'a\0b'",
+            "ls \\\n-l",
+            "ls\\\n",
+            "l\\\ns",
+            "echo \\ #; touch P",
+            "echo a\\\n#; touch P",
+            "echo a \\\n#; touch P",
+            "echo {}#; touch P",
+            "echo ''#; touch P",
+            "ls # a comment",
+            "# a comment",
+            "cat <<<x",
+            "cat <<-X\n\ttouch P\n\tX",
+            "cat <<'X' && touch P\nX",
+            "cat 0<x",
+            "ls 2>&1",
+            "ls 2>/dev/null",
+            "ls >&2",
+            "ls <>P",
+            "ls &>>P",
+            "ls {fd}>P",
+            "tee >(touch P)",
+            "cat =(ls)",
+            "ls ${x:-$(touch P)}",
+            "echo $((1+1))",
+            "echo $[1+1]",
+            "echo $$",
+            "echo a$",
+            "echo \"a$\"",
+            "echo $\\\nx",
+            "echo $'a'",
+            "echo $\"a\"",
+            "echo \"a\\\"b\"",
+            "echo \"`ls`\"",
+            "echo !!",
+            "echo \"!x\"",
+            "! ls",
+            "time ls",
+            "coproc ls",
+            "{ ls; }",
+            "(ls)",
+            "((1))",
+            "[[ -f x ]]",
+            "[ -f x ]",
+            "if ls; then ls; fi",
+            "for a in b; do ls; done",
+            "while ls; do ls; done",
+            "case a in a) ls;; esac",
+            "function f { ls; }; f",
+            "alias ls='touch P'; ls",
+            "cat a?",
+            "cat [ab]",
+            "cat {a,b}",
+            "cat x{1..3}",
+            "cat ~",
+            "cat x=~",
+            "cat x:~/y",
+            "cat ^x",
+            "a=1",
+            "a=1 ls",
+            "a+=1 ls",
+            "a[0]=1 ls",
+            "ls;",
+            "ls; ;ls",
+            "ls | | ls",
+            "ls |& cat",
+            "ls &&& ls",
+            "ls &",
+            "ls ||",
+            "ls \\",
+            "\\ls",
+            "\"ls\"",
+            "l's'",
+            "git 'status'",
+            "$(ls",
+            "`ls",
+            "${ls",
+            "cat \"a $(\"",
             "date -s 2020-01-01",
             "tail -f x",
         ] {
@@ -539,6 +704,34 @@ mod tests {
         }
         assert!(prove_read_only(&"ls && ".repeat(9), &root).is_err());
         assert!(prove_read_only(&"a".repeat(3000), &root).is_err());
+    }
+
+    #[test]
+    fn a_program_without_a_shell_is_judged_by_its_words_as_they_are() {
+        let folder = workspace();
+        let root = folder.path().canonicalize().expect("real");
+        for words in [
+            &["cat", "a b", "*", "$HOME", "#", "é"][..],
+            // An apostrophe and a leading caret ask on a line of bash; here no shell reads them.
+            &["grep", "it's", "src"],
+            &["grep", "^fn", "src"],
+        ] {
+            assert_eq!(prove(words, &root), Ok(()), "{words:?}");
+        }
+        for words in [
+            &[][..],
+            &[""],
+            &["touch", "P"],
+            &["ls "],
+            &["cat", "a\nb"],
+            &["cat", "../x"],
+            &["cat", "lnk/passwd"],
+            &["find", ".", "-delete"],
+            &["git", "log", "--output=P"],
+        ] {
+            assert!(prove(words, &root).is_err(), "{words:?}");
+        }
+        assert!(prove(&["cat", &"a".repeat(2_000)], &root).is_err());
     }
 
     #[test]
