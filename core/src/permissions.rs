@@ -5,7 +5,10 @@ use std::path::Path;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 
-pub mod shell; // which commands are proven to only read
+mod readers; // which commands are proven to only read
+pub mod shell; // one line, parsed
+
+pub use readers::{prove, prove_read_only};
 
 /// What a call touches, known before anything runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub enum Action {
     },
     /// It runs a command line through the shell.
     Command(String),
+    /// It runs a program with these words, without a shell.
+    Program(Vec<String>),
 }
 
 /// What is to be done with a call.
@@ -69,16 +74,17 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             (format!("{path} is protected: it can run code or widen permissions"), None)
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
-        Action::Command(command) => match shell::prove_read_only(command, workspace) {
-            Ok(()) => {
-                return Judgement::Allow {
-                    by: Some(DecidedBy::Mode),
-                    rule: None,
-                    reason: "the command only reads".into(),
-                };
-            }
+        Action::Command(command) => match prove_read_only(command, workspace) {
+            Ok(()) => return only_reads(),
             Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
+        Action::Program(words) => {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match prove(&words, workspace) {
+                Ok(()) => return only_reads(),
+                Err(why) => (why, Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
+            }
+        }
     };
     match mode {
         Mode::ReadOnly => Judgement::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
@@ -101,6 +107,9 @@ fn denies(rule: &Rule, action: &Action) -> bool {
     match (rule, action) {
         (Rule::Deny(Scope::FileChanges), Action::Files { .. }) => true,
         (Rule::Deny(Scope::Command(denied)), Action::Command(command)) => denied == command,
+        (Rule::Deny(Scope::Command(denied)), Action::Program(words)) => {
+            *denied == shell::quoted(words.iter().map(String::as_str))
+        }
         (Rule::Allow(_) | Rule::Deny(_), _) => false,
     }
 }
@@ -111,6 +120,10 @@ fn forbidden() -> Error {
         "a deny rule of the user forbids this call",
         "respect it: take another way, or ask the user",
     )
+}
+
+fn only_reads() -> Judgement {
+    Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason: "the command only reads".into() }
 }
 
 fn blocked(reason: &str) -> Error {

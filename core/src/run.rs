@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::call::Context;
-use crate::permissions::{Action, shell};
+use crate::permissions::{Action, prove, shell};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Plan};
 
@@ -19,7 +19,8 @@ pub mod tool; // the tool `run`
 pub use call::Call;
 pub use chain::{Ended, Take};
 pub use commands::{BUILTINS, Builtin, Stdin};
-pub use parse::{After, Chain, Command, parse, quote};
+pub use parse::{Chain, Command, parse};
+pub use shell::{After, quote};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 40;
@@ -74,7 +75,9 @@ impl Bound {
                 let action = match &kind {
                     Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Action::Read,
                     Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
-                    Kind::Program { .. } => Action::Command(judged(&command)),
+                    Kind::Program { .. } => {
+                        Action::Program(command.words.iter().map(|word| word.text.clone()).collect())
+                    }
                     Kind::Unknown => Action::Read,
                 };
                 may_be_made |= action != Action::Read;
@@ -122,14 +125,9 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     })
 }
 
-/// Whether a program's command line is proven to only read.
+/// Whether a program with its arguments is proven to only read.
 pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
-    shell::prove_read_only(&judged(command), ctx.workspace.root()).is_ok()
-}
-
-/// A program's command line as permissions and rules see it.
-fn judged(command: &Command) -> String {
-    command.words.iter().map(|word| quote(&word.text)).collect::<Vec<_>>().join(" ")
+    prove(&command.texts(), ctx.workspace.root()).is_ok()
 }
 
 fn is_on_path(name: &str, ctx: &Context) -> bool {

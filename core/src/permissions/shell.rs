@@ -1,569 +1,351 @@
-//! Which commands are proven to only read. An allow-list: plain words, known programs, known flags; the rest asks.
+//! One shell line, parsed: what permissions judge, what the run language accepts and what a screen shows.
+//!
+//! The grammar is that of bash. Parsing never fails and loses no byte: whatever it does not understand is a token
+//! or a part of its own kind, and each reader decides by an allow-list of kinds.
 
-use std::path::{Component, Path, PathBuf};
+use std::borrow::Cow;
+use std::ops::Range;
 
-/// Longer command lines are not judged, bytes.
-const MAX_COMMAND: usize = 2_000;
-/// More commands in one line are not judged.
-const MAX_SEGMENTS: usize = 8;
-
-/// Proves that a command line changes nothing inside or outside the workspace and reads nothing outside it.
-///
-/// The language is far smaller than the shell's: words of plain characters, quoted text without expansions,
-/// and `&& || | ;` between commands. Each command must be a known program with flags that are known to only read.
-///
-/// # Errors
-/// Why it could not be proven, as a clause that fits after "it asks because".
-pub fn prove_read_only(command: &str, workspace: &Path) -> Result<(), String> {
-    let segments = split(command)?;
-    for words in &segments {
-        prove_command(words, workspace)?;
-    }
-    Ok(())
-}
-
-/// A word, and whether any of it was quoted.
-#[derive(Debug, PartialEq, Eq)]
-struct Word {
-    text: String,
-    quoted: bool,
-}
-
-fn split(command: &str) -> Result<Vec<Vec<Word>>, String> {
-    if command.len() > MAX_COMMAND {
-        return Err("the command is too long to be judged".into());
-    }
-    let mut segments = vec![Vec::new()];
-    let mut word: Option<Word> = None;
-    let mut chars = command.trim().chars().peekable();
-    while let Some(c) = chars.next() {
-        let operator = match c {
-            '|' => {
-                chars.next_if_eq(&'|');
-                true
-            }
-            ';' => true,
-            '&' if chars.next_if_eq(&'&').is_some() => true,
-            _ => false,
-        };
-        if operator {
-            segments.last_mut().expect("never empty").extend(word.take());
-            segments.push(Vec::new());
-            continue;
-        }
-        match c {
-            ' ' | '\t' => segments.last_mut().expect("never empty").extend(word.take()),
-            '\'' | '"' => {
-                let word = word.get_or_insert_with(|| Word { text: String::new(), quoted: false });
-                word.quoted = true;
-                loop {
-                    match chars.next() {
-                        None => return Err("a quote is not closed".into()),
-                        Some(end) if end == c => break,
-                        Some('$' | '`' | '\\' | '!') if c == '"' => return Err("it holds an expansion".into()),
-                        Some(inner) if inner.is_control() => return Err("it holds a control character".into()),
-                        Some(inner) => word.text.push(inner),
-                    }
-                }
-            }
-            // `HEAD~1`: only at the start of a word, or after a colon or an equals sign, does the shell expand it.
-            '~' | '^'
-                if word
-                    .as_ref()
-                    .is_some_and(|w| w.text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '~' || c == '^')) =>
-            {
-                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
-            }
-            'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '@' | '%' | '+' | '=' | ':' | ',' | '.' | '/' | '-' => {
-                word.get_or_insert_with(|| Word { text: String::new(), quoted: false }).text.push(c);
-            }
-            _ => return Err(format!("it holds `{}`, which the shell may expand or redirect", c.escape_debug())),
-        }
-    }
-    segments.last_mut().expect("never empty").extend(word);
-    if segments.len() > MAX_SEGMENTS {
-        return Err("it has too many parts to be judged".into());
-    }
-    if segments.iter().any(Vec::is_empty) {
-        return Err("a command is missing beside an operator".into());
-    }
-    Ok(segments)
-}
-
-/// The flags that a program may be given, without their leading dash or dashes; values that follow a flag count as operands.
-struct Known {
-    program: &'static str,
-    /// Letters that may be bundled after one dash.
-    short: &'static str,
-    /// Words that may follow two dashes, with or without `=value`.
-    long: &'static [&'static str],
-    /// Words that may follow one dash (`find`).
-    tests: &'static [&'static str],
-    /// Words without a dash name files.
-    operands: Operands,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operands {
-    /// Files, which must lie in the workspace.
-    Files,
-    /// Text.
-    Text,
-    /// A pattern, then files.
-    PatternThenFiles,
-    /// None at all.
-    None,
-}
-
-const KNOWN: &[Known] = &[
-    Known {
-        program: "ls",
-        short: "laAhrtSR1dFisn",
-        long: &["all", "almost-all", "human-readable", "recursive", "reverse", "classify", "directory"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "cat",
-        short: "nbsAETv",
-        long: &["number", "number-nonblank", "show-all"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "head",
-        short: "ncqv0123456789",
-        long: &["lines", "bytes", "quiet"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "tail",
-        short: "ncqv0123456789",
-        long: &["lines", "bytes", "quiet"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "wc",
-        short: "lwcmL",
-        long: &["lines", "words", "bytes", "chars"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known { program: "stat", short: "ct", long: &["format", "terse"], tests: &[], operands: Operands::Files },
-    Known {
-        program: "du",
-        short: "shacd0123456789",
-        long: &["summarize", "human-readable", "max-depth"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "cut",
-        short: "dfcbs0123456789,",
-        long: &["delimiter", "fields", "characters", "bytes"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known { program: "nl", short: "ba", long: &[], tests: &[], operands: Operands::Files },
-    Known {
-        program: "tr",
-        short: "dsc",
-        long: &["delete", "squeeze-repeats", "complement"],
-        tests: &[],
-        operands: Operands::Text,
-    },
-    Known {
-        program: "grep",
-        // Not -R, which follows symlinks to anywhere, and not -e, after which the first word is a file.
-        short: "rnilvcEFwxoqHhsABCm0123456789",
-        long: &[
-            "recursive",
-            "line-number",
-            "ignore-case",
-            "files-with-matches",
-            "invert-match",
-            "count",
-            "extended-regexp",
-            "fixed-strings",
-            "word-regexp",
-            "only-matching",
-            "include",
-            "exclude",
-            "exclude-dir",
-            "max-count",
-            "context",
-            "no-messages",
-        ],
-        tests: &[],
-        operands: Operands::PatternThenFiles,
-    },
-    Known {
-        program: "find",
-        short: "",
-        long: &[],
-        tests: &[
-            "name", "iname", "path", "ipath", "type", "maxdepth", "mindepth", "size", "mtime", "newer", "empty", "not",
-            "o", "a", "print",
-        ],
-        operands: Operands::Files,
-    },
-    Known { program: "pwd", short: "LP", long: &[], tests: &[], operands: Operands::None },
-    Known { program: "echo", short: "n", long: &[], tests: &[], operands: Operands::Text },
-    Known { program: "date", short: "u", long: &["utc"], tests: &[], operands: Operands::None },
-    Known { program: "whoami", short: "", long: &[], tests: &[], operands: Operands::None },
-    Known { program: "uname", short: "asrmno", long: &["all"], tests: &[], operands: Operands::None },
-    Known { program: "true", short: "", long: &[], tests: &[], operands: Operands::None },
-    Known { program: "false", short: "", long: &[], tests: &[], operands: Operands::None },
-    Known { program: "basename", short: "", long: &[], tests: &[], operands: Operands::Text },
-    Known { program: "dirname", short: "", long: &[], tests: &[], operands: Operands::Text },
-];
-
-/// `git` reads the repository's own configuration, which can name programs; so these also need a configuration that names none.
-const GIT: &[Known] = &[
-    Known {
-        program: "status",
-        short: "sbuv",
-        long: &["short", "branch", "porcelain", "untracked-files"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "diff",
-        short: "wbU0123456789",
-        long: &["stat", "cached", "staged", "name-only", "name-status", "numstat", "no-color", "unified", "word-diff"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "log",
-        short: "np0123456789",
-        long: &[
-            "oneline",
-            "stat",
-            "graph",
-            "all",
-            "decorate",
-            "name-only",
-            "since",
-            "until",
-            "author",
-            "grep",
-            "max-count",
-            "no-merges",
-            "reverse",
-        ],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "show",
-        short: "s",
-        long: &["stat", "name-only", "oneline", "no-color"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "ls-files",
-        short: "mdocz",
-        long: &["modified", "others", "exclude-standard"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known {
-        program: "rev-parse",
-        short: "",
-        long: &["show-toplevel", "abbrev-ref", "short", "verify"],
-        tests: &[],
-        operands: Operands::Files,
-    },
-    Known { program: "blame", short: "Lw", long: &[], tests: &[], operands: Operands::Files },
-];
-
-/// What a repository's own configuration may say without git running or reading anything for it.
-const GIT_KEYS: [&str; 17] = [
-    "core.repositoryformatversion",
-    "core.filemode",
-    "core.bare",
-    "core.logallrefupdates",
-    "core.ignorecase",
-    "core.precomposeunicode",
-    "core.symlinks",
-    "core.autocrlf",
-    "core.eol",
-    "remote.url",
-    "remote.fetch",
-    "branch.remote",
-    "branch.merge",
-    "branch.rebase",
-    "user.name",
-    "user.email",
-    "init.defaultbranch",
-];
-
-fn prove_command(words: &[Word], workspace: &Path) -> Result<(), String> {
-    let (program, args) = words.split_first().expect("a segment is never empty");
-    if program.quoted {
-        return Err("the program's name is quoted".into());
-    }
-    if program.text == "git" {
-        let (sub, args) = args.split_first().ok_or("git without a command is not known to only read")?;
-        let known = GIT
-            .iter()
-            .find(|known| known.program == sub.text && !sub.quoted)
-            .ok_or_else(|| format!("git {} is not known to only read", sub.text))?;
-        check_git(workspace)?;
-        return prove_args(known, args, workspace);
-    }
-    let known = KNOWN
-        .iter()
-        .find(|known| known.program == program.text)
-        .ok_or_else(|| format!("{} is not known to only read", program.text))?;
-    prove_args(known, args, workspace)
-}
-
-fn prove_args(known: &Known, args: &[Word], workspace: &Path) -> Result<(), String> {
-    let mut pattern_seen = known.operands != Operands::PatternThenFiles;
-    let mut only_operands = false;
-    for word in args {
-        let text = word.text.as_str();
-        if text == "--" && !only_operands {
-            only_operands = true;
-            continue;
-        }
-        if let Some(flag) = text.strip_prefix('-').filter(|f| !f.is_empty() && !only_operands) {
-            prove_flag(known, flag)?;
-            continue;
-        }
-        match known.operands {
-            Operands::None => return Err(format!("{} with `{text}` is not known to only read", known.program)),
-            Operands::Text => {}
-            Operands::PatternThenFiles if !pattern_seen => pattern_seen = true,
-            Operands::PatternThenFiles | Operands::Files => prove_inside(text, workspace)?,
-        }
-    }
-    Ok(())
-}
-
-fn prove_flag(known: &Known, flag: &str) -> Result<(), String> {
-    let fine = match flag.strip_prefix('-') {
-        Some(long) => known.long.contains(&long.split('=').next().unwrap_or(long)),
-        None => {
-            known.tests.contains(&flag) || (!known.short.is_empty() && flag.chars().all(|c| known.short.contains(c)))
-        }
-    };
-    if fine { Ok(()) } else { Err(format!("{} -{flag} is not known to only read", known.program)) }
-}
-
-/// A word that names a file must lie in the workspace; a symlink is followed to where it really leads.
-fn prove_inside(text: &str, workspace: &Path) -> Result<(), String> {
-    let outside = || format!("`{text}` may lie outside the workspace");
-    let path = Path::new(text);
-    let mut at = if path.is_absolute() { PathBuf::new() } else { workspace.to_owned() };
-    for component in path.components() {
-        match component {
-            Component::ParentDir => return Err(outside()),
-            _ => at.push(component),
-        }
-        // What is not there yet cannot lead anywhere.
-        if let Ok(real) = at.canonicalize()
-            && !real.starts_with(workspace)
-            && !workspace.starts_with(&real)
-        {
-            return Err(outside());
-        }
-    }
-    if at.canonicalize().is_ok_and(|real| !real.starts_with(workspace))
-        || (path.is_absolute() && !path.starts_with(workspace))
-    {
-        return Err(outside());
-    }
-    Ok(())
-}
-
-fn check_git(workspace: &Path) -> Result<(), String> {
-    let git = workspace.join(".git");
-    // A submodule has a configuration of its own, and so has a repository that shares another's.
-    if workspace.join(".gitmodules").exists() || git.join("modules").exists() || git.join("commondir").exists() {
-        return Err("the repository has submodules or shares another's configuration".into());
-    }
-    let text = std::fs::read_to_string(git.join("config"))
-        .map_err(|_| "the repository's configuration cannot be read here".to_owned())?;
-    match git_keys(&text).find(|key| !GIT_KEYS.contains(&key.as_str())) {
-        Some(key) => Err(format!("the repository's configuration sets `{key}`, which may run programs")),
-        None => Ok(()),
-    }
-}
-
-/// Every `section.key` of a configuration, without the section's name in quotes.
-fn git_keys(text: &str) -> impl Iterator<Item = String> {
-    let mut section = String::new();
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| line.trim().to_lowercase())
-        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
-        .collect();
-    lines.into_iter().filter_map(move |line| match line.strip_prefix('[') {
-        Some(rest) => {
-            // A key on the line of its section, or a section that is spelt otherwise, is no key that is known.
-            let whole = rest.ends_with(']') && rest.matches(']').count() == 1;
-            section = rest.split([' ', ']', '.']).next().unwrap_or_default().to_owned();
-            if whole { None } else { Some(line.clone()) }
-        }
-        None => Some(format!("{section}.{}", line.split(['=', ' ', '\t']).next().unwrap_or_default())),
-    })
-}
-
+mod lex; // characters to tokens
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod tests; // compared with bash itself
 
-    fn workspace() -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir_all(folder.path().join("src")).expect("mkdir");
-        std::fs::create_dir_all(folder.path().join(".git")).expect("mkdir");
-        std::fs::write(folder.path().join(".git/config"), "[core]\n\tbare = false\n").expect("write");
-        std::os::unix::fs::symlink("/etc", folder.path().join("lnk")).expect("symlink");
-        folder
+/// A parsed line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script<'a> {
+    /// In order. Between two tokens there are only spaces, tabs, comments and line continuations.
+    pub tokens: Vec<Token<'a>>,
+    /// The comments, without their line ends.
+    pub comments: Vec<Span<'a>>,
+}
+
+/// What ends a line of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEnd {
+    /// A newline; a carriage return is a character like others. This is bash.
+    Newline,
+    /// Also a carriage return with a newline behind it, outside of quotes. This is the run language.
+    NewlineOrCrlf,
+}
+
+/// A stretch of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span<'a> {
+    /// Where it begins in the source, bytes.
+    pub at: usize,
+    /// Its bytes, as they stand in the source.
+    pub source: &'a str,
+}
+
+impl Span<'_> {
+    /// Where it ends in the source, bytes.
+    pub fn end(&self) -> usize {
+        self.at + self.source.len()
     }
+}
 
-    #[test]
-    fn what_people_look_at_all_day_runs_without_a_question() {
-        let folder = workspace();
-        let root = folder.path().canonicalize().expect("real");
-        for command in [
-            "ls -la src",
-            "cat Cargo.toml",
-            "git status",
-            "git diff HEAD~1 -- src/main.rs",
-            "git show HEAD^",
-            "git log --oneline -n 20",
-            "grep -rn \"fn main\" src",
-            "wc -l src/main.rs",
-            "head -n 40 README.md",
-            "find . -name \"*.rs\" -type f",
-            "ls && pwd",
-            "git log --oneline | head",
-            "stat Cargo.toml",
-            "cat a.txt | grep -i 'needle' | wc -l",
-            "echo done; ls",
-            "tail -n 5 x.log || true",
-            "head -5 a",
-        ] {
-            assert_eq!(prove_read_only(command, &root), Ok(()), "{command}");
+/// A word, a redirection or what stands between commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// Its bytes.
+    pub span: Span<'a>,
+    /// What it is.
+    pub kind: TokenKind<'a>,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenKind<'a> {
+    /// A word.
+    Word(Word<'a>),
+    /// A redirection, with its target where there is one.
+    Redirection(Option<Word<'a>>),
+    /// What joins or ends commands.
+    Operator(Operator),
+    /// `(` or `)` outside of quotes.
+    Parenthesis,
+    /// Everything after the line that begins a here-document. It is not parsed.
+    HereDocument,
+}
+
+/// What joins or ends commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `|`
+    Pipe,
+    /// `|&`
+    PipeBoth,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `;`
+    Semicolon,
+    /// `&`
+    Background,
+    /// The end of a line.
+    Newline,
+}
+
+impl Operator {
+    /// For a message.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Operator::Pipe => "|",
+            Operator::PipeBoth => "|&",
+            Operator::And => "&&",
+            Operator::Or => "||",
+            Operator::Semicolon => ";",
+            Operator::Background => "&",
+            Operator::Newline => "a new line",
+        }
+    }
+}
+
+/// A word before any expansion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word<'a> {
+    /// Its bytes, with its quotes.
+    pub span: Span<'a>,
+    /// What it is made of, in order and without a gap.
+    pub parts: Vec<Part<'a>>,
+    /// Where the first brace expansion (`{a,b}`, `{1..9}`) begins in the source, bytes.
+    pub brace: Option<usize>,
+}
+
+/// A part of a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Its bytes.
+    pub span: Span<'a>,
+    /// What it is.
+    pub kind: PartKind<'a>,
+}
+
+/// What a part of a word is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartKind<'a> {
+    /// Characters that stand for themselves.
+    Literal,
+    /// A backslash and the character that it quotes.
+    Escaped,
+    /// A backslash and a newline, which stand for nothing.
+    Continuation,
+    /// `'…'`
+    Single,
+    /// `"…"`, with what is between the quotes.
+    Double(Vec<Part<'a>>),
+    /// `$'…'` or `$"…"`
+    DollarQuote,
+    /// `*`, `?`, `[` or `]` outside of quotes.
+    Glob,
+    /// `~` where a shell may expand it: at the start of a word, and after `=` or `:`.
+    Tilde,
+    /// `$NAME`, `${…}`, `$1`, `$?`, `$[…]`
+    Parameter,
+    /// `$(…)`, `` `…` ``, `<(…)`, `>(…)`
+    Substitution,
+    /// Something was opened that is never closed: a quote, an expansion, or a backslash at the very end.
+    Unclosed {
+        /// Where it was opened in the source, bytes.
+        opened: usize,
+    },
+}
+
+impl<'a> Part<'a> {
+    /// The text that it stands for; `None` where only a running shell knows.
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        let source = self.span.source;
+        match &self.kind {
+            PartKind::Literal => Some(source.into()),
+            PartKind::Escaped => Some(source[1..].into()),
+            PartKind::Continuation => Some("".into()),
+            PartKind::Single => Some(source[1..source.len() - 1].into()),
+            PartKind::Double(parts) => parts.iter().map(Part::text).collect::<Option<String>>().map(Cow::from),
+            PartKind::DollarQuote
+            | PartKind::Glob
+            | PartKind::Tilde
+            | PartKind::Parameter
+            | PartKind::Substitution
+            | PartKind::Unclosed { .. } => None,
+        }
+    }
+}
+
+impl<'a> Word<'a> {
+    /// The text that it stands for; `None` where only a running shell knows.
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        match self.parts.as_slice() {
+            _ if self.brace.is_some() => None,
+            [part] => part.text(),
+            parts => parts.iter().map(Part::text).collect::<Option<String>>().map(Cow::from),
         }
     }
 
-    #[test]
-    fn whatever_could_do_more_than_read_is_asked_about() {
-        let folder = workspace();
-        let root = folder.path().canonicalize().expect("real");
-        for command in [
-            "echo x > P",
-            "echo x >| P",
-            "ls &>P",
-            "ls & touch P",
-            "ls\ntouch P",
-            "ls\rtouch P",
-            "ls;touch P",
-            "ls|tee P",
-            "echo $(touch P)",
-            "echo `touch P`",
-            "cat <(touch P)",
-            "cat <<X\n$(touch P)\nX",
-            "{touch,P}",
-            "touch${IFS}P",
-            "$'\\x74ouch' P",
-            "a=touch; $a P",
-            "ls # \\\ntouch P",
-            "ls() { touch P; }; ls",
-            ". ./s",
-            "eval 'touch P'",
-            "exec touch P",
-            "command touch P",
-            "env touch P",
-            "timeout 5 touch P",
-            "xargs touch P",
-            "LD_PRELOAD=./e.so ls",
-            "./ls",
-            "'ls'",
-            "find . -exec touch P {} +",
-            "find . -delete",
-            "find . -fprintf P x",
-            "find . '-ex''ec' touch P",
-            "sort in -o P",
-            "sort -oP in",
-            "uniq in P",
-            "sed -n 'w P' in",
-            "awk 'BEGIN{system(\"touch P\")}'",
-            "tar xf a.tar",
-            "git -c alias.x='!touch P' x",
-            "git log --output=P",
-            "git diff --output P",
-            "git grep -O'touch P' a",
-            "git branch -D x",
-            "git config core.hooksPath ./evil",
-            "git stash",
-            "git diff --ext-diff",
-            "git diff --textconv",
-            "cat /etc/passwd",
-            "grep -R x .",
-            "diff a b",
-            "grep -eo /etc/passwd",
-            "grep -ve -n /etc/passwd",
-            "git diff /dev/null /etc/passwd",
-            "git diff /etc/passwd /etc/group",
-            "git log lnk/x",
-            "cat ~root/x",
-            "cat a=~/x",
-            "cat lnk/passwd",
-            "cat ../x",
-            "ls /",
-            "cat ~/.ssh/id_rsa",
-            "grep -r x /etc",
-            "grep -f lnk/passwd x",
-            "cat 'unclosed",
-            "ls |",
-            "&& ls",
-            "ls ;; ls",
-            "echo \"$HOME\"",
-            "cat *",
-            "make",
-            "python3 -c 'x'",
-            "cat \u{202e}x",
-            "date -s 2020-01-01",
-            "tail -f x",
-        ] {
-            assert!(prove_read_only(command, &root).is_err(), "{command}");
-        }
-        assert!(prove_read_only(&"ls && ".repeat(9), &root).is_err());
-        assert!(prove_read_only(&"a".repeat(3000), &root).is_err());
+    /// For a screen: its text, or its source where only a running shell knows the text.
+    pub fn shown(&self) -> Cow<'a, str> {
+        self.text().unwrap_or(self.span.source.into())
     }
 
-    #[test]
-    fn a_repository_that_names_programs_makes_git_ask() {
-        let folder = workspace();
-        let root = folder.path().canonicalize().expect("real");
-        for config in [
-            "[core]\n\tfsmonitor = touch P\n",
-            "[core] fsmonitor = touch P\n",
-            "[CORE]\nFSMonitor=x\n",
-            "[include]\npath = x\n",
-            "[alias]\nst = !touch P\n",
-            "[remote \"o\"]\nuploadpack = touch P\n",
-            "[extensions]\npartialClone = o\n",
-            "[core]\nfilemode = true\n[diff \"x\"]\ntextconv = touch P\n",
-        ] {
-            std::fs::write(root.join(".git/config"), config).expect("write");
-            assert!(prove_read_only("git status", &root).is_err(), "{config}");
-        }
-        let usual = "[core]\n\tbare = false\n# mine\n[remote \"origin\"]\n\turl = git@x:y.git\n\tfetch = +refs/*:refs/*\n[branch \"main\"]\n\tremote = origin\n";
-        std::fs::write(root.join(".git/config"), usual).expect("write");
-        assert_eq!(prove_read_only("git status", &root), Ok(()));
-        std::fs::write(root.join(".git/commondir"), "../evil").expect("write");
-        assert!(prove_read_only("git status", &root).is_err());
-        std::fs::remove_file(root.join(".git/config")).expect("rm");
-        assert!(prove_read_only("git status", &root).is_err());
+    /// Any of it is quoted.
+    pub fn is_quoted(&self) -> bool {
+        let is_quoted = |part: &Part<'_>| {
+            matches!(part.kind, PartKind::Single | PartKind::Double(_) | PartKind::DollarQuote | PartKind::Escaped)
+        };
+        self.parts.iter().any(is_quoted)
     }
+
+    /// `NAME=…`, `NAME+=…` or `NAME[…]=…`
+    fn is_assignment(&self) -> bool {
+        let source = self.span.source.replace("\\\n", "");
+        let name = source.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(source.len());
+        if name == 0 || source.starts_with(|c: char| c.is_ascii_digit()) {
+            return false;
+        }
+        let mut rest = &source[name..];
+        if rest.starts_with('[') {
+            rest = rest.find(']').map_or("", |end| &rest[end + 1..]);
+        }
+        rest.strip_prefix('+').unwrap_or(rest).starts_with('=')
+    }
+}
+
+/// Commands of which each reads what the one before it writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pipeline {
+    /// When it runs.
+    pub after: After,
+    /// Never empty.
+    pub commands: Vec<Command>,
+}
+
+/// When a pipeline runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// Whatever became of the pipeline before it.
+    Anything,
+    /// When the last pipeline that ran succeeded.
+    Success,
+    /// When the last pipeline that ran failed.
+    Failure,
+}
+
+/// One command: some of a script's tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Which; never empty, and none of them is an operator.
+    pub tokens: Range<usize>,
+}
+
+/// The pipelines of a script, up to its first fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// In order.
+    pub pipelines: Vec<Pipeline>,
+    /// Why the rest of the script is not in `pipelines`.
+    pub fault: Option<Fault>,
+}
+
+/// An operator without a command beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no command before the operator that stands here, bytes.
+    NothingBefore(Operator, usize),
+    /// There is no command after the operator that stands here, bytes.
+    NothingAfter(Operator, usize),
+}
+
+impl<'a> Script<'a> {
+    /// Parses a line, in time linear in its length and without recursion.
+    pub fn parse(source: &'a str, line_end: LineEnd) -> Script<'a> {
+        lex::script(source, line_end)
+    }
+
+    /// Groups the tokens into pipelines. Reserved words (`if`, `{`, `!`) are words like others here.
+    pub fn list(&self) -> List {
+        let mut list = List { pipelines: Vec::new(), fault: None };
+        let mut commands = Vec::new();
+        let (mut from, mut after) = (0, After::Anything);
+        let mut last: Option<(Operator, usize)> = None;
+        for (i, token) in self.tokens.iter().enumerate() {
+            let TokenKind::Operator(operator) = token.kind else { continue };
+            let tokens = std::mem::replace(&mut from, i + 1)..i;
+            if tokens.is_empty() {
+                // Lines may be empty, and a command may stand on the line after its operator.
+                if operator == Operator::Newline {
+                    continue;
+                }
+                list.fault = Some(Fault::NothingBefore(operator, token.span.at));
+                break;
+            }
+            commands.push(Command { tokens });
+            last = Some((operator, token.span.at));
+            let next = match operator {
+                Operator::Pipe | Operator::PipeBoth => continue,
+                Operator::And => After::Success,
+                Operator::Or => After::Failure,
+                Operator::Semicolon | Operator::Background | Operator::Newline => After::Anything,
+            };
+            list.pipelines.push(Pipeline { after, commands: std::mem::take(&mut commands) });
+            after = next;
+        }
+        if list.fault.is_none() && from < self.tokens.len() {
+            commands.push(Command { tokens: from..self.tokens.len() });
+        } else if let Some((operator, at)) = last
+            && list.fault.is_none()
+            && matches!(operator, Operator::Pipe | Operator::PipeBoth | Operator::And | Operator::Or)
+        {
+            list.fault = Some(Fault::NothingAfter(operator, at));
+        }
+        if !commands.is_empty() {
+            list.pipelines.push(Pipeline { after, commands });
+        }
+        list
+    }
+
+    /// The words of a command: its program and its arguments, without assignments and redirections.
+    pub fn words(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
+        self.all_words(command).skip_while(|word| word.is_assignment())
+    }
+
+    /// What a command sets for its program, or for the shell where it has no program.
+    pub fn assignments(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
+        self.all_words(command).take_while(|word| word.is_assignment())
+    }
+
+    /// A command's redirections.
+    pub fn redirections(&self, command: &Command) -> impl Iterator<Item = &Token<'a>> {
+        self.tokens[command.tokens.clone()].iter().filter(|token| matches!(token.kind, TokenKind::Redirection(_)))
+    }
+
+    /// Of each command in order, its program and its arguments. For a screen: reserved words are programs here.
+    pub fn programs(&self) -> Vec<Vec<&Word<'a>>> {
+        let list = self.list();
+        let commands = list.pipelines.iter().flat_map(|pipeline| &pipeline.commands);
+        commands.map(|command| self.words(command).collect()).filter(|words: &Vec<_>| !words.is_empty()).collect()
+    }
+
+    fn all_words(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
+        self.tokens[command.tokens.clone()].iter().filter_map(|token| match &token.kind {
+            TokenKind::Word(word) => Some(word),
+            TokenKind::Redirection(_) | TokenKind::Operator(_) | TokenKind::Parenthesis | TokenKind::HereDocument => {
+                None
+            }
+        })
+    }
+}
+
+/// A word in the form that reads back as exactly this text, plain where it can be.
+pub fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-^".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// A command line of these words, for a screen and for rules.
+pub fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }

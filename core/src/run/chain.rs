@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::commands::{Fault, Io};
-use super::parse::{After, Command, Stderr};
-use super::{Bound, CANNOT, Kind, Shared, Step, is_on_path, judged, only_reads, unknown};
+use super::parse::{Command, Stderr};
+use super::{After, Bound, CANNOT, Kind, Shared, Step, is_on_path, only_reads, unknown};
 use crate::call::Context;
 use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before};
 use crate::call::result::in_run_exit;
@@ -150,7 +150,7 @@ impl Run<'_> {
         let paths = match &step.action {
             Action::Read => return,
             Action::Files { path, .. } => path.iter().cloned().collect(),
-            Action::Note | Action::Command(_) => Vec::new(),
+            Action::Note | Action::Command(_) | Action::Program(_) => Vec::new(),
         };
         let target = step.command.to_string();
         let mut effects = self.effects.lock();
@@ -239,7 +239,7 @@ impl Run<'_> {
                 Kind::Unknown => refused(unknown(name), self.ended),
                 Kind::Program { .. } if self.how == How::Dry => {
                     (unknown_input, self.ended.assumed) = (true, true);
-                    let plan = Plan { would: "run".into(), target: judged(&step.command), ..Plan::default() };
+                    let plan = Plan { would: "run".into(), target: step.command.quoted(), ..Plan::default() };
                     self.effects.lock().plans.push(plan);
                     Stage::Over(0)
                 }

@@ -1,7 +1,9 @@
-//! The language of `run`: words, pipes and three ways to go on. Whatever else a shell would do is refused by name.
+//! The language of `run`: words, pipes and three ways to go on. Everything else in a shell's grammar is refused by name.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use crate::permissions::shell::{self, After, Fault, LineEnd, Operator, Part, PartKind, Script, Span, TokenKind};
 use crate::protocol::error::{Code, Error, Result};
 
 /// The longest line, bytes.
@@ -23,17 +25,6 @@ pub struct Pipeline {
     pub after: After,
     /// Never empty.
     pub commands: Vec<Command>,
-}
-
-/// When a pipeline runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
-    /// Whatever came of what was before.
-    Anything,
-    /// When the last that ran succeeded.
-    Success,
-    /// When the last that ran failed.
-    Failure,
 }
 
 /// One command.
@@ -144,19 +135,21 @@ impl fmt::Display for Command {
             .words
             .iter()
             // A glob that was quoted would be none.
-            .map(|word| if word.is_glob() { word.text.clone() } else { quote(&word.text) })
+            .map(|word| if word.is_glob() { word.text.clone() } else { shell::quote(&word.text) })
             .collect();
         f.write_str(&words.join(" "))
     }
 }
 
-/// A word in the form that reads back as exactly this text, plain where it can be.
-pub fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-^".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
+impl Command {
+    /// The texts of its words.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.words.iter().map(|word| word.text.as_str()).collect()
+    }
+
+    /// Its words as a line that a shell would read in the same way; globs are quoted too.
+    pub(crate) fn quoted(&self) -> String {
+        shell::quoted(self.texts())
     }
 }
 
@@ -171,10 +164,17 @@ pub fn parse(line: &str) -> Result<Chain> {
     if line.contains('\0') {
         return Err(refuse("the line holds a NUL byte", None, "text without NUL"));
     }
-    let tokens = Scanner { line, at: 0 }.tokens()?;
-    let chain = assemble(tokens, line)?;
+    let script = Script::parse(line, LineEnd::NewlineOrCrlf);
+    // What cannot stand in a line is refused first, wherever it stands; then what stands in a wrong place.
+    let items: Vec<Item> =
+        (0..script.tokens.len()).map(|i| Accepting { line, script: &script }.item(i)).collect::<Result<_>>()?;
+    let chain = chain(&script, items)?;
     if chain.pipelines.iter().map(|it| it.commands.len()).sum::<usize>() > MAX_COMMANDS {
         return Err(refuse("the line has more than 64 commands", None, "several calls"));
+    }
+    if chain.pipelines.is_empty() {
+        let what = if line.trim().is_empty() { "the line is empty" } else { "the line has no command" };
+        return Err(refuse(what, None, "help lists the commands"));
     }
     Ok(chain)
 }
@@ -188,358 +188,245 @@ fn refuse(what: impl Into<String>, at: Option<usize>, fix: impl Into<String>) ->
     error
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+/// A token that the run language has too.
+#[derive(Default)]
+enum Item {
     Word(Word),
-    Op(Op),
     Stderr(Stderr),
+    #[default]
+    Operator,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
-    Pipe,
-    And,
-    Or,
-    Semicolon,
-    Newline,
+/// Which of the shell's tokens the run language accepts.
+#[derive(Clone, Copy)]
+struct Accepting<'s> {
+    line: &'s str,
+    script: &'s Script<'s>,
 }
 
-impl Op {
-    fn shown(self) -> &'static str {
-        match self {
-            Op::Pipe => "|",
-            Op::And => "&&",
-            Op::Or => "||",
-            Op::Semicolon => ";",
-            Op::Newline => "a new line",
-        }
-    }
-}
-
-/// Where a dollar stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quoted {
-    Not,
-    Double,
-}
-
-struct Scanner<'a> {
-    line: &'a str,
-    at: usize,
-}
-
-impl Scanner<'_> {
-    fn rest(&self) -> &str {
-        &self.line[self.at..]
-    }
-
-    fn take(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        if found {
-            self.at += text.len();
-        }
-        found
-    }
-
-    fn tokens(mut self) -> Result<Vec<(Token, usize)>> {
-        let mut tokens = Vec::new();
-        loop {
-            while self.take(" ") || self.take("\t") || self.take("\\\n") {}
-            let from = self.at;
-            let Some(c) = self.rest().chars().next() else { return Ok(tokens) };
-            if c == '#' {
-                self.at += self.rest().find('\n').unwrap_or(self.rest().len());
-                continue;
+impl Accepting<'_> {
+    fn item(self, i: usize) -> Result<Item> {
+        let token = &self.script.tokens[i];
+        let before = i.checked_sub(1).map(|i| &self.script.tokens[i]);
+        let at = token.span.at;
+        let is_in_word = before.is_some_and(|it| it.span.end() == at && matches!(it.kind, TokenKind::Word(_)));
+        match &token.kind {
+            TokenKind::Word(word) => {
+                if before.is_none_or(|it| matches!(it.kind, TokenKind::Operator(_))) {
+                    self.check_reserved(at)?;
+                }
+                self.word(word).map(Item::Word)
             }
-            let token = if self.take("2>&1") {
-                Token::Stderr(Stderr::Joined)
-            } else if self.take("2>/dev/null") || self.take("2> /dev/null") {
-                Token::Stderr(Stderr::Unwanted)
-            } else if self.take("&&") {
-                Token::Op(Op::And)
-            } else if self.take("||") {
-                Token::Op(Op::Or)
-            } else if self.rest().starts_with("|&") {
-                return Err(refuse("`|&` is not supported", Some(from), "2>&1 |"));
-            } else if self.take("|") {
-                Token::Op(Op::Pipe)
-            } else if self.take(";") {
-                Token::Op(Op::Semicolon)
-            } else if self.take("\r\n") || self.take("\n") {
-                Token::Op(Op::Newline)
-            } else {
-                self.refuse_operator(&tokens)?;
-                Token::Word(self.word()?)
-            };
-            let joined = matches!(token, Token::Stderr(_)) && !self.is_at_end_of_word();
-            if joined {
-                return Err(refuse("a redirection is not supported here", Some(from), "2>&1 as a word of its own"));
+            TokenKind::Redirection(_) => self.stderr(&token.span, is_in_word).map(Item::Stderr),
+            TokenKind::Operator(Operator::PipeBoth) => Err(refuse("`|&` is not supported", Some(at), "2>&1 |")),
+            TokenKind::Operator(Operator::Background) => {
+                Err(refuse("`&` does not run anything in the background", Some(at), "job start <command>"))
             }
-            tokens.push((token, from));
+            TokenKind::Operator(
+                Operator::Pipe | Operator::And | Operator::Or | Operator::Semicolon | Operator::Newline,
+            ) => Ok(Item::Operator),
+            TokenKind::Parenthesis if is_in_word => {
+                let fix = "single quotes around text with parentheses";
+                Err(refuse("parentheses are not supported outside of quotes", Some(at), fix))
+            }
+            TokenKind::Parenthesis => {
+                let fix = "one line after the other, or bash -c '…'";
+                Err(refuse("groups in parentheses are not supported", Some(at), fix))
+            }
+            TokenKind::HereDocument => Err(self.redirection(at)),
         }
     }
 
-    fn is_at_end_of_word(&self) -> bool {
-        self.rest().chars().next().is_none_or(|c| " \t\r\n|&;".contains(c))
-    }
-
-    /// What a shell would not take for the beginning of a word.
-    fn refuse_operator(&self, before: &[(Token, usize)]) -> Result<()> {
-        let rest = self.rest();
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let redirect = &rest[digits..];
-        let at = Some(self.at);
-        if redirect.starts_with("<<") {
-            return Err(refuse("here-documents are not supported", at, "pass the text as stdin of the call"));
+    /// What a shell takes for a group or a negation at the start of a command.
+    fn check_reserved(self, at: usize) -> Result<()> {
+        let is_word = |word: &str| {
+            self.line[at..]
+                .strip_prefix(word)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
+        };
+        if is_word("{") || is_word("}") {
+            let fix = "one line after the other, or bash -c '…'";
+            return Err(refuse("groups in braces are not supported", Some(at), fix));
         }
-        if redirect.starts_with('<') && (digits > 0 || rest.starts_with('<')) {
-            return Err(refuse("`<` is not supported", at, "cat <path> | <command>"));
-        }
-        if redirect.starts_with('>') || rest.starts_with("&>") {
-            let target =
-                redirect.trim_start_matches(['>', '&', '|', ' ']).split([' ', '\t', ';', '|', '&', '\n']).next();
-            let fix = match target.filter(|t| !t.is_empty()) {
-                Some("/dev/null") => "nothing: long output is cut for you".to_owned(),
-                Some(target) if redirect.starts_with(">>") => format!("<command> | write -a {target}"),
-                Some(target) => format!("<command> | write {target}"),
-                None => "<command> | write <path>".to_owned(),
-            };
-            return Err(refuse("redirections are not supported", at, fix));
-        }
-        if rest.starts_with('&') {
-            return Err(refuse("`&` does not run anything in the background", at, "job start <command>"));
-        }
-        if rest.starts_with(['(', ')']) {
-            return Err(refuse(
-                "groups in parentheses are not supported",
-                at,
-                "one line after the other, or bash -c '…'",
-            ));
-        }
-        let is_first = before.last().is_none_or(|(token, _)| matches!(token, Token::Op(_)));
-        let is_word =
-            |word: &str| rest.strip_prefix(word).is_some_and(|r| r.is_empty() || r.starts_with([' ', '\t', '\n']));
-        if is_first && (is_word("{") || is_word("}")) {
-            return Err(refuse("groups in braces are not supported", at, "one line after the other, or bash -c '…'"));
-        }
-        if is_first && is_word("!") {
-            return Err(refuse("`!` is not supported", at, "<command> && … or <command> || …"));
+        if is_word("!") {
+            return Err(refuse("`!` is not supported", Some(at), "<command> && … or <command> || …"));
         }
         Ok(())
     }
 
-    fn word(&mut self) -> Result<Word> {
-        let from = self.at;
-        let mut word = Growing::default();
-        while let Some(c) = self.rest().chars().next() {
-            let at = self.at;
-            match c {
-                ' ' | '\t' | '\n' | '|' | ';' | '&' => break,
-                '\r' if self.rest().starts_with("\r\n") => break,
-                '\'' => self.single(&mut word)?,
-                '"' => self.double(&mut word)?,
-                '\\' => {
-                    self.at += 1;
-                    match self.rest().chars().next() {
-                        None => {
-                            return Err(refuse("the line ends in a backslash", Some(at), "single quotes around it"));
-                        }
-                        Some('\n') => {}
-                        Some(next) => word.quoted(&next.to_string()),
-                    }
-                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
-                }
-                '$' | '`' => {
-                    self.refuse_expansion(Quoted::Not)?;
-                    word.plain(c);
-                    self.at += 1;
-                }
-                '>' | '<' => {
-                    return Err(refuse("redirections are not supported", Some(at), "<command> | write <path>"));
-                }
-                '(' | ')' => {
-                    let fix = "single quotes around text with parentheses";
-                    return Err(refuse("parentheses are not supported outside of quotes", Some(at), fix));
-                }
-                '~' if at == from => {
+    /// The redirections that say what becomes of stderr; the others are refused.
+    fn stderr(self, span: &Span<'_>, is_in_word: bool) -> Result<Stderr> {
+        if is_in_word && span.source.starts_with(['<', '>']) {
+            return Err(redirection_in_word(span.at));
+        }
+        let forms = [("2>&1", Stderr::Joined), ("2>/dev/null", Stderr::Unwanted), ("2> /dev/null", Stderr::Unwanted)];
+        let Some((form, stderr)) = forms.into_iter().find(|(form, _)| span.source.starts_with(form)) else {
+            return Err(self.redirection(span.at));
+        };
+        let rest = &self.line[span.end()..];
+        if form == span.source && rest.chars().next().is_none_or(|c| " \t\r\n|&;".contains(c)) {
+            Ok(stderr)
+        } else {
+            Err(refuse("a redirection is not supported here", Some(span.at), "2>&1 as a word of its own"))
+        }
+    }
+
+    /// Why a redirection is refused.
+    fn redirection(self, at: usize) -> Error {
+        let redirection = self.line[at..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let at = Some(at);
+        if redirection.starts_with("<<") {
+            return refuse("here-documents are not supported", at, "pass the text as stdin of the call");
+        }
+        if redirection.starts_with('<') {
+            return refuse("`<` is not supported", at, "cat <path> | <command>");
+        }
+        let target =
+            redirection.trim_start_matches(['>', '&', '|', ' ']).split([' ', '\t', ';', '|', '&', '\n']).next();
+        let fix = match target.filter(|t| !t.is_empty()) {
+            Some("/dev/null") => "nothing: long output is cut for you".to_owned(),
+            Some(target) if redirection.starts_with(">>") => format!("<command> | write -a {target}"),
+            Some(target) => format!("<command> | write {target}"),
+            None => "<command> | write <path>".to_owned(),
+        };
+        refuse("redirections are not supported", at, fix)
+    }
+
+    fn word(self, word: &shell::Word<'_>) -> Result<Word> {
+        let mut growing = Growing::default();
+        for part in &word.parts {
+            let at = part.span.at;
+            if let Some(brace) = word.brace.filter(|brace| *brace < part.span.end()) {
+                let fix = "each name written out, or single quotes around text with braces";
+                return Err(refuse("`{…,…}` is not expanded", Some(brace), fix));
+            }
+            match &part.kind {
+                PartKind::Literal | PartKind::Glob => part.span.source.chars().for_each(|c| growing.plain(c)),
+                PartKind::Tilde if at == word.span.at => {
                     return Err(refuse("`~` is not expanded", Some(at), "a path in the workspace, or single quotes"));
                 }
-                '{' => {
-                    if self.is_brace_expansion() {
-                        let fix = "each name written out, or single quotes around text with braces";
-                        return Err(refuse("`{…,…}` is not expanded", Some(at), fix));
+                PartKind::Tilde => growing.plain('~'),
+                PartKind::Double(inner) => {
+                    for part in inner {
+                        growing.quoted(&self.text(part, Quotes::Double)?);
                     }
-                    word.plain(c);
-                    self.at += 1;
                 }
-                c => {
-                    word.plain(c);
-                    self.at += c.len_utf8();
+                PartKind::Parameter => self.text(part, Quotes::None)?.chars().for_each(|c| growing.plain(c)),
+                PartKind::Substitution if part.span.source.starts_with(['<', '>']) => {
+                    return Err(if at == word.span.at { self.redirection(at) } else { redirection_in_word(at) });
                 }
+                PartKind::Escaped
+                | PartKind::Continuation
+                | PartKind::Single
+                | PartKind::DollarQuote
+                | PartKind::Substitution
+                | PartKind::Unclosed { .. } => growing.quoted(&self.text(part, Quotes::None)?),
             }
         }
-        Ok(word.word())
+        Ok(growing.word())
     }
 
-    /// `{a,b}` and `{1..9}`, also with quotes and braces inside.
-    fn is_brace_expansion(&self) -> bool {
-        let (mut depth, mut quote, mut parts) = (0, None, false);
-        let mut before = ' ';
-        for c in self.rest().chars() {
-            match (quote, c) {
-                (Some(end), c) if c == end => quote = None,
-                (Some(_), _) => {}
-                (None, '\'' | '"') => quote = Some(c),
-                (None, '{') => depth += 1,
-                (None, '}') => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return parts;
-                    }
-                }
-                (None, ',') => parts = true,
-                (None, '.') if before == '.' => parts = true,
-                (None, ' ' | '\t' | '\n' | '|' | ';' | '&') if before != '\\' => return false,
-                (None, _) => {}
+    /// The text of a part of a word; refused where only a shell knows it.
+    fn text<'p>(self, part: &Part<'p>, quotes: Quotes) -> Result<Cow<'p, str>> {
+        let Span { at, source } = part.span;
+        match &part.kind {
+            PartKind::Parameter | PartKind::DollarQuote | PartKind::Substitution => {
+                self.check_expansion(at, quotes)?;
+                // What comes here is `$$`, or a dollar at the end of a line: there is no shell that would expand it.
+                self.check_expansion(at + 1, quotes)?;
+                Ok(source.into())
             }
-            before = c;
-        }
-        false
-    }
-
-    fn single(&mut self, word: &mut Growing) -> Result<()> {
-        let from = self.at;
-        self.at += 1;
-        let Some(len) = self.rest().find('\'') else {
-            return Err(refuse(
-                "the quote `'` is not closed",
-                Some(from),
-                "a second ' (an apostrophe goes into \"…\")",
-            ));
-        };
-        let inner = self.rest()[..len].to_owned();
-        word.quoted(&inner);
-        self.at += len + 1;
-        Ok(())
-    }
-
-    fn double(&mut self, word: &mut Growing) -> Result<()> {
-        let from = self.at;
-        self.at += 1;
-        loop {
-            let Some(c) = self.rest().chars().next() else {
-                return Err(refuse("the quote `\"` is not closed", Some(from), "a second \""));
-            };
-            match c {
-                '"' => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                '\\' => {
-                    self.at += 1;
-                    match self.rest().chars().next() {
-                        Some('\n') => self.at += 1,
-                        Some(next @ ('"' | '\\' | '$' | '`')) => {
-                            word.quoted(&next.to_string());
-                            self.at += 1;
-                        }
-                        // Before anything else a backslash is a backslash.
-                        Some(_) | None => word.quoted("\\"),
-                    }
-                }
-                '$' | '`' => {
-                    self.refuse_expansion(Quoted::Double)?;
-                    word.quoted(&c.to_string());
-                    self.at += 1;
-                }
-                c => {
-                    word.quoted(&c.to_string());
-                    self.at += c.len_utf8();
-                }
+            PartKind::Unclosed { opened } => Err(self.unclosed(*opened)),
+            PartKind::Glob | PartKind::Tilde => Ok(source.into()),
+            PartKind::Literal | PartKind::Escaped | PartKind::Continuation | PartKind::Single | PartKind::Double(_) => {
+                Ok(part.text().expect("it is the same wherever it stands"))
             }
         }
     }
 
-    /// `$NAME`, `${…}`, `$(…)` and backticks; a `$` that begins none of them is a `$`.
-    fn refuse_expansion(&self, quoted: Quoted) -> Result<()> {
-        let rest = self.rest();
-        let at = Some(self.at);
+    /// Refuses what begins an expansion.
+    fn check_expansion(self, at: usize, quotes: Quotes) -> Result<()> {
+        let rest = &self.line[at..];
+        let at = Some(at);
         if rest.starts_with('`') || rest.starts_with("$(") {
             let fix = "run the inner command first and use what it prints";
             return Err(refuse("command substitution is not supported", at, fix));
         }
-        let is_name = |c: char| c.is_ascii_alphabetic() || "_{@*#?!-0123456789".contains(c);
-        if rest[1..].starts_with(is_name)
-            || rest.starts_with("$[")
-            || (quoted == Quoted::Not && (rest.starts_with("$'") || rest.starts_with("$\"")))
-        {
+        let is_name = |c: char| c.is_ascii_alphabetic() || "_{@*#?!-0123456789[".contains(c);
+        let is_quote = |c: char| quotes == Quotes::None && "'\"".contains(c);
+        if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(is_name) || rest.starts_with(is_quote)) {
             return Err(refuse("variables are not expanded", at, "the value itself, or single quotes for a literal $"));
         }
         Ok(())
     }
+
+    /// Why something that is never closed is refused.
+    fn unclosed(self, opened: usize) -> Error {
+        let at = Some(opened);
+        if self.line[opened..].starts_with('\'') {
+            refuse("the quote `'` is not closed", at, "a second ' (an apostrophe goes into \"…\")")
+        } else if self.line[opened..].starts_with('"') {
+            refuse("the quote `\"` is not closed", at, "a second \"")
+        } else {
+            refuse("the line ends in a backslash", at, "single quotes around it")
+        }
+    }
 }
 
-fn assemble(tokens: Vec<(Token, usize)>, line: &str) -> Result<Chain> {
-    let mut pipelines: Vec<Pipeline> = Vec::new();
+fn redirection_in_word(at: usize) -> Error {
+    refuse("redirections are not supported", Some(at), "<command> | write <path>")
+}
+
+/// Where a dollar stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Double,
+}
+
+/// Puts the accepted tokens into their pipelines.
+fn chain(script: &Script<'_>, mut items: Vec<Item>) -> Result<Chain> {
+    let list = script.list();
+    let mut pipelines = Vec::new();
+    for pipeline in list.pipelines {
+        let mut commands = Vec::new();
+        for it in pipeline.commands {
+            let places = script.tokens[it.tokens.clone()].iter().map(|token| token.span.at);
+            commands.push(command(items[it.tokens].iter_mut().map(std::mem::take).zip(places))?);
+        }
+        pipelines.push(Pipeline { after: pipeline.after, commands });
+    }
+    let fix = "a command on both sides of it";
+    match list.fault {
+        Some(Fault::NothingBefore(operator, at)) => {
+            Err(refuse(format!("there is no command before `{}`", operator.shown()), Some(at), fix))
+        }
+        Some(Fault::NothingAfter(operator, at)) => {
+            Err(refuse(format!("there is no command after `{}`", operator.shown()), Some(at), fix))
+        }
+        None => Ok(Chain { pipelines }),
+    }
+}
+
+fn command(items: impl Iterator<Item = (Item, usize)>) -> Result<Command> {
     let mut command = Command { words: Vec::new(), stderr: Stderr::Apart };
-    let mut commands: Vec<Command> = Vec::new();
-    let mut after = After::Anything;
-    let mut last_op: Option<(Op, usize)> = None;
-    for (token, at) in tokens {
-        match token {
-            Token::Word(_) if command.stderr != Stderr::Apart => {
+    for (item, at) in items {
+        match item {
+            Item::Word(_) if command.stderr != Stderr::Apart => {
                 return Err(refuse("a word follows a redirection", Some(at), "2>&1 at the end of the command"));
             }
-            Token::Word(word) => {
+            Item::Word(word) => {
                 if command.words.is_empty() {
                     check_first(&word, at)?;
                 }
                 command.words.push(word);
             }
-            Token::Stderr(stderr) if !command.words.is_empty() => command.stderr = stderr,
-            Token::Stderr(_) => return Err(refuse("a redirection has no command", Some(at), "<command> 2>&1")),
-            Token::Op(op) => {
-                let is_empty = command.words.is_empty();
-                // Several new lines, and a new line after an operator, are as in a shell.
-                if is_empty && op == Op::Newline && commands.is_empty() && after == After::Anything {
-                    continue;
-                }
-                if is_empty && op == Op::Newline && last_op.is_some_and(|(it, _)| it != Op::Semicolon) {
-                    continue;
-                }
-                if is_empty {
-                    let what = format!("there is no command before `{}`", op.shown());
-                    return Err(refuse(what, Some(at), "a command on both sides of it"));
-                }
-                commands.push(std::mem::replace(&mut command, Command { words: Vec::new(), stderr: Stderr::Apart }));
-                if op != Op::Pipe {
-                    pipelines.push(Pipeline { after, commands: std::mem::take(&mut commands) });
-                    after = match op {
-                        Op::And => After::Success,
-                        Op::Or => After::Failure,
-                        Op::Semicolon | Op::Newline | Op::Pipe => After::Anything,
-                    };
-                }
-                last_op = Some((op, at));
-            }
+            Item::Stderr(stderr) if !command.words.is_empty() => command.stderr = stderr,
+            Item::Stderr(_) => return Err(refuse("a redirection has no command", Some(at), "<command> 2>&1")),
+            Item::Operator => {}
         }
     }
-    if command.words.is_empty() {
-        return match last_op {
-            Some((op @ (Op::Pipe | Op::And | Op::Or), at)) => {
-                let what = format!("there is no command after `{}`", op.shown());
-                Err(refuse(what, Some(at), "a command on both sides of it"))
-            }
-            _ if pipelines.is_empty() => {
-                let what = if line.trim().is_empty() { "the line is empty" } else { "the line has no command" };
-                Err(refuse(what, None, "help lists the commands"))
-            }
-            _ => Ok(Chain { pipelines }),
-        };
-    }
-    commands.push(command);
-    pipelines.push(Pipeline { after, commands });
-    Ok(Chain { pipelines })
+    Ok(command)
 }
 
 /// What only a shell can do, under the name that it has there.
@@ -573,6 +460,7 @@ fn check_first(word: &Word, at: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permissions::shell::quote;
 
     fn words(line: &str) -> Vec<String> {
         let chain = parse(line).expect(line);

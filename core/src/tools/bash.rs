@@ -10,7 +10,7 @@ use crate::call::arguments::{self, object};
 use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before, tell, timed_out};
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::{Action, shell};
+use crate::permissions::{Action, prove_read_only};
 use crate::process::{self, Ended, Group, Stream};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
@@ -60,7 +60,7 @@ impl Tool for Bash {
         let command = args["command"].as_str().unwrap_or_default();
         let folder = args["cwd"].as_str().filter(|folder| *folder != ".");
         let judged = folder.map_or(command.to_owned(), |folder| format!("cd {folder} && {command}"));
-        let reads_only = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let reads_only = prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let info =
             CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["cwd", "timeout", "background"]);
         CallInfo { reads_only, ..info }
@@ -89,7 +89,7 @@ impl Tool for Bash {
         let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
         let plan = Plan { would: would.into(), target: judged.clone(), ..Plan::default() };
-        let runs_unasked = shell::prove_read_only(&judged, ctx.workspace.root()).is_ok();
+        let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let line = Line { command: process::shell(&command), folder, runs_unasked };
         if background {
             let jobs = ctx.jobs()?;

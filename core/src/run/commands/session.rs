@@ -14,7 +14,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
 use crate::run::chain::How;
 use crate::run::parse::{Command, Stderr, Word};
-use crate::run::{Kind, judged, kind_of, unknown};
+use crate::run::{Kind, kind_of, unknown};
 use crate::tools::job::line;
 use crate::tools::{plan as planning, recall, skill};
 
@@ -287,9 +287,7 @@ pub(super) const JOB: Builtin = Builtin {
     expands: false,
     asks_others: true,
     touches: |args, _| match args.first().map(|word| word.text.as_str()) {
-        Some("start") if args.len() > 1 => {
-            Action::Command(judged(&Command { words: args[1..].to_vec(), stderr: Stderr::Apart }))
-        }
+        Some("start") if args.len() > 1 => Action::Program(args[1..].iter().map(|word| word.text.clone()).collect()),
         Some("kill") => Action::Note,
         _ => Action::Read,
     },
@@ -318,7 +316,7 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                     return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
                 }
             };
-            let shown = judged(&command);
+            let shown = command.quoted();
             if io.how == How::Dry {
                 let plan = Plan { would: "run in the background".into(), target: shown, ..Plan::default() };
                 io.effects.lock().plans.push(plan);
