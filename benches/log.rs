@@ -60,7 +60,7 @@ fn main() {
         let history = History::fold(contents.iter().map(Arc::clone));
         let registry = pixir_core::harness::builtin_tools([]);
         let blobs = pixir_core::blobs::Blobs::new(std::env::temp_dir());
-        let request = best(|| prompt::request(&history, &registry, &blobs, "key"));
+        let request = best(|| prompt::request(&history, registry.specs(history.settings.toolset), &blobs, "key"));
         let nodes = best(|| tree::nodes(&history));
         let began = Instant::now();
         assert_eq!(store.list(&folder).len(), 1);

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Mode, Toolset};
-use crate::provider::models::{Effort, Price};
-use crate::provider::retry::Patience;
 
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
+mod patience; // how long a request may take, and how often it is tried
+mod price; // what a model's tokens cost
+
+pub use patience::Patience;
+pub use price::Price;
 
 /// Where things are, and what the environment says.
 #[derive(Debug, Clone, Default)]
@@ -134,17 +138,6 @@ pub struct PriceConfig {
     pub cache_written: Option<f64>,
     /// Answered.
     pub output: f64,
-}
-
-impl From<PriceConfig> for Price {
-    fn from(it: PriceConfig) -> Price {
-        Price {
-            input: it.input,
-            cached: it.cached.unwrap_or(it.input),
-            cache_written: it.cache_written.unwrap_or(it.input),
-            output: it.output,
-        }
-    }
 }
 
 /// How long is waited for answers, seconds, and how often something is tried.

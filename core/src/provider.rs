@@ -31,6 +31,7 @@ pub mod stream; // bytes → events → an answer
 
 // Who there is.
 pub mod choose; // which Provider, from flags, configuration, environment and local servers
+pub mod device_login; // sign in on another device, and renew the token
 pub mod demo; // the one that is always there
 pub mod models; // what is known of models: windows, efforts, prices
 pub mod preset; // the usual servers, as data

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use crate::call::Answers;
 use crate::context::{compaction, skills};
 use crate::conversation::history::{History, Settings};
+use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     Attachment, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity,
@@ -16,17 +17,14 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
-use crate::provider::models::Effort;
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
 
-mod budget; // tokens and money that Turns may spend
 mod handle; // the door to a running Session
 mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
-mod services; // what the Harness hands to it
 mod travel; // undo, redo, forks and moves of the head
 pub mod watch; // past, present and events
 mod work; // what runs beside the actor
@@ -34,12 +32,11 @@ mod work; // what runs beside the actor
 #[cfg(test)]
 mod slow_disk; // Sessions whose disks do not answer
 
-pub use budget::Budget;
+pub(crate) use crate::turn::Services;
+pub use crate::turn::{Budget, Limits, Options};
 pub use handle::Handle;
 use handle::{Command, Reply};
 use queue::Waiting;
-pub(crate) use services::Services;
-pub use services::{Limits, Options};
 use travel::{Travel, Trip};
 use work::{Job, Work, next_report};
 

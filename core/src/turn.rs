@@ -20,17 +20,21 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::Decision;
 use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said, args_object};
-use crate::session::{Budget, Limits, Options, Services};
 use crate::tools::bash;
 
+mod budget; // tokens and money that Turns may spend
 mod ending; // how a Turn can end
 mod relay; // parts of an answer, at most once a frame
 mod reports; // what a Turn tells its Session
+mod services; // what the Harness hands to each Session
 
+pub use budget::Budget;
 pub(crate) use ending::Outcome;
 use ending::{Circle, MAX_CIRCLES, cut_short, empty_answer};
 use relay::Relay;
 pub(crate) use reports::{Halt, Report, Reports, Step};
+pub(crate) use services::Services;
+pub use services::{Limits, Options};
 
 /// Read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pixir_core::config::{Config, Surroundings};
-use pixir_core::credentials::device::Issuer;
 use pixir_core::credentials::{Credential, Secret, Source, Vault};
 use pixir_core::error::nearest;
 use pixir_core::provider::choose::Providers;
+use pixir_core::provider::device_login::Issuer;
 use pixir_core::provider::preset::PRESETS;
 use pixir_core::{Code, Error, Result};
 use serde_json::json;

@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use crate::config::Surroundings;
 use crate::protocol::error::{Code, Error, Result};
 
-pub mod device; // sign in on another device, and renew what came of it
 #[cfg(feature = "keyring")]
 mod keyring; // the system's own store
 
@@ -123,6 +122,11 @@ impl std::fmt::Debug for Credential {
     }
 }
 
+/// Requests a new token from the issuer, for the old token and the Provider's name.
+pub(crate) trait Refresh<F>: FnOnce(Token, String) -> F + Send + 'static {}
+
+impl<F, R: FnOnce(Token, String) -> F + Send + 'static> Refresh<F> for R {}
+
 impl Credential {
     /// Where it was found.
     pub fn source(&self) -> &Source {
@@ -170,10 +174,13 @@ impl Credential {
     ///
     /// # Errors
     /// `AUTH_REQUIRED` when it cannot be renewed any more, `NETWORK`.
-    pub(crate) async fn current(&self) -> Result<SecretString> {
+    pub(crate) async fn current<F>(&self, refresh: impl Refresh<F>) -> Result<SecretString>
+    where
+        F: Future<Output = Result<Token>> + Send,
+    {
         let now = Timestamp::now().as_second();
         if self.expires().is_some_and(|end| end.as_second() - now < SKEW) {
-            self.renew(None).await?;
+            self.renew(None, refresh).await?;
         }
         Ok(self.secret.lock().unwrap_or_else(PoisonError::into_inner).reveal().clone())
     }
@@ -184,15 +191,21 @@ impl Credential {
     ///
     /// # Errors
     /// As [`Credential::current`].
-    pub(crate) async fn renew(&self, refused: Option<&SecretString>) -> Result<bool> {
+    pub(crate) async fn renew<F>(&self, refused: Option<&SecretString>, refresh: impl Refresh<F>) -> Result<bool>
+    where
+        F: Future<Output = Result<Token>> + Send,
+    {
         let (own, refused) = (self.clone(), refused.cloned());
-        let renewal = tokio::spawn(async move { own.renew_alone(refused.as_ref()).await });
+        let renewal = tokio::spawn(async move { own.renew_alone(refused.as_ref(), refresh).await });
         renewal.await.unwrap_or_else(|_| {
             Err(Error::new(Code::TokenRequestFailed, "the token could not be renewed", "try again"))
         })
     }
 
-    async fn renew_alone(&self, refused: Option<&SecretString>) -> Result<bool> {
+    async fn renew_alone<F>(&self, refused: Option<&SecretString>, refresh: impl Refresh<F>) -> Result<bool>
+    where
+        F: Future<Output = Result<Token>> + Send,
+    {
         let _turn = self.renewing.lock().await;
         if self.is_good(refused) {
             return Ok(true);
@@ -206,7 +219,7 @@ impl Credential {
             return Ok(true);
         }
         let Secret::Token(token) = self.secret() else { return Ok(false) };
-        let renewed = Secret::Token(device::refresh(&token, &self.provider).await?);
+        let renewed = Secret::Token(refresh(token, self.provider.clone()).await?);
         // Kept before it is used.
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::call::Registry;
 use crate::conversation::history::{History, Item};
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{ContextDocument, Entry, SessionStarted, Toolset};
+use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Request;
 use crate::storage::blobs::Blobs;
 
@@ -64,20 +64,19 @@ const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// The most of one context file, bytes.
 const MAX_CONTEXT: usize = 32 << 10;
 
-/// Builds the request that the next call sends.
-pub fn request(history: &History, registry: &Registry, blobs: &Blobs, cache_key: &str) -> Request {
-    let toolset = history.settings.toolset;
+/// Builds the request that the next call sends. `tools` are the specs of the History's toolset.
+pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_key: &str) -> Request {
     Request {
         provider: history.settings.provider.clone(),
         model: history.settings.model.clone(),
         effort: history.settings.effort.clone(),
-        instructions: match toolset {
+        instructions: match history.settings.toolset {
             Toolset::Typed => TYPED,
             Toolset::Run => RUN,
             Toolset::Both => BOTH,
         },
         context: context_text(&history.started),
-        tools: registry.specs(toolset),
+        tools,
         items: history.items(),
         blobs: blobs.clone(),
         cache_key: cache_key.to_owned(),
@@ -95,13 +94,13 @@ At most 200 words of plain Markdown. Do not call tools.";
 pub fn summary(
     history: &History,
     left: Vec<Arc<Entry>>,
-    registry: &Registry,
+    tools: Arc<[ToolSpec]>,
     blobs: &Blobs,
     cache_key: &str,
 ) -> Request {
     let mut items = History::fold(left).items();
     items.push(Item::user(SUMMARIZE.to_owned()));
-    Request { items, ..request(history, registry, blobs, cache_key) }
+    Request { items, ..request(history, tools, blobs, cache_key) }
 }
 
 fn context_text(started: &SessionStarted) -> String {

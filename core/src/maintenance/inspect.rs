@@ -86,7 +86,7 @@ pub fn inspect(
     providers: &Providers,
 ) -> Inspection {
     let history = History::fold(entries.iter().cloned());
-    let request = prompt::request(&history, registry, blobs, session);
+    let request = prompt::request(&history, registry.specs(history.settings.toolset), blobs, session);
     let settings = &history.settings;
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(&request), None),

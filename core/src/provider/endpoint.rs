@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::dialect::Dialect;
 use super::refusal::{no_stream, retry_after, shown, told_with_status, unreached};
 use super::retry::Patience;
-use super::{Failure, invalid};
+use super::{Failure, device_login, invalid};
 use crate::config::credentials::{Credential, Source};
 use crate::protocol::error::{Code, Error, Result};
 
@@ -170,7 +170,7 @@ impl Endpoint {
         let mut renewed = false;
         loop {
             let key = match &self.credential {
-                Some(credential) => Some(credential.current().await?),
+                Some(credential) => Some(credential.current(device_login::refresh).await?),
                 None => None,
             };
             let request = self.signed(self.client()?.post(format!("{}{path}", self.base_url)).json(body), key.as_ref());
@@ -184,7 +184,7 @@ impl Endpoint {
             if response.status() == 401
                 && !renewed
                 && let Some(credential) = &self.credential
-                && credential.renew(key.as_ref()).await?
+                && credential.renew(key.as_ref(), device_login::refresh).await?
             {
                 renewed = true;
                 continue;
@@ -279,7 +279,7 @@ impl Endpoint {
     async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
         let asking = async {
             let key = match &self.credential {
-                Some(credential) => Some(credential.current().await?),
+                Some(credential) => Some(credential.current(device_login::refresh).await?),
                 None => None,
             };
             let request = self.signed(self.client()?.get(format!("{}{path}", self.base_url)), key.as_ref());

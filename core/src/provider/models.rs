@@ -1,62 +1,13 @@
 //! What is known of models: windows, efforts, prices. What a person says in `[models]` counts for more.
 
 use crate::config::ModelConfig;
-use crate::protocol::error::{Code, Error, Result};
+pub use crate::config::Price;
+pub use crate::protocol::effort::Effort;
 use crate::protocol::event::{Cost, Usage};
 
 mod table; // the models that are known
 
 use table::KNOWN;
-
-/// How hard a model can think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effort {
-    /// Not at all.
-    None,
-    /// As good as not.
-    Minimal,
-    /// A little.
-    Low,
-    /// Moderately.
-    Medium,
-    /// Much.
-    High,
-    /// Very much.
-    XHigh,
-    /// Without restraint.
-    Max,
-}
-
-impl Effort {
-    /// Every level, the least first.
-    pub const ALL: [Effort; 7] =
-        [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::XHigh, Effort::Max];
-
-    /// The name on the command line and on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Effort::None => "none",
-            Effort::Minimal => "minimal",
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-            Effort::XHigh => "xhigh",
-            Effort::Max => "max",
-        }
-    }
-
-    /// The level with this name.
-    ///
-    /// # Errors
-    /// `INVALID_ARGS`, with the names that exist.
-    pub fn parse(name: &str) -> Result<Effort> {
-        Effort::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
-            let names = Effort::ALL.map(Effort::name).join(", ");
-            let message = format!("there is no effort `{}`", name.escape_debug());
-            Error::new(Code::InvalidArgs, message, format!("one of: {names}")).with("input", name)
-        })
-    }
-}
 
 /// How a model of the Messages dialect is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,35 +20,6 @@ pub enum Thinking {
     Wished,
     /// It is told how hard, and decides itself; it thinks in any case.
     Always,
-}
-
-/// US dollars for a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// Sent, and not cached.
-    pub input: f64,
-    /// Sent, and read from the cache.
-    pub cached: f64,
-    /// Sent, and written to the cache.
-    pub cache_written: f64,
-    /// Answered.
-    pub output: f64,
-}
-
-impl Price {
-    /// What a request cost, as far as the base price tells.
-    pub fn of(&self, usage: &Usage) -> f64 {
-        let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_written);
-        let parts = [
-            (fresh, self.input),
-            (usage.cached, self.cached),
-            (usage.cache_written, self.cache_written),
-            (usage.output, self.output),
-        ];
-        let usd: f64 = parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum();
-        // A billionth of a dollar is as fine as anybody counts.
-        (usd * 1e9).round() / 1e9
-    }
 }
 
 /// What is known of one model.

@@ -164,7 +164,7 @@ impl Session {
         let services = &self.services;
         // A fork begins as its family did, so a prefix that the Provider has cached for one serves all.
         let family = self.history.family.as_deref().unwrap_or(self.id.as_str());
-        let request = prompt::request(&self.history, &services.registry, &services.blobs, family);
+        let request = prompt::request(&self.history, services.registry.specs(toolset), &services.blobs, family);
         Ok(Step { provider, facts, toolset, request })
     }
 

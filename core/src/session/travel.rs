@@ -255,7 +255,8 @@ impl Travel {
     ) -> Result<(String, String, Option<ProviderUsage>)> {
         let left: Vec<Arc<Entry>> = compaction::left_behind(&self.history, to_seq).0;
         let Services { registry, blobs, .. } = &self.services;
-        let request = prompt::summary(&self.history, left, registry, blobs, self.session.as_str());
+        let tools = registry.specs(self.history.settings.toolset);
+        let request = prompt::summary(&self.history, left, tools, blobs, self.session.as_str());
         let answer = provider.answer(&request, &mut |_| {}).await.map_err(|Failure { error, .. }| error)?;
         let text = answer.text().trim().to_owned();
         if text.is_empty() {

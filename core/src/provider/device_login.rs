@@ -7,9 +7,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Token;
+use super::endpoint::{check_address, client, is_loopback, said, unreachable};
+use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
-use crate::provider::endpoint::{check_address, client, is_loopback, said, unreachable};
 
 /// How long somebody may take to sign in, unless the issuer says less.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -165,7 +165,7 @@ impl Invitation {
 ///
 /// # Errors
 /// `AUTH_REQUIRED` when the issuer does not want to, `NETWORK`, `TOKEN_REQUEST_FAILED`.
-pub(super) async fn refresh(old: &Token, provider: &str) -> Result<Token> {
+pub(super) async fn refresh(old: Token, provider: String) -> Result<Token> {
     let refresh = old.refresh.as_ref().expect("only a token that has one is renewed");
     let form = [
         ("grant_type", "refresh_token"),
