@@ -1,7 +1,38 @@
-//! Who may know whom: checked, so that it stays true.
+//! Which room may import which, checked over the real imports; and rules that hold for all sources.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The rooms of a package from the top floor down. A room imports from lower floors only, so there are no cycles.
+const CORE: &[&[&str]] = &[
+    &["harness", "maintenance"],
+    &["session"],
+    &["turn"],
+    &["run"],
+    &["tools"],
+    &["call"],
+    &["context"],
+    &["provider", "conversation"],
+    &["permissions", "process", "files"],
+    &["storage"],
+    &["config"],
+    &["text"],
+    &["protocol"],
+];
+const UI: &[&[&str]] = &[
+    &["script"],
+    &["app"],
+    &["update", "view"],
+    &["state"],
+    &["overlay"],
+    &["composer", "transcript"],
+    &["input"],
+    &["render"],
+    &["theme"],
+    &["terminal"],
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -18,16 +49,144 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
             all.push((path, text));
         }
     }
+    all.sort();
     all
 }
 
-/// The part of a source that ships.
-fn shipped(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text)
+/// The part of a source that ships: without its test module and its comments.
+fn shipped(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The modules that `text` declares for tests only.
+fn test_modules(text: &str) -> BTreeSet<String> {
+    let declared = text.split("#[cfg(test)]\n").skip(1);
+    let named = declared.filter_map(|rest| {
+        let line = rest.lines().next()?.trim();
+        let name = line.strip_prefix("pub(crate) ").unwrap_or(line).strip_prefix("mod ")?;
+        Some(name.split(';').next()?.to_owned()).filter(|name| line.contains(&format!("{name};")))
+    });
+    named.collect()
+}
+
+/// Which rooms each room of a package imports, by the paths that begin with `crate::`.
+fn imports(sources: &[(PathBuf, String)], package: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let only_tests: BTreeSet<String> = sources.iter().flat_map(|(_, text)| test_modules(text)).collect();
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in sources {
+        let below = path.strip_prefix(package).expect("a source of the package");
+        let parts: Vec<String> =
+            below.iter().map(|part| part.to_string_lossy().trim_end_matches(".rs").to_owned()).collect();
+        if parts[0] == "lib" || parts.iter().any(|part| only_tests.contains(part)) {
+            continue;
+        }
+        let imported = graph.entry(parts[0].clone()).or_default();
+        for rest in shipped(text).split("crate::").skip(1) {
+            let names: Vec<String> = match rest.strip_prefix('{') {
+                // `use crate::{a::B, c}`: each name of the list.
+                Some(list) => list.split('}').next().unwrap_or_default().split(',').map(str::to_owned).collect(),
+                None => vec![rest.to_owned()],
+            };
+            for name in names {
+                let room: String = name.trim().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if !room.is_empty() && room != parts[0] {
+                    imported.insert(room);
+                }
+            }
+        }
+    }
+    graph
+}
+
+/// Every import that does not go down, and every room that stands on no floor or on a floor that is gone.
+fn violations(floors: &[&[&str]], graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let floor = |room: &str| floors.iter().position(|rooms| rooms.contains(&room));
+    let mut found = Vec::new();
+    for (room, imported) in graph {
+        let Some(own) = floor(room) else {
+            found.push(format!("`{room}` stands on no floor"));
+            continue;
+        };
+        for other in imported {
+            match floor(other) {
+                Some(its) if its > own => {}
+                Some(_) => found.push(format!("`{room}` imports `{other}`, which is not below it")),
+                None => found.push(format!("`{room}` imports `{other}`, which stands on no floor")),
+            }
+        }
+    }
+    let gone = floors.iter().flat_map(|rooms| rooms.iter()).filter(|room| !graph.contains_key(**room));
+    found.extend(gone.map(|room| format!("`{room}` is on a floor, and there is no such room")));
+    found
+}
+
+/// The graph as a table for the architecture document.
+fn table(floors: &[&[&str]], graph: &BTreeMap<String, BTreeSet<String>>) -> String {
+    let mut text = String::from("| room | imports |\n|---|---|\n");
+    for room in floors.iter().flat_map(|rooms| rooms.iter()) {
+        let imported: Vec<String> = graph[*room].iter().map(|it| format!("`{it}`")).collect();
+        writeln!(text, "| `{room}` | {} |", imported.join(" ")).expect("a string takes everything");
+    }
+    text
+}
+
+fn graph_of(package: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let folder = root().join(package);
+    imports(&sources(&folder), &folder)
 }
 
 #[test]
-fn the_core_has_no_terminal_no_argument_parser_and_no_theme() {
+fn imports_go_down_only() {
+    for (package, floors) in [("core/src", CORE), ("ui/src", UI)] {
+        assert_eq!(violations(floors, &graph_of(package)), [""; 0], "{package}");
+    }
+}
+
+#[test]
+fn a_cycle_an_unknown_room_and_a_missing_room_are_refused() {
+    let source = |path: &str, text: &str| (PathBuf::from("/p").join(path), text.to_owned());
+    let sources = [
+        source("high.rs", "use crate::low::Thing;\n#[cfg(test)]\nmod tests {\n    use crate::attic;\n}\n"),
+        source("low.rs", "mod inner;\n// use crate::attic;\n"),
+        source("low/inner.rs", "use crate::{high::Other, protocol};\n"),
+        source("cellar.rs", ""),
+    ];
+    let graph = imports(&sources, Path::new("/p"));
+    let found = violations(&[&["high"], &["low"], &["protocol"]], &graph);
+    assert_eq!(
+        found,
+        [
+            "`cellar` stands on no floor",
+            "`low` imports `high`, which is not below it",
+            "`protocol` is on a floor, and there is no such room",
+        ]
+    );
+}
+
+/// `PIXIR_UPDATE_DOCS=1 cargo test --test pixir -- architecture` writes the tables.
+#[test]
+fn the_tables_of_the_architecture_document_are_current() {
+    let path = root().join("docs/architecture.md");
+    let document = fs::read_to_string(&path).expect("docs/architecture.md");
+    let mut wanted = document.clone();
+    for (package, floors) in [("core", CORE), ("ui", UI)] {
+        let (begin, end) = (format!("<!-- imports of {package} -->\n"), format!("<!-- end of {package} -->"));
+        let from = wanted.find(&begin).expect("the mark before the table") + begin.len();
+        let to = from + wanted[from..].find(&end).expect("the mark behind the table");
+        wanted.replace_range(from..to, &table(floors, &graph_of(&format!("{package}/src"))));
+    }
+    if std::env::var_os("PIXIR_UPDATE_DOCS").is_some() {
+        fs::write(&path, &wanted).expect("docs/architecture.md can be written");
+    }
+    assert!(
+        document == wanted || std::env::var_os("PIXIR_UPDATE_DOCS").is_some(),
+        "the import tables of docs/architecture.md are old: PIXIR_UPDATE_DOCS=1 cargo test --test pixir -- architecture"
+    );
+}
+
+#[test]
+fn the_core_depends_on_no_terminal_no_argument_parser_and_no_theme() {
     let manifest = fs::read_to_string(root().join("core/Cargo.toml")).expect("a manifest");
     for crate_name in ["ratatui", "crossterm", "clap", "syntect", "tui-textarea", "pixir-ui"] {
         assert!(!manifest.contains(crate_name), "core depends on {crate_name}");
@@ -35,11 +194,10 @@ fn the_core_has_no_terminal_no_argument_parser_and_no_theme() {
 }
 
 #[test]
-fn the_core_never_prints_and_never_looks_at_the_environment() {
+fn the_core_never_prints_and_never_reads_the_environment() {
     for (path, text) in sources(&root().join("core/src")) {
-        // It is only there for tests.
         if path.ends_with("faults.rs") {
-            continue;
+            continue; // a test module in a file of its own
         }
         for forbidden in [
             "println!",
@@ -58,6 +216,13 @@ fn the_core_never_prints_and_never_looks_at_the_environment() {
 }
 
 #[test]
+fn the_headless_presenter_needs_no_screen() {
+    for (path, text) in sources(&root().join("src/headless")) {
+        assert!(!shipped(&text).contains("pixir_ui"), "{} uses the terminal interface", path.display());
+    }
+}
+
+#[test]
 fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
     for (path, text) in sources(&root().join("ui/src")) {
         for forbidden in [
@@ -65,13 +230,14 @@ fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
             "pixir_core::prompt",
             "pixir_core::permissions",
             "pixir_core::workspace",
-            "::executor",
-            "tools::Registry",
+            "pixir_core::storage::log",
+            "pixir_core::context::prompt",
+            "pixir_core::call::",
             "provider::Request",
             "fs::write",
             "Command::new",
         ] {
-            // A clipboard is reached through programs, and an editor is one; nothing else is started here.
+            // The clipboard is reached through programs, and the editor is one; nothing else is started here.
             let starts_one = path.ends_with("clipboard.rs") || path.ends_with("editor.rs");
             assert!(
                 (starts_one && forbidden == "Command::new") || !shipped(&text).contains(forbidden),
@@ -83,19 +249,51 @@ fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
 }
 
 #[test]
-fn lower_rooms_of_the_core_do_not_know_the_higher_ones() {
-    let floors: [&[&str]; 4] = [
-        &["error", "event", "input"],
-        &["blobs", "config", "present", "process", "workspace", "log", "store"],
-        &["history", "tree", "changes", "compaction", "restore", "skills"],
-        &["turn", "session", "harness", "archive", "diagnose", "inspect"],
-    ];
-    for (height, floor) in floors.iter().enumerate() {
-        let above: Vec<&str> = floors[height + 1..].iter().flat_map(|f| f.iter().copied()).collect();
-        for room in *floor {
-            let text = fs::read_to_string(root().join(format!("core/src/{room}.rs"))).expect("a room is a file");
-            for higher in &above {
-                assert!(!shipped(&text).contains(&format!("crate::{higher}::")), "{room} knows {higher}");
+fn only_one_place_allows_or_refuses_a_call() {
+    for folder in ["src", "core/src", "ui/src"] {
+        for (path, text) in sources(&root().join(folder)) {
+            let asks = shipped(&text).contains("judge(");
+            let may = path.ends_with("call/gate.rs") || path.ends_with("permissions.rs");
+            assert!(!asks || may, "{} judges a call beside the gate", path.display());
+        }
+    }
+}
+
+/// Whether a line compares something with a tool's name.
+fn matches_a_tool_name(line: &str, names: &[String]) -> bool {
+    names.iter().any(|name| {
+        let quoted = format!("\"{name}\"");
+        let is_arm = line.contains(&format!("{quoted} =>")) || line.contains(&format!("{quoted} |"));
+        let is_compared = line.contains("name") && line.contains(&format!("== {quoted}"));
+        is_arm || is_compared || (line.contains("matches!(") && line.contains(&quoted))
+    })
+}
+
+#[test]
+fn nobody_but_a_tool_knows_its_name() {
+    let registry = pixir_core::harness::builtin_tools([]);
+    let names: Vec<String> = registry
+        .specs(pixir_core::event::Toolset::Both)
+        .iter()
+        .map(|spec| spec.name.to_string())
+        // These words are also names of other things: a toolset, a verb of the file system.
+        .filter(|name| !["run", "read", "write"].contains(&name.as_str()))
+        .collect();
+    assert!(matches_a_tool_name(r#"matches!(call.name.as_str(), "bash" | "run")"#, &names));
+    assert!(matches_a_tool_name(r#"if call.name == "edit" {"#, &names));
+    assert!(!matches_a_tool_name(r#"Command::new("bash")"#, &names));
+    for folder in ["src", "core/src", "ui/src"] {
+        for (path, text) in sources(&root().join(folder)) {
+            let shown = path.display().to_string();
+            // A shell command or a command of the run language may have the name of a tool.
+            if ["core/src/tools/", "core/src/run/", "core/src/shell", "core/src/permissions/"]
+                .iter()
+                .any(|own| shown.contains(own))
+            {
+                continue;
+            }
+            for line in shipped(&text).lines() {
+                assert!(!matches_a_tool_name(line, &names), "{shown} matches a tool's name: {line}");
             }
         }
     }
@@ -104,30 +302,28 @@ fn lower_rooms_of_the_core_do_not_know_the_higher_ones() {
 #[test]
 fn every_room_has_its_line_in_the_architecture_document() {
     let document = fs::read_to_string(root().join("docs/architecture.md")).expect("docs/architecture.md");
-    for door in ["core/src/lib.rs", "ui/src/lib.rs"] {
-        let text = fs::read_to_string(root().join(door)).expect("a door");
-        for line in text.lines().filter_map(|l| l.strip_prefix("pub mod ").or_else(|| l.strip_prefix("mod "))) {
-            let room = line.split(';').next().expect("a name");
+    for (package, floors) in [("core", CORE), ("ui", UI)] {
+        for room in floors.iter().flat_map(|rooms| rooms.iter()) {
             assert!(
-                document.contains(&format!("`{room}`")),
-                "docs/architecture.md does not say what {door}'s `{room}` is"
+                document.contains(&format!("- `{room}`:")),
+                "docs/architecture.md has no line for `{room}` of {package}"
             );
         }
     }
 }
 
 #[test]
-fn no_file_hides_a_warning_without_a_reason() {
+fn no_file_hides_a_warning_without_a_reason_and_none_sleeps() {
     for folder in ["src", "core/src", "ui/src", "tests"] {
         for (path, text) in sources(&root().join(folder)) {
             if path.ends_with("architecture.rs") {
                 continue;
             }
             assert!(!text.contains("#[allow"), "{} uses #[allow]", path.display());
-            assert!(!text.contains("thread::sleep") || path.ends_with("process.rs"), "{} sleeps", path.display());
-            // A test waits for a state, by the functions of `tests/wait.rs`.
-            let is_test = folder == "tests" && !path.ends_with("wait.rs");
-            assert!(!is_test || !text.contains("park_timeout"), "{} waits blindly", path.display());
+            assert!(!text.contains("thread::sleep") || path.ends_with("group.rs"), "{} sleeps", path.display());
+            // One place polls; every wait names the state that it waits for.
+            let polls = folder == "tests" && !path.ends_with("wait.rs");
+            assert!(!polls || !text.contains("park_timeout"), "{} waits without a state", path.display());
         }
     }
 }
