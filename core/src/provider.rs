@@ -51,7 +51,7 @@ pub struct Request {
     /// How hard it should think; without, as the server likes.
     pub effort: Option<String>,
     /// The same for every workspace and Turn.
-    pub instructions: &'static str,
+    pub instructions: Arc<str>,
     /// The same for the whole Session.
     pub context: String,
     /// Sorted by name.
@@ -149,15 +149,17 @@ pub enum Ended {
 }
 
 /// A tool that an answer asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallRequest {
     /// The Provider's id for it.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// Its arguments, as the model wrote them.
-    pub args: String,
+    /// Its arguments, a JSON object; in a recorded script it is written as text.
+    #[serde(with = "args_text")]
+    #[schemars(with = "String")]
+    pub args: Value,
 }
 
 /// Why there is no whole answer.
@@ -244,6 +246,20 @@ pub fn args_object(args: &str) -> Value {
     match serde_json::from_str::<Value>(args) {
         Ok(value) if value.is_object() => value,
         Ok(_) | Err(_) => serde_json::json!({ "_raw": args }),
+    }
+}
+
+/// Arguments in recorded scripts: JSON text, as servers send them.
+mod args_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(args: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(args)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        String::deserialize(deserializer).map(|text| super::args_object(&text))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::protocol::event::{
     Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::Decision;
-use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said, args_object};
+use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said};
 use crate::tools::bash;
 
 mod budget; // tokens and money that Turns may spend
@@ -213,7 +213,7 @@ impl Turn {
                 }
                 Said::Text { text, phase } => self.record(AssistantMessage { text, partial: false, phase }).await?,
                 Said::Call(CallRequest { id, name, args }) => {
-                    let call = Call { id, tool: name, args: args_object(&args), caller: Caller::Model };
+                    let call = Call { id, tool: name, args, caller: Caller::Model };
                     let info = self.describe(&call, step.toolset).await;
                     self.record(ToolCall {
                         call_id: call.id.clone(),
@@ -379,7 +379,7 @@ fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
     let mut known: HashSet<(String, String, String)> = HashSet::new();
     let own = |said| {
         let Said::Call(mut call) = said else { return Some(said) };
-        if !known.insert((call.id.clone(), call.name.clone(), call.args.clone())) {
+        if !known.insert((call.id.clone(), call.name.clone(), call.args.to_string())) {
             return None;
         }
         let given = call.id.clone();

@@ -74,7 +74,8 @@ pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_k
             Toolset::Typed => TYPED,
             Toolset::Run => RUN,
             Toolset::Both => BOTH,
-        },
+        }
+        .into(),
         context: context_text(&history.started),
         tools,
         items: history.items(),

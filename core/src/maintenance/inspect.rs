@@ -91,7 +91,8 @@ pub fn inspect(
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(&request), None),
         Err(_) => (
-            Dialect::Responses.body(&request, &Facts::default(), &PLAIN),
+            serde_json::from_slice(&Dialect::Responses.body(&request, &Facts::default(), &PLAIN))
+                .expect("it was written as JSON"),
             Some(format!("{} is not set up here; this is how the responses dialect would say it", settings.provider)),
         ),
     };

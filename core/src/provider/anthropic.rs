@@ -1,12 +1,12 @@
 //! The Messages dialect: thinking is given back signed as it came, and the cached prefix is marked.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::dialect::{Heard, Reader, pieces, plain};
+use super::dialect::{Base64, Heard, Reader, pieces, plain};
 use super::models::{Effort, Facts, Thinking};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
@@ -19,57 +19,150 @@ const MAX_TOKENS: u64 = 32_000;
 /// Tokens of thinking at the most, for models that take a budget.
 const MAX_BUDGET: u64 = 32_000;
 
-pub(super) fn body(request: &Request, facts: &Facts) -> Value {
+/// The body of a request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    system: Vec<Block<'a>>,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingField>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: Role,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: Source,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: Output<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    /// Thinking, signed as it came.
+    #[serde(untagged)]
+    Given(Cow<'a, Value>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "base64")]
+struct Source {
+    media_type: String,
+    data: Base64,
+}
+
+/// The end of a prefix that the server caches.
+#[derive(Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ThinkingField {
+    Adaptive { display: &'static str },
+    Enabled { budget_tokens: u64 },
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+pub(super) fn body<'a>(request: &'a Request, facts: &Facts) -> Body<'a> {
     // What was sent and what may come have to fit into the window together; beyond this much is compacted anyway.
     let room = facts.window.map_or(u64::MAX, |window| window * 15 / 100);
     let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS).min(room);
     let mut messages = messages(request, facts);
     mark(&mut messages);
     // Instructions are the same everywhere, the context is the same for a Session: each is worth a cache of its own.
-    let system = [request.instructions, &request.context].into_iter().filter(|text| !text.trim().is_empty());
-    let system: Vec<Value> = system.map(|text| cached(json!({ "type": "text", "text": text }))).collect();
-    let tools: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|t| json!({ "name": t.name, "description": t.description, "input_schema": t.parameters }))
-        .collect();
-    let mut body = json!({
-        "model": request.model,
-        "max_tokens": max_tokens,
-        "system": system,
-        "messages": messages,
-        "stream": true,
+    let system = [&*request.instructions, &*request.context].into_iter().filter(|text| !text.trim().is_empty());
+    let system = system.map(|text| Block::Text { text: text.into(), cache_control: Some(CacheControl::Ephemeral) });
+    let tools = request.tools.iter().map(|tool| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.parameters,
     });
-    if !tools.is_empty() {
-        body["tools"] = Value::Array(tools);
-    }
-    let effort = facts.effort(request.effort.as_deref());
-    let adaptive = json!({ "type": "adaptive", "display": "summarized" });
-    match (effort, facts.thinking) {
-        (_, Thinking::Never) | (None, Thinking::Budget | Thinking::Wished) => {}
+    let adaptive = Some(ThinkingField::Adaptive { display: "summarized" });
+    let (thinking, output_config) = match (facts.effort(request.effort.as_deref()), facts.thinking) {
+        (_, Thinking::Never) | (None, Thinking::Budget | Thinking::Wished) => (None, None),
         // It thinks anyway; what it thinks is shown.
-        (None, Thinking::Always) => body["thinking"] = adaptive,
+        (None, Thinking::Always) => (adaptive, None),
         // In the middle of its calls it has to have begun with a thought, or it may not think at all.
-        (Some(_), Thinking::Budget) if calls_without_thinking(&body["messages"]) => {}
+        (Some(_), Thinking::Budget) if calls_without_thinking(&messages) => (None, None),
         (Some(effort), Thinking::Budget) => {
-            if let Some(budget) = budget(effort, max_tokens) {
-                body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
-            }
+            (budget(effort, max_tokens).map(|budget_tokens| ThinkingField::Enabled { budget_tokens }), None)
         }
-        (Some(effort), Thinking::Wished) if effort == Effort::None.name() => {}
-        (Some(effort), Thinking::Wished | Thinking::Always) => {
-            body["thinking"] = adaptive;
-            body["output_config"] = json!({ "effort": effort });
-        }
+        (Some(effort), Thinking::Wished) if effort == Effort::None.name() => (None, None),
+        (Some(effort), Thinking::Wished | Thinking::Always) => (adaptive, Some(OutputConfig { effort })),
+    };
+    Body {
+        model: &request.model,
+        max_tokens,
+        system: system.collect(),
+        messages,
+        stream: true,
+        tools: tools.collect(),
+        thinking,
+        output_config,
     }
-    body
 }
 
 /// Whether the last answer calls tools and has no thinking at its start.
-fn calls_without_thinking(messages: &Value) -> bool {
-    let last = messages.as_array().into_iter().flatten().rfind(|message| message["role"] == "assistant");
-    let blocks = last.and_then(|message| message["content"].as_array());
-    blocks.is_some_and(|blocks| blocks.iter().any(|it| it["type"] == "tool_use") && !is_thinking(&blocks[0]))
+fn calls_without_thinking(messages: &[Message<'_>]) -> bool {
+    let last = messages.iter().rfind(|message| message.role == Role::Assistant);
+    last.is_some_and(|Message { content, .. }| {
+        content.iter().any(|block| matches!(block, Block::ToolUse { .. }))
+            && !matches!(content.first(), Some(Block::Given(_)))
+    })
 }
 
 /// Tokens of thinking for an effort, less than the whole answer may have; none when it is not to think.
@@ -84,43 +177,44 @@ fn budget(effort: &str, max_tokens: u64) -> Option<u64> {
     Some(wished.min(max_tokens / 4 * 3)).filter(|budget| *budget >= 1_024)
 }
 
-fn cached(mut block: Value) -> Value {
-    block["cache_control"] = json!({ "type": "ephemeral" });
-    block
-}
-
 /// Marks the end of what was sent, and the end of what had been sent with the request before: a cache is found by its mark,
 /// and one answer may bring more blocks than a server looks back over.
-fn mark(messages: &mut [Value]) {
-    let users: Vec<usize> = (0..messages.len()).filter(|i| messages[*i]["role"] == "user").collect();
-    for at in users.into_iter().rev().take(2) {
-        if let Some(block) = messages[at]["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
-            *block = cached(block.take());
+fn mark(messages: &mut [Message<'_>]) {
+    let users = messages.iter_mut().rev().filter(|message| message.role == Role::User);
+    for block in users.take(2).filter_map(|message| message.content.last_mut()) {
+        match block {
+            Block::Text { cache_control, .. }
+            | Block::Image { cache_control, .. }
+            | Block::ToolResult { cache_control, .. } => *cache_control = Some(CacheControl::Ephemeral),
+            Block::ToolUse { .. } | Block::Given(_) => {}
         }
     }
 }
 
 /// Roles take turns: pieces of one side become one message. Results come first in theirs, right after their calls.
-fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
-    let mut messages: Vec<Value> = Vec::new();
+fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
+    let mut messages = Vec::new();
     for piece in pieces(request) {
         let (role, block) = match piece {
             Piece::User { text, images } => {
-                let Value::Array(blocks) = parts(&text, &images, request, facts) else { continue };
-                blocks.into_iter().for_each(|block| add(&mut messages, "user", block));
+                let blocks = blocks(text, &images, request, facts);
+                blocks.into_iter().for_each(|block| add(&mut messages, Role::User, block));
                 continue;
             }
-            Piece::Assistant { text, .. } => ("assistant", json!({ "type": "text", "text": text })),
-            Piece::Reasoning { item, .. } if is_thinking(&item) => ("assistant", item.into_owned()),
+            Piece::Assistant { text, .. } => (Role::Assistant, Block::Text { text, cache_control: None }),
+            Piece::Reasoning { item, .. } if is_thinking(&item) => (Role::Assistant, Block::Given(item)),
             // Of the same model, when it was spoken to in another dialect.
             Piece::Reasoning { .. } => continue,
-            Piece::Call { id, name, args } => (
-                "assistant",
-                json!({ "type": "tool_use", "id": plain(id), "name": plain(name), "input": args_object(&args) }),
-            ),
+            Piece::Call { id, name, args } => {
+                (Role::Assistant, Block::ToolUse { id: plain(id), name: plain(name), input: args })
+            }
             Piece::Result { id, output, images } => {
-                let content = if images.is_empty() { json!(output) } else { parts(&output, &images, request, facts) };
-                ("user", json!({ "type": "tool_result", "tool_use_id": plain(id), "content": content }))
+                let content = if images.is_empty() {
+                    Output::Text(output)
+                } else {
+                    Output::Blocks(blocks(output, &images, request, facts))
+                };
+                (Role::User, Block::ToolResult { tool_use_id: plain(id), content, cache_control: None })
             }
         };
         add(&mut messages, role, block);
@@ -129,10 +223,10 @@ fn messages(request: &Request, facts: &Facts) -> Vec<Value> {
 }
 
 /// Roles take turns: what the same one says joins what it has said.
-fn add(messages: &mut Vec<Value>, role: &str, block: Value) {
-    match messages.last_mut().filter(|m| m["role"] == role).and_then(|m| m["content"].as_array_mut()) {
-        Some(blocks) => blocks.push(block),
-        None => messages.push(json!({ "role": role, "content": [block] })),
+fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, block: Block<'a>) {
+    match messages.last_mut().filter(|message| message.role == role) {
+        Some(message) => message.content.push(block),
+        None => messages.push(Message { role, content: vec![block] }),
     }
 }
 
@@ -140,31 +234,28 @@ fn is_thinking(item: &Value) -> bool {
     item["type"] == "thinking" || item["type"] == "redacted_thinking"
 }
 
-fn parts(output: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
-    let mut parts = Vec::new();
-    if !output.trim().is_empty() {
-        parts.push(json!({ "type": "text", "text": output }));
-    }
-    parts.extend(images.iter().map(|image| match request.image(image, facts) {
+fn blocks<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &Facts) -> Vec<Block<'a>> {
+    let text = Some(text).filter(|text| !text.trim().is_empty());
+    let images = images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => {
-            let source = json!({ "type": "base64", "media_type": image.media_type, "data": STANDARD.encode(bytes) });
-            json!({ "type": "image", "source": source })
+            let source = Source { media_type: image.media_type.clone(), data: Base64(bytes) };
+            Block::Image { source, cache_control: None }
         }
-        Err(said) => json!({ "type": "text", "text": said }),
-    }));
-    Value::Array(parts)
+        Err(said) => Block::Text { text: said.into(), cache_control: None },
+    });
+    text.map(|text| Block::Text { text, cache_control: None }).into_iter().chain(images).collect()
 }
 
 /// Reads an answer, block by block.
 #[derive(Default)]
 pub(super) struct Listener {
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, OpenBlock>,
     input: Counts,
     ended: Option<Ended>,
 }
 
 /// A content block as it opened, and what was added to it.
-struct Block {
+struct OpenBlock {
     opened: Value,
     text: String,
     signature: String,
@@ -224,7 +315,7 @@ impl Listener {
             }
             Some(_) => Ok(()),
             None => {
-                self.blocks.insert(index, Block { opened: block.clone(), text, signature, call });
+                self.blocks.insert(index, OpenBlock { opened: block.clone(), text, signature, call });
                 Ok(())
             }
         }
@@ -311,8 +402,8 @@ impl Reader for Listener {
     }
 }
 
-fn take_block(answer: &mut Answer, index: u64, block: Block) -> Result<()> {
-    let Block { opened, text, signature, .. } = block;
+fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
+    let OpenBlock { opened, text, signature, .. } = block;
     match opened["type"].as_str().unwrap_or_default() {
         "text" if !text.is_empty() => answer.said.push(Said::text(text)),
         "thinking" => {
@@ -335,7 +426,7 @@ fn take_block(answer: &mut Answer, index: u64, block: Block) -> Result<()> {
                 .map_or_else(|| format!("call_{index}"), str::to_owned);
             // A server that sends no deltas opens the block with everything.
             let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
-            let args = whole.map_or(text, |_| opened["input"].to_string());
+            let args = whole.map_or_else(|| args_object(&text), |input| Value::Object(input.clone()));
             answer.said.push(Said::Call(CallRequest { id, name, args }));
         }
         _ => {}

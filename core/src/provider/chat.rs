@@ -1,144 +1,308 @@
 //! The Chat Completions dialect: OpenAI, and every local server that speaks it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Heard, Reader, pieces, plain};
+use super::dialect::{AsText, DataUrl, Heard, Reader, pieces, plain};
 use super::models::Facts;
 use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
+use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
 
-pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
-    let mut body = json!({
-        "model": request.model,
-        "messages": messages(request, facts, quirks),
-        "stream": true,
-        "stream_options": { "include_usage": true },
-    });
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|t| {
-            json!({ "type": "function", "function": { "name": t.name, "description": t.description, "parameters": t.parameters } })
-        });
-        body["tools"] = tools.collect();
+/// The body of a request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageField>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct UsageField {
+    include: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Message<'a> {
+    System { content: Content<'a> },
+    User { content: Content<'a> },
+    Assistant(Assistant<'a>),
+    Tool { tool_call_id: Cow<'a, str>, content: Content<'a> },
+}
+
+#[derive(Default, Serialize)]
+struct Assistant<'a> {
+    /// `null` where it only calls tools.
+    content: Option<Content<'a>>,
+    /// Its thinking, in the fields in which it came.
+    #[serde(flatten)]
+    fields: BTreeMap<String, Cow<'a, Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Joined<'a>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text {
+        text: Joined<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+    },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: DataUrl,
+}
+
+/// The end of a prefix that the server caches.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    Function { function: Function<'a> },
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: Cow<'a, str>,
+    r#type: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: AsText<'a>,
+}
+
+/// Texts that are sent as one.
+struct Joined<'a> {
+    texts: Vec<Cow<'a, str>>,
+    between: &'static str,
+}
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, text) in self.texts.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { self.between })?;
+            f.write_str(text)?;
+        }
+        Ok(())
     }
-    if let Some(effort) = facts.effort(request.effort.as_deref()) {
-        match quirks.effort {
-            EffortField::ReasoningEffort => body["reasoning_effort"] = json!(effort),
-            EffortField::Reasoning => body["reasoning"] = json!({ "effort": effort }),
+}
+
+impl Serialize for Joined<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self.texts.as_slice() {
+            [text] => serializer.serialize_str(text),
+            _ => serializer.collect_str(self),
         }
     }
-    if quirks.cache_key {
-        body["prompt_cache_key"] = json!(request.cache_key);
+}
+
+impl<'a> From<Cow<'a, str>> for Joined<'a> {
+    fn from(text: Cow<'a, str>) -> Joined<'a> {
+        Joined { texts: vec![text], between: "\n\n" }
     }
-    if quirks.usage_with_cost {
-        body["usage"] = json!({ "include": true });
+}
+
+impl<'a> Part<'a> {
+    fn text(text: impl Into<Joined<'a>>) -> Part<'a> {
+        Part::Text { text: text.into(), cache_control: None }
     }
+}
+
+impl<'a> Content<'a> {
+    fn text(text: Cow<'a, str>) -> Content<'a> {
+        Content::Text(text.into())
+    }
+
+    fn add(&mut self, text: Cow<'a, str>) {
+        match self {
+            Content::Text(joined) => joined.texts.push(text),
+            Content::Parts(parts) => parts.push(Part::text(text)),
+        }
+    }
+
+    fn into_parts(self) -> Vec<Part<'a>> {
+        match self {
+            Content::Text(text) => vec![Part::text(text)],
+            Content::Parts(parts) => parts,
+        }
+    }
+}
+
+pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Body<'a> {
+    let mut messages = messages(request, facts, quirks);
     if quirks.cache_breakpoints && request.model.contains("claude") {
-        mark(&mut body["messages"]);
+        mark(&mut messages);
     }
-    body
+    let tools = request.tools.iter().map(|tool| Tool::Function {
+        function: Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters },
+    });
+    let effort = facts.effort(request.effort.as_deref());
+    Body {
+        model: &request.model,
+        messages,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        tools: tools.collect(),
+        reasoning_effort: effort.filter(|_| quirks.effort == EffortField::ReasoningEffort),
+        reasoning: effort.filter(|_| quirks.effort == EffortField::Reasoning).map(|effort| Reasoning { effort }),
+        prompt_cache_key: quirks.cache_key.then_some(&*request.cache_key),
+        usage: quirks.usage_with_cost.then_some(UsageField { include: true }),
+    }
 }
 
 /// Marks where the cached prefix ends: after the instructions, and after the last message.
-fn mark(messages: &mut Value) {
-    let Some(messages) = messages.as_array_mut() else { return };
+fn mark(messages: &mut [Message<'_>]) {
     let last = messages.len() - 1;
     for at in [0, last] {
-        let content = &mut messages[at]["content"];
-        if let Some(text) = content.as_str() {
-            *content = json!([{ "type": "text", "text": text, "cache_control": { "type": "ephemeral" } }]);
+        let content = match &mut messages[at] {
+            Message::System { content } | Message::User { content } | Message::Tool { content, .. } => Some(content),
+            Message::Assistant(message) => message.content.as_mut(),
+        };
+        let Some(content) = content else { continue };
+        if let Content::Text(Joined { texts, between }) = content {
+            let text = Joined { texts: std::mem::take(texts), between };
+            *content = Content::Parts(vec![Part::Text { text, cache_control: Some(CacheControl::Ephemeral) }]);
         }
     }
 }
 
 /// Calls join the assistant message before them; many servers take only one system message, at the start.
-fn messages(request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<Value> {
-    let system = if request.context.is_empty() {
-        request.instructions.to_owned()
-    } else {
-        format!("{}\n{}", request.instructions, request.context)
-    };
-    let mut messages = vec![json!({ "role": "system", "content": system })];
+fn messages<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Vec<Message<'a>> {
+    let context = Some(&*request.context).filter(|context| !context.is_empty());
+    let texts = [Some(&*request.instructions), context].into_iter().flatten().map(Cow::Borrowed).collect();
+    let mut messages = vec![Message::System { content: Content::Text(Joined { texts, between: "\n" }) }];
     let wants_reasoning = wants_reasoning(&request.model);
     // A tool's message is text alone; its images follow as the person's, after the last result of the answer.
-    let mut images: Vec<Value> = Vec::new();
+    let mut images: Vec<Part<'_>> = Vec::new();
     for piece in pieces(request) {
         if !images.is_empty() && !matches!(piece, Piece::Result { .. }) {
-            messages.push(json!({ "role": "user", "content": std::mem::take(&mut images) }));
+            messages.push(Message::User { content: Content::Parts(std::mem::take(&mut images)) });
         }
         match piece {
             // Many templates want the roles to take turns.
             Piece::User { text, images: shown } => {
-                match messages.last_mut().filter(|m| m["role"] == "user") {
-                    Some(Value::Object(message)) => match message.get_mut("content") {
-                        Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": text })),
-                        Some(Value::String(before)) => *before = format!("{before}\n\n{text}"),
-                        _ => {}
-                    },
-                    _ => messages.push(json!({ "role": "user", "content": text })),
+                let mut content = match messages.pop() {
+                    Some(Message::User { mut content }) => {
+                        content.add(text);
+                        content
+                    }
+                    before => {
+                        messages.extend(before);
+                        Content::text(text)
+                    }
+                };
+                if !shown.is_empty() {
+                    let mut parts = content.into_parts();
+                    parts.extend(shown.iter().flat_map(|image| seen(image, request, facts)));
+                    content = Content::Parts(parts);
                 }
-                if let Some(message) = messages.last_mut().filter(|_| !shown.is_empty()) {
-                    let mut parts = match message["content"].take() {
-                        Value::Array(parts) => parts,
-                        text => vec![json!({ "type": "text", "text": text })],
-                    };
-                    shown.iter().for_each(|image| parts.extend(seen(image, request, facts)));
-                    message["content"] = Value::Array(parts);
-                }
+                messages.push(Message::User { content });
             }
-            Piece::Assistant { text, .. } => match assistant(&mut messages) {
-                message if message["content"].is_null() => message["content"] = json!(text),
-                message => {
-                    let before = message["content"].as_str().unwrap_or_default();
-                    message["content"] = json!(format!("{before}\n\n{text}"));
-                }
+            Piece::Assistant { text, .. } => match &mut assistant(&mut messages).content {
+                Some(content) => content.add(text),
+                content => *content = Some(Content::text(text)),
             },
             Piece::Reasoning { item, .. } if quirks.gives_reasoning_back && item["type"] == FIELDS => {
-                let message = assistant(&mut messages);
-                for (field, value) in item["fields"].as_object().into_iter().flatten() {
-                    message[field] = value.clone();
-                }
+                assistant(&mut messages).fields.extend(fields(item));
             }
             Piece::Reasoning { .. } => {}
             Piece::Call { id, name, args } => {
-                let call = json!({ "id": plain(id), "type": "function", "function": { "name": plain(name), "arguments": args } });
+                let function = CalledFunction { name: plain(name), arguments: AsText(args) };
                 let message = assistant(&mut messages);
-                if wants_reasoning && message["reasoning_content"].is_null() {
-                    message["reasoning_content"] = json!("");
+                if wants_reasoning && message.fields.get("reasoning_content").is_none_or(|it| it.is_null()) {
+                    message.fields.insert("reasoning_content".to_owned(), Cow::Owned(json!("")));
                 }
-                match message["tool_calls"].as_array_mut() {
-                    Some(calls) => calls.push(call),
-                    None => message["tool_calls"] = json!([call]),
-                }
+                message.tool_calls.push(Call { id: plain(id), r#type: "function", function });
             }
             Piece::Result { id, output, images: looked_at } => {
-                messages.push(json!({ "role": "tool", "tool_call_id": plain(id), "content": output }));
+                messages.push(Message::Tool { tool_call_id: plain(id), content: Content::text(output) });
                 images.extend(looked_at.iter().flat_map(|image| seen(image, request, facts)));
             }
         }
     }
     if !images.is_empty() {
-        messages.push(json!({ "role": "user", "content": images }));
+        messages.push(Message::User { content: Content::Parts(images) });
     }
     messages
 }
 
-/// An image, with its name before it.
-fn seen(image: &Attachment, request: &Request, facts: &Facts) -> [Value; 2] {
-    let name = json!({ "type": "text", "text": format!("The image {}:", image.path) });
-    let image = match request.image(image, facts) {
-        Ok(bytes) => {
-            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
-            json!({ "type": "image_url", "image_url": { "url": url } })
+/// The fields of an item that keeps what a server called its thinking.
+fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
+    match item {
+        Cow::Borrowed(item) => {
+            let fields = item["fields"].as_object().into_iter().flatten();
+            fields.map(|(field, value)| (field.clone(), Cow::Borrowed(value))).collect()
         }
-        Err(said) => json!({ "type": "text", "text": said }),
+        Cow::Owned(mut item) => match item["fields"].take() {
+            Value::Object(fields) => fields.into_iter().map(|(field, value)| (field, Cow::Owned(value))).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
+        },
+    }
+}
+
+/// An image, with its name before it.
+fn seen<'a>(image: &Attachment, request: &Request, facts: &Facts) -> [Part<'a>; 2] {
+    let name = Part::text(Cow::Owned(format!("The image {}:", image.path)));
+    let image = match request.image(image, facts) {
+        Ok(bytes) => Part::ImageUrl { image_url: ImageUrl { url: DataUrl::new(image, bytes) } },
+        Err(said) => Part::text(Cow::Owned(said)),
     };
     [name, image]
 }
@@ -150,11 +314,16 @@ fn wants_reasoning(model: &str) -> bool {
 }
 
 /// The assistant message at the end, opened if there is none.
-fn assistant(messages: &mut Vec<Value>) -> &mut Value {
-    if messages.last().is_none_or(|m| m["role"] != "assistant") {
-        messages.push(json!({ "role": "assistant", "content": null }));
+fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a> {
+    if !matches!(messages.last(), Some(Message::Assistant(_))) {
+        messages.push(Message::Assistant(Assistant::default()));
     }
-    messages.last_mut().expect("just made sure of")
+    match messages.last_mut() {
+        Some(Message::Assistant(message)) => message,
+        Some(Message::System { .. } | Message::User { .. } | Message::Tool { .. }) | None => {
+            unreachable!("just made sure of")
+        }
+    }
 }
 
 /// The kind of item that keeps what a server called its thinking, field by field.
@@ -168,12 +337,20 @@ pub(super) struct Listener {
     /// The thinking as the server named it, to be given back.
     fields: Map<String, Value>,
     /// In the order in which they began.
-    calls: Vec<CallRequest>,
+    calls: Vec<OpenCall>,
     /// Which call the pieces with an index belong to now.
     places: BTreeMap<u64, usize>,
     usage: Option<Usage>,
     usd: Option<f64>,
     ended: Option<String>,
+}
+
+/// A call, as far as it has come.
+#[derive(Default)]
+struct OpenCall {
+    id: String,
+    name: String,
+    args: String,
 }
 
 impl Listener {
@@ -213,14 +390,14 @@ impl Listener {
             Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
-        let is_whole = |call: &CallRequest| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
-        let has_other_id = |call: &CallRequest| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
+        let is_whole = |call: &OpenCall| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
+        let has_other_id = |call: &OpenCall| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
         // A name opens a call; one that has all its arguments goes on no more.
-        let is_other = |call: &CallRequest| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
+        let is_other = |call: &OpenCall| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
         let at = match known.filter(|at| !is_other(&self.calls[*at])) {
             Some(at) => at,
             None => {
-                self.calls.push(CallRequest { id: String::new(), name: String::new(), args: String::new() });
+                self.calls.push(OpenCall::default());
                 self.calls.len() - 1
             }
         };
@@ -245,15 +422,13 @@ impl Listener {
         say(Chunk::Call { index: at, name, args });
     }
 
-    fn calls(calls: Vec<CallRequest>) -> Result<Vec<CallRequest>> {
-        let named = calls.into_iter().enumerate().map(|(i, mut call)| {
-            if call.name.is_empty() {
+    fn calls(calls: Vec<OpenCall>) -> Result<Vec<CallRequest>> {
+        let named = calls.into_iter().enumerate().map(|(i, OpenCall { id, name, args })| {
+            if name.is_empty() {
                 return Err(invalid("a tool call has no name"));
             }
-            if call.id.is_empty() {
-                call.id = format!("call_{i}");
-            }
-            Ok(call)
+            let id = if id.is_empty() { format!("call_{i}") } else { id };
+            Ok(CallRequest { id, name, args: args_object(&args) })
         });
         named.collect()
     }

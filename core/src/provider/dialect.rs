@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::models::Facts;
@@ -9,7 +12,7 @@ use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
 use crate::conversation::history::{Item, Piece};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::Usage;
+use crate::protocol::event::{Attachment, Usage};
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,13 +58,14 @@ impl Dialect {
         }
     }
 
-    /// The request as the server takes it.
-    pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
-        match self {
-            Dialect::Responses => responses::body(request, facts, quirks),
-            Dialect::Chat => chat::body(request, facts, quirks),
-            Dialect::Anthropic => anthropic::body(request, facts),
-        }
+    /// The body that is sent for a request, JSON. Texts are written straight from the History.
+    pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<u8> {
+        let body = match self {
+            Dialect::Responses => serde_json::to_vec(&responses::body(request, facts, quirks)),
+            Dialect::Chat => serde_json::to_vec(&chat::body(request, facts, quirks)),
+            Dialect::Anthropic => serde_json::to_vec(&anthropic::body(request, facts)),
+        };
+        body.expect("its keys are strings, and a Vec takes all bytes")
     }
 
     /// Somebody who reads one answer.
@@ -127,6 +131,43 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
         .collect();
     kept.reverse();
     kept
+}
+
+/// A JSON value that is sent as text.
+pub(super) struct AsText<'a>(pub(super) Cow<'a, Value>);
+
+impl Serialize for AsText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// Bytes that are sent in Base64.
+pub(super) struct Base64(pub(super) Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+/// An image as a `data:` URL.
+pub(super) struct DataUrl {
+    media_type: String,
+    bytes: Vec<u8>,
+}
+
+impl DataUrl {
+    pub(super) fn new(image: &Attachment, bytes: Vec<u8>) -> DataUrl {
+        DataUrl { media_type: image.media_type.clone(), bytes }
+    }
+}
+
+impl Serialize for DataUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let data = Base64Display::new(&self.bytes, &STANDARD);
+        serializer.collect_str(&format_args!("data:{};base64,{data}", self.media_type))
+    }
 }
 
 /// The most characters of a name or an id on the wire.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -165,15 +166,17 @@ impl Endpoint {
         }
     }
 
-    /// Posts a body; the answer is a stream of events.
-    pub(super) async fn post(&self, path: &str, body: &Value) -> std::result::Result<Response, Failure> {
+    /// Posts a JSON body; the answer is a stream of events.
+    pub(super) async fn post(&self, path: &str, body: Bytes) -> std::result::Result<Response, Failure> {
         let mut renewed = false;
         loop {
             let key = match &self.credential {
                 Some(credential) => Some(credential.current(device_login::refresh).await?),
                 None => None,
             };
-            let request = self.signed(self.client()?.post(format!("{}{path}", self.base_url)).json(body), key.as_ref());
+            let request =
+                self.client()?.post(format!("{}{path}", self.base_url)).header(CONTENT_TYPE, "application/json");
+            let request = self.signed(request.body(body.clone()), key.as_ref());
             let within = if self.is_local { self.patience.local_head } else { self.patience.head };
             let sent = timeout(within, request.send()).await.map_err(|_| self.no_head(within))?;
             let response = sent.map_err(|e| unreached(&self.place, &e))?;

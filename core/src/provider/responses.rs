@@ -1,99 +1,161 @@
 //! The Responses dialect: stateless, with encrypted reasoning kept and given back to the same model.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::dialect::{Heard, Reader, pieces, plain};
+use super::dialect::{AsText, DataUrl, Heard, Reader, pieces, plain};
 use super::models::Facts;
 use super::preset::Quirks;
 use super::refusal::{closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Ended, Request, Said, count, invalid};
+use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
 
-pub(super) fn body(request: &Request, facts: &Facts, quirks: &Quirks) -> Value {
-    let mut input = Vec::with_capacity(request.items.len() + 1);
-    if !request.context.is_empty() {
-        input.push(json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": request.context }] }));
-    }
-    input.extend(pieces(request).into_iter().filter_map(|piece| item(piece, request, facts)));
-    let tools: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|t| json!({ "type": "function", "name": t.name, "description": t.description, "parameters": t.parameters, "strict": false }))
-        .collect();
-    let mut body = json!({
-        "model": request.model,
-        "instructions": request.instructions,
-        "input": input,
-        "tools": tools,
-        "parallel_tool_calls": true,
-        "store": false,
-        "stream": true,
-        "prompt_cache_key": request.cache_key,
-    });
-    // One that does not think refuses to be asked for its thoughts.
-    if facts.thinks() != Some(false) {
-        body["include"] = json!(["reasoning.encrypted_content"]);
-    }
-    if let Some(effort) = facts.effort(request.effort.as_deref()) {
-        body["reasoning"]["effort"] = json!(effort);
-    }
-    if facts.thinks() == Some(true) && quirks.reasoning_summaries {
-        body["reasoning"]["summary"] = json!("auto");
-    }
-    body
+/// The body of a request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    instructions: &'a str,
+    input: Vec<Input<'a>>,
+    tools: Vec<Tool<'a>>,
+    parallel_tool_calls: bool,
+    store: bool,
+    stream: bool,
+    prompt_cache_key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
 }
 
-fn item(piece: Piece<'_>, request: &Request, facts: &Facts) -> Option<Value> {
+/// An item of the conversation.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Input<'a> {
+    Message {
+        role: &'static str,
+        content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<Cow<'a, str>>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: AsText<'a>,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Output<'a>,
+    },
+    /// Reasoning, as the server gave it.
+    #[serde(untagged)]
+    Given(Cow<'a, Value>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: DataUrl },
+    OutputText { text: Cow<'a, str> },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Body<'a> {
+    let context = Some(&request.context).filter(|context| !context.is_empty());
+    let context = context.map(|context| message("developer", vec![Part::InputText { text: context.into() }]));
+    let conversation = pieces(request).into_iter().filter_map(|piece| item(piece, request, facts));
+    let tools = request.tools.iter().map(|tool| Tool {
+        r#type: "function",
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+        strict: false,
+    });
+    let effort = facts.effort(request.effort.as_deref());
+    let summary = (facts.thinks() == Some(true) && quirks.reasoning_summaries).then_some("auto");
+    Body {
+        model: &request.model,
+        instructions: &request.instructions,
+        input: context.into_iter().chain(conversation).collect(),
+        tools: tools.collect(),
+        parallel_tool_calls: true,
+        store: false,
+        stream: true,
+        prompt_cache_key: &request.cache_key,
+        // One that does not think refuses to be asked for its thoughts.
+        include: (facts.thinks() != Some(false)).then_some(["reasoning.encrypted_content"]),
+        reasoning: (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary }),
+    }
+}
+
+fn item<'a>(piece: Piece<'a>, request: &Request, facts: &Facts) -> Option<Input<'a>> {
     Some(match piece {
-        Piece::User { text, images } => {
-            json!({ "type": "message", "role": "user", "content": parts(&text, &images, request, facts) })
-        }
+        Piece::User { text, images } => message("user", parts(text, &images, request, facts)),
         Piece::Assistant { text, phase } => {
-            let content = json!([{ "type": "output_text", "text": text }]);
-            let mut message = json!({ "type": "message", "role": "assistant", "content": content });
-            if let Some(phase) = phase {
-                message["phase"] = json!(phase);
-            }
-            message
+            Input::Message { role: "assistant", content: vec![Part::OutputText { text }], phase }
         }
-        Piece::Reasoning { item, .. } if item["type"] == "reasoning" => item.into_owned(),
+        Piece::Reasoning { item, .. } if item["type"] == "reasoning" => Input::Given(item),
         // Of the same model, when it was spoken to in another dialect.
         Piece::Reasoning { .. } => return None,
         Piece::Call { id, name, args } => {
-            json!({ "type": "function_call", "call_id": plain(id), "name": plain(name), "arguments": args })
+            Input::FunctionCall { call_id: plain(id), name: plain(name), arguments: AsText(args) }
         }
         Piece::Result { id, output, images } => {
-            let output = if images.is_empty() { json!(output) } else { parts(&output, &images, request, facts) };
-            json!({ "type": "function_call_output", "call_id": plain(id), "output": output })
+            let output = if images.is_empty() {
+                Output::Text(output)
+            } else {
+                Output::Parts(parts(output, &images, request, facts))
+            };
+            Input::FunctionCallOutput { call_id: plain(id), output }
         }
     })
 }
 
-fn parts(text: &str, images: &[Attachment], request: &Request, facts: &Facts) -> Value {
-    let mut parts = Vec::new();
-    if images.is_empty() || !text.trim().is_empty() {
-        parts.push(json!({ "type": "input_text", "text": text }));
-    }
-    parts.extend(images.iter().map(|image| match request.image(image, facts) {
-        Ok(bytes) => {
-            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
-            json!({ "type": "input_image", "image_url": url })
-        }
-        Err(said) => json!({ "type": "input_text", "text": said }),
-    }));
-    Value::Array(parts)
+fn message<'a>(role: &'static str, content: Vec<Part<'a>>) -> Input<'a> {
+    Input::Message { role, content, phase: None }
+}
+
+fn parts<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &Facts) -> Vec<Part<'a>> {
+    let text = Some(text).filter(|text| images.is_empty() || !text.trim().is_empty());
+    let images = images.iter().map(|image| match request.image(image, facts) {
+        Ok(bytes) => Part::InputImage { image_url: DataUrl::new(image, bytes) },
+        Err(said) => Part::InputText { text: said.into() },
+    });
+    text.map(|text| Part::InputText { text }).into_iter().chain(images).collect()
 }
 
 /// Reads an answer. Items may be interleaved, and closed in any order; each keeps its place.
 #[derive(Default)]
 pub(super) struct Listener {
-    items: BTreeMap<usize, Part>,
+    items: BTreeMap<usize, OpenItem>,
     /// Places by the item's id, for events that leave the place out.
     places: BTreeMap<String, usize>,
     summary_shown: bool,
@@ -103,7 +165,7 @@ pub(super) struct Listener {
 
 /// An output item, as far as it has come.
 #[derive(Default)]
-struct Part {
+struct OpenItem {
     text: String,
     /// The tool, and how many calls opened before it.
     call: Option<(String, usize)>,
@@ -137,13 +199,13 @@ impl Listener {
             None if event["type"] == "response.output_item.added" => next,
             None => {
                 let other = event["item"]["type"].as_str().is_some_and(|kind| kind != "message");
-                let fits = |part: &Part| part.done.is_none() && (!other || part.text.is_empty());
+                let fits = |part: &OpenItem| part.done.is_none() && (!other || part.text.is_empty());
                 self.items.iter().next_back().filter(|(_, part)| fits(part)).map_or(next, |(last, _)| *last)
             }
         }
     }
 
-    fn part(&mut self, event: &Value) -> (usize, &mut Part) {
+    fn part(&mut self, event: &Value) -> (usize, &mut OpenItem) {
         let place = self.place(event);
         (place, self.items.entry(place).or_default())
     }
@@ -261,7 +323,8 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
             let (Some(id), Some(name)) = (field("call_id").or_else(|| field("id")), field("name")) else {
                 return Err(invalid("a function call has no call_id or no name"));
             };
-            answer.said.push(Said::Call(CallRequest { id, name, args: field("arguments").unwrap_or_default() }));
+            let args = args_object(item["arguments"].as_str().unwrap_or_default());
+            answer.said.push(Said::Call(CallRequest { id, name, args }));
         }
         "reasoning" => {
             let text =

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said};
+use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said, args_object};
 use crate::conversation::history::Piece;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Usage;
@@ -339,7 +339,7 @@ impl Provider for Scripted {
             let calls = step.calls.into_iter().enumerate().map(|(i, call)| CallRequest {
                 id: format!("call_{}_{}", at + 1, i + 1),
                 name: call.name,
-                args: call.args.to_string(),
+                args: args_object(&call.args.to_string()),
             });
             let reasoning = Some(step.reasoning).filter(|it| !it.is_empty());
             let text = Some(step.text).filter(|it| !it.is_empty());

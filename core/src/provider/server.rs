@@ -79,9 +79,17 @@ impl Server {
         windows.extend(listed.iter().filter_map(|it| Some((it.name.clone(), it.window?))));
     }
 
+    /// The body of a request, without what the server refuses.
+    fn written(&self, request: &Request) -> Vec<u8> {
+        let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
+        let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
+        let quirks = Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks };
+        self.endpoint.dialect().body(request, &self.facts(&request.model), &quirks)
+    }
+
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
         let dialect = self.endpoint.dialect();
-        let response = self.endpoint.post(dialect.path(), &self.body(request)).await?;
+        let response = self.endpoint.post(dialect.path(), self.written(request).into()).await?;
         let bytes = response.bytes_stream().map_err(|e| why(&e));
         hear(dialect, bytes, self.endpoint.patience(), on_chunk).await
     }
@@ -109,10 +117,7 @@ impl Provider for Server {
     }
 
     fn body(&self, request: &Request) -> Value {
-        let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
-        let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
-        let quirks = Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks };
-        self.endpoint.dialect().body(request, &self.facts(&request.model), &quirks)
+        serde_json::from_slice(&self.written(request)).expect("it was written as JSON")
     }
 
     fn answer<'a>(

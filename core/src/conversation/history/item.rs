@@ -1,11 +1,12 @@
 //! The items of a request: Entries, and texts that stand for several Entries.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::protocol::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
 
@@ -53,8 +54,8 @@ pub enum Piece<'a> {
         id: Cow<'a, str>,
         /// The tool's name.
         name: Cow<'a, str>,
-        /// The arguments, a JSON object as text.
-        args: Cow<'a, str>,
+        /// The arguments, a JSON object.
+        args: Cow<'a, Value>,
     },
     /// The result of a call.
     Result {
@@ -132,11 +133,38 @@ impl<'a> Piece<'a> {
         match self {
             Piece::User { text, images } => text.len() + images.len() * IMAGE,
             Piece::Assistant { text, .. } => text.len(),
-            Piece::Reasoning { item, .. } => item.to_string().len(),
-            Piece::Call { id, name, args } => id.len() + name.len() + args.len(),
+            Piece::Reasoning { item, .. } => json_len(item),
+            Piece::Call { id, name, args } => id.len() + name.len() + json_len(args),
             Piece::Result { id, output, images } => id.len() + output.len() + images.len() * IMAGE,
         }
     }
+}
+
+/// Bytes of a value as JSON text.
+fn json_len(value: &Value) -> usize {
+    let mut length = Length(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut length, value);
+    length.0
+}
+
+/// A writer that only counts.
+struct Length(usize);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Arguments as Providers take them back: an object. A Log may hold others.
+fn object(args: &Value) -> Cow<'_, Value> {
+    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(json!({ "_raw": args.to_string() })) }
 }
 
 /// What the model reads of an Entry, if anything.
@@ -156,11 +184,9 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             model: Cow::Borrowed(&it.model),
             item: Cow::Borrowed(it.item.as_ref()?),
         },
-        Fact::ToolCall(it) => Piece::Call {
-            id: Cow::Borrowed(&it.call_id),
-            name: Cow::Borrowed(&it.name),
-            args: Cow::Owned(it.args.to_string()),
-        },
+        Fact::ToolCall(it) => {
+            Piece::Call { id: Cow::Borrowed(&it.call_id), name: Cow::Borrowed(&it.name), args: object(&it.args) }
+        }
         Fact::ToolResult(it) => Piece::Result {
             id: Cow::Borrowed(&it.call_id),
             output: Cow::Borrowed(&it.output),
