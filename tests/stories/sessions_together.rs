@@ -360,7 +360,9 @@ async fn what_changes_while_two_commands_run_is_attributed_to_neither_and_both_a
     }
 }
 
-/// Broken build: `Group::stop` sleeps on the worker; then two stubborn commands hold both, and the others wait for them.
+/// Some of them stop a command that ignores SIGTERM meanwhile.
+///
+/// Broken build: anything of a Session is global: a live event names another Session, or a Log or index is shared.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_sessions_and_two_harnesses_work_at_once_on_two_workers() {
     let places = [Place::obedient(), Place::obedient()];

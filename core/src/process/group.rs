@@ -437,6 +437,36 @@ pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(Stri
 mod tests {
     use super::*;
 
+    /// Broken build: `stop` sleeps on the worker; then its first poll is also its last.
+    #[tokio::test]
+    async fn a_stop_gives_the_worker_back_while_it_waits() {
+        let mut command = shell("trap '' TERM; echo ready; exec sleep 1000");
+        command.stdout(std::process::Stdio::piped());
+        let (mut child, group) = Group::start(command, &Stopping::default()).expect("it starts");
+        let mut ready = [0; 6];
+        child.stdout.take().expect("it is piped").read_exact(&mut ready).await.expect("it prints");
+        let mut stop = std::pin::pin!(group.stop());
+        assert!(futures_util::poll!(&mut stop).is_pending(), "it ignores SIGTERM, so the grace is waited for");
+        stop.await;
+        assert!(!group.is_alive());
+    }
+
+    /// Broken build: `Drop` does not count the group, or stops nothing.
+    #[tokio::test]
+    async fn a_dropped_group_is_stopped_and_that_can_be_waited_for() {
+        let mut command = shell("trap '' TERM; echo ready; exec sleep 1000");
+        command.stdout(std::process::Stdio::piped());
+        let stopping = Stopping::default();
+        let (mut child, group) = Group::start(command, &stopping).expect("it starts");
+        let leader = group.members().leader.expect("it runs");
+        let mut ready = [0; 6];
+        child.stdout.take().expect("it is piped").read_exact(&mut ready).await.expect("it prints");
+        drop(group);
+        assert!(test_kill_process_group(leader).is_ok(), "a future that is dropped does not wait");
+        stopping.finished().await;
+        assert!(test_kill_process_group(leader).is_err());
+    }
+
     #[test]
     fn no_secret_of_the_environment_reaches_a_command() {
         let all = [
