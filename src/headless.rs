@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::Format;
 use crate::narrate::{self, Narrator};
 use crate::output::{Output, chatter, safe};
+use crate::remedies;
 
 /// The most of one file's diff in a result, characters.
 const MOST_DIFF: usize = 20_000;
@@ -195,8 +196,7 @@ impl<'a> Told<'a> {
                 match live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
                     Live::Refused(body) => {
-                        let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                        self.refused = Some(Error::new(code, body.message.clone(), body.remediation.clone()));
+                        self.refused = Some(body.clone().into());
                     }
                     _ => {}
                 }
@@ -288,8 +288,9 @@ impl<'a> Told<'a> {
         if let Some(error) = &error {
             result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
             result["code"] = json!(error.code.name());
-            result["remediation"] = json!(error.remediation);
-            next.push(error.remediation.clone());
+            let fix = remedies::word(&error.remedy);
+            result["remediation"] = json!(fix);
+            next.push(fix);
         }
         next.extend(resume);
         result["next_actions"] = json!(next);
@@ -330,12 +331,7 @@ impl<'a> Told<'a> {
         }
         let failed = match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
-            Some(TurnEnded { error: Some(body), .. }) => {
-                let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-                let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-                error.details.clone_from(&body.details);
-                Some(error)
-            }
+            Some(TurnEnded { error: Some(body), .. }) => Some(body.clone().into()),
             Some(_) | None => {
                 Some(Error::new(Code::CommandFailed, "the turn did not end", format!("pixir resume {}", self.session)))
             }

@@ -19,6 +19,7 @@ mod export; // a Session as a document
 mod headless; // the Presenter without a screen
 mod narrate; // events as lines of text
 mod output; // the one writer to stdout
+mod remedies; // what to do about an error, in words
 mod screen; // the terminal Presenter, launched
 mod setup; // arguments and environment → Harness
 

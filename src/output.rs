@@ -8,6 +8,7 @@ use pixir_core::present::Stripper;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
+use crate::remedies;
 
 /// Where results go. Whoever reads them may stop reading; that ends the writing, quietly.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Output {
 
     /// The one result line of a run that failed before its Turn began.
     pub(crate) fn failed_result(&self, error: &Error) {
-        let mut result = error.envelope();
+        let mut result = envelope(error);
         result["type"] = "result".into();
         self.line(&result.to_string());
     }
@@ -71,7 +72,7 @@ impl Output {
     /// A failure, on stderr: JSON when JSON was asked for, else three lines.
     pub(crate) fn error(&self, error: &Error) {
         let text = match (self.is_json(), self.error_format) {
-            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&error.envelope()).expect("a value is JSON"),
+            (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&envelope(error)).expect("a value is JSON"),
             (true, ErrorFormat::Flat) => serde_json::to_string_pretty(&flat(error)).expect("a value is JSON"),
             (false, _) => plain(error),
         };
@@ -79,14 +80,27 @@ impl Output {
     }
 }
 
+/// The document of a failed command.
+fn envelope(error: &Error) -> Value {
+    json!({
+        "schemaVersion": 1,
+        "ok": false,
+        "error": { "kind": error.kind(), "message": error.message, "details": error.details },
+        "code": error.code.name(),
+        "remediation": remedies::word(&error.remedy),
+        "exit_code": error.code.exit(),
+    })
+}
+
 fn flat(error: &Error) -> Value {
-    json!({ "error": error.message, "code": error.code.name(), "remediation": error.remediation, "kind": error.kind() })
+    let fix = remedies::word(&error.remedy);
+    json!({ "error": error.message, "code": error.code.name(), "remediation": fix, "kind": error.kind() })
 }
 
 fn plain(error: &Error) -> String {
     let mut text = format!("error: {}\n  code: {}", error.message, error.code.name());
-    if !error.remediation.is_empty() {
-        text.push_str(&format!("\n  fix:  {}", error.remediation));
+    if !error.remedy.is_empty() {
+        text.push_str(&format!("\n  fix:  {}", remedies::word(&error.remedy)));
     }
     text
 }
@@ -117,7 +131,7 @@ mod tests {
             Error::new(Code::NotFound, "item 42 not found", "list items to find a valid id").with("input", "42");
         assert_eq!(plain(&error), "error: item 42 not found\n  code: NOT_FOUND\n  fix:  list items to find a valid id");
         assert_eq!(
-            error.envelope(),
+            envelope(&error),
             json!({"schemaVersion": 1, "ok": false, "error": {"kind": "not_found", "message": "item 42 not found", "details": {"input": "42"}},
                    "code": "NOT_FOUND", "remediation": "list items to find a valid id", "exit_code": 5})
         );

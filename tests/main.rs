@@ -3,6 +3,7 @@
 mod architecture; // who may know whom
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small server whose answers a story decides
+mod plain_strings; // words that fit every Presenter
 mod pty; // the real binary in a real terminal
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal

@@ -14,6 +14,7 @@ use crate::process;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::provider::choose::Providers;
 use crate::session::{Handle, Options, Pen, Session, Surface};
 use crate::storage::blobs::Blobs;
@@ -149,7 +150,7 @@ impl Harness {
     pub fn look(&self, id: &SessionId) -> Result<Handle> {
         let contents = log::read(&self.surface.place(id).log())?;
         let why =
-            Error::new(Code::SessionReadOnly, "this session was opened for reading only", format!("pixir resume {id}"));
+            Error::new(Code::SessionReadOnly, "this session is open read-only", Remedy::Resume { id: id.to_string() });
         self.open(id, Pen::ReadsOnly(why), contents.entries)
     }
 
@@ -167,17 +168,18 @@ impl Harness {
                 let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
                 if replaced && !self.surface.options.can_ask {
                     // What was said to one is not told to another unasked.
-                    let fix = "--base-url URL --model NAME as before, or --model PROVIDER/NAME to go on with another";
+                    let again = "set that provider up again".into();
+                    let fix = Remedy::any_of([again, Remedy::ChooseModel { need: ModelNeed::Any }]);
                     return Err(Error::new(
                         Code::ConfigInvalid,
-                        format!("{before}, which answered in this session, is not set up here"),
+                        format!("{before}, the model of this session, is not configured here"),
                         fix,
                     ));
                 }
                 history.append(log.append(None, change.into())?);
                 if replaced {
                     let now = format!("{}/{}", history.settings.provider, history.settings.model);
-                    note = Some(format!("{before} is not set up any more; {now} answers from now on"));
+                    note = Some(format!("{before} is no longer configured; {now} answers from now on"));
                 }
             }
             log.sync()?;

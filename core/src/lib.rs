@@ -14,7 +14,7 @@ pub use conversation::{history, tree, usage};
 pub use files::{changes, restore, workspace};
 pub use maintenance::{archive, diagnose, inspect};
 pub use process::jobs;
-pub use protocol::{error, event, input};
+pub use protocol::{error, event, input, remedy};
 pub use session::watch;
 pub use storage::{blobs, log, store};
 
@@ -42,3 +42,4 @@ pub mod storage; // Logs, and what is stored beside them // the workspace and it
 pub use error::{Code, Error, ErrorKind, Result};
 pub use event::{Entry, Event, Fact, Live};
 pub use input::{Decision, Input};
+pub use remedy::Remedy;

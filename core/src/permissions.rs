@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule};
+use crate::protocol::remedy::Remedy;
 
 pub mod shell; // which commands are proven to only read
 
@@ -55,7 +56,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
         Action::Files { protected: Some(path), .. } => {
-            (format!("{path} is protected: it can run code or widen permissions"), None)
+            (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::FileChanges)),
         Action::Command(command) => match shell::prove_read_only(command, workspace) {
@@ -84,8 +85,8 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
 fn blocked(reason: &str) -> Error {
     Error::new(
         Code::MutationBlocked,
-        format!("the session is read-only, and {reason}"),
-        "describe the change instead; the person can allow it with --write or /mode ask",
+        format!("the mode is read-only, and {reason}"),
+        Remedy::any_of(["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }]),
     )
 }
 

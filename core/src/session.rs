@@ -13,12 +13,13 @@ use crate::context::prompt;
 use crate::context::skills;
 use crate::conversation::history::{History, Settings};
 use crate::permissions;
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     Approval, AssistantMessage, Attachment, Cost, Delivery, Event, Fact, Label, Live, Printed, SessionId,
     SettingsChanged, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus, Usage, UserCommand, UserMessage,
 };
 use crate::protocol::input::{Decision, Input, Message};
+use crate::protocol::remedy::Remedy;
 use crate::provider::models::Effort;
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::Log;
@@ -197,11 +198,12 @@ impl Session {
         let read_only = matches!(self.pen, Pen::ReadsOnly(_));
         let watch = Watch::new(self.history.clone(), read_only, outbox);
         if let Pen::ReadsOnly(why) = &self.pen {
-            let (code, message) = (why.code.name(), format!("{}. {}", why.message, why.remediation));
-            self.notice(Severity::Warning, code, message);
+            let (code, message) = (why.code.name().to_owned(), why.message.clone());
+            let remedy = Some(why.remedy.clone());
+            self.publish(Event::Live(Live::Notice { severity: Severity::Warning, code, message, remedy }));
         }
         if let Some(note) = self.note.take() {
-            self.notice(Severity::Warning, "PROVIDER_REPLACED", note);
+            self.notice(Severity::Warning, NoticeCode::ProviderReplaced.name(), note);
         }
         let wished = self.history.settings.effort.as_deref().and_then(|it| Effort::parse(it).ok());
         if let Some(effort) = wished.filter(|_| !std::mem::replace(&mut self.told_effort, true)) {
@@ -250,7 +252,7 @@ impl Session {
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
-                Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
+                Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
             Input::Compact { instructions, dry_run } => self.compact(Trigger::Manual, instructions.as_deref(), dry_run),
             Input::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
@@ -287,10 +289,10 @@ impl Session {
         let Settings { provider, model, .. } = &self.history.settings;
         let said = match self.surface.providers.facts(provider, model).effort(Some(effort.name())) {
             Some(asked) if asked == effort.name() => return,
-            Some(asked) => format!("{model} has no effort {}; it is asked for {asked}", effort.name()),
-            None => format!("{model} takes no effort; it thinks as it likes"),
+            Some(asked) => format!("{model} does not know the effort {}; it gets {asked} instead", effort.name()),
+            None => format!("{model} does not let you set an effort"),
         };
-        self.notice(Severity::Info, "EFFORT_MAPPED", said);
+        self.notice(Severity::Info, NoticeCode::EffortMapped.name(), said);
     }
 
     fn mark(&mut self, mark: Label) -> Result<()> {
@@ -302,7 +304,7 @@ impl Session {
         match self.history.entry(seq) {
             Some(entry) if entry.fact.is_conversation() => Ok(()),
             Some(_) | None => {
-                Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), "/tree shows them")
+                Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), Remedy::ShowTree)
                     .with("input", seq))
             }
         }
@@ -331,12 +333,8 @@ impl Session {
     fn decide(&mut self, call_id: &str, decision: Decision) -> Result<()> {
         let asking = self.work.as_mut().and_then(|work| work.asking.take_if(|it| it.approval.call_id == call_id));
         let Some(asking) = asking else {
-            return Err(Error::new(
-                Code::NotFound,
-                "that question is not open any more",
-                "look at the question that is on the screen",
-            )
-            .with("input", call_id));
+            return Err(Error::new(Code::NotFound, "that approval is no longer open", Remedy::AnswerOpenApproval)
+                .with("input", call_id));
         };
         let _ = asking.reply.send(decision);
         self.set_status(Status::Working);
@@ -346,8 +344,8 @@ impl Session {
     fn answer(&mut self, call_id: &str, answers: Option<Answers>) -> Result<()> {
         let open = self.work.as_mut().and_then(|work| work.questioning.take_if(|(id, _)| id == call_id));
         let Some((_, reply)) = open else {
-            let message = "that question is not open any more";
-            let error = Error::new(Code::NotFound, message, "look at the question that is on the screen");
+            let message = "that form is no longer open";
+            let error = Error::new(Code::NotFound, message, Remedy::AnswerOpenForm);
             return Err(error.with("input", call_id));
         };
         let _ = reply.send(answers);
@@ -406,7 +404,7 @@ impl Session {
     fn warn_of_images(&mut self, attachments: &[Attachment]) {
         let Settings { provider, model, .. } = &self.history.settings;
         if !attachments.is_empty() && !self.surface.providers.facts(provider, model).sees_images {
-            let said = format!("{model} cannot look at images; it is only told that there is one");
+            let said = format!("{model} does not accept images; it is only told that there is one");
             self.notice(Severity::Warning, Code::VisionUnsupported.name(), said);
         }
     }
@@ -465,8 +463,8 @@ impl Session {
             None => {
                 let error = Error::new(
                     Code::CommandFailed,
-                    "the turn broke off because of a fault in pixir",
-                    "send it again; pixir.log has the details",
+                    "the turn failed because of a bug in pixir",
+                    "send the message again; pixir.log has the details",
                 );
                 self.end_turn(Outcome::failed(error)).await;
             }
@@ -560,7 +558,11 @@ impl Session {
         work.task.abort();
         let _ = (&mut work.task).await;
         if let Job::Move(_) = work.job {
-            self.notice(Severity::Info, "NOT_MOVED", "the conversation stays where it was".into());
+            self.notice(
+                Severity::Info,
+                NoticeCode::NotMoved.name(),
+                "the move was interrupted; the head stays where it was".into(),
+            );
             self.set_status(Status::Idle);
             return;
         }

@@ -199,7 +199,7 @@ pub(crate) async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T> +
 
 /// A tool that panicked is a fault of ours, and a result like any other.
 fn broke(why: &str) -> Error {
-    Error::new(Code::CommandFailed, format!("the tool broke: {why}"), "take another way; this is a fault of pixir")
+    Error::new(Code::CommandFailed, format!("the tool failed because of a bug in pixir: {why}"), "try another way")
 }
 
 /// What a tool did.
@@ -324,10 +324,10 @@ impl Registry {
         let shown: String = name.escape_debug().take(80).collect();
         let fix = match nearest(name, self.names(toolset)) {
             _ if toolset == Toolset::Run => {
-                format!("run with the command `{}`; `help` lists all", run::command_for(name))
+                format!("run with the command `{}`; `help` lists all of them", run::command_for(name))
             }
             Some(near) => format!("{near}. Available: {all}"),
-            None => format!("one of: {all}"),
+            None => format!("use one of: {all}"),
         };
         Err(Error::new(Code::UnknownTool, format!("there is no tool `{shown}`"), fix).with("input", shown))
     }

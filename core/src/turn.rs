@@ -14,10 +14,11 @@ use crate::call::present::Overflow;
 use crate::permissions::{Action, Judgement};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, DecidedBy, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, Rule,
-    SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
+    Approval, AssistantMessage, DecidedBy, Fact, Form, Live, Mode, PermissionDecision, Plan, ProviderUsage, Reasoning,
+    Rule, SessionId, Status, ToolCall, Toolset, TurnStatus, Usage, Verdict,
 };
 use crate::protocol::input::Decision;
+use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::models::Facts;
 use crate::provider::{Answer, CallRequest, Ended, Failure, Provider, Request, Said, args_object};
 use crate::session::{Options, Surface};
@@ -121,7 +122,8 @@ impl Turn {
             Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
-                let fix = "resume the session to go on, or give more with --deadline";
+                let more = Remedy::RaiseLimit { limit: Limit::Deadline };
+                let fix = Remedy::any_of(["send a message to go on".into(), more]);
                 Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
             }),
         };
@@ -140,11 +142,11 @@ impl Turn {
         let mut has_spoken = false;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
-                let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
+                let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
                     message,
-                    "resume the session to go on, or give more with --max-rounds",
+                    Remedy::any_of(["send a message to go on".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
                 )));
             }
             let step = self.read().await?;
@@ -196,8 +198,11 @@ impl Turn {
             if circle.goes_on(calls, failed) {
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
-                    format!("the model asked for the same {MAX_CIRCLES} times, and each time it failed"),
-                    "say what to do instead, or try another model (/model)",
+                    format!("the model repeated the same failing calls {MAX_CIRCLES} times"),
+                    Remedy::any_of([
+                        "tell the model what to do instead".into(),
+                        Remedy::ChooseModel { need: ModelNeed::Any },
+                    ]),
                 )));
             }
             rounds += 1;
@@ -300,8 +305,8 @@ impl Turn {
         for call in calls {
             let error = Error::new(
                 Code::SkippedForSteer,
-                "not run: the person said something first",
-                "read the message, then decide anew",
+                "not run: the user sent a message first",
+                "read the message, then decide again",
             );
             self.record(executor::failed(&call.id, &call.name, &error, Duration::ZERO)).await?;
         }
@@ -384,22 +389,20 @@ impl Turn {
                 Judgement::Deny(error) => {
                     let error = match wanted {
                         Wanted::ByModel => error,
-                        Wanted::ByPerson => {
-                            Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
-                        }
+                        Wanted::ByPerson => Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error },
                     };
                     decisions.push(decided(call, Verdict::Deny, DecidedBy::Mode, error.message.clone(), None));
                     refusal = Some(error);
                 }
                 // Whoever typed it need not be asked whether they want it.
                 Judgement::Ask { .. } if wanted == Wanted::ByPerson => {
-                    decisions.push(decided(call, Verdict::Allow, DecidedBy::User, "the person typed it".into(), None));
+                    decisions.push(decided(call, Verdict::Allow, DecidedBy::User, "the user typed it".into(), None));
                 }
                 Judgement::Ask { reason, .. } if !self.surface.options.can_ask => {
                     let error = Error::new(
                         Code::InputRequired,
-                        format!("this needs a person's permission ({reason}), and nobody can be asked here"),
-                        "take another way, or the person runs pixir with --write or in the terminal",
+                        format!("this needs the user's approval ({reason}), and no user can be asked here"),
+                        Remedy::any_of(["try another way".into(), Remedy::SetMode { mode: Mode::Auto }]),
                     );
                     decisions.push(decided(call, Verdict::Deny, DecidedBy::NoAsker, reason, None));
                     refusal = Some(error);
@@ -449,8 +452,8 @@ impl Turn {
                 let said = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
                 let error = Error::new(
                     Code::PermissionDenied,
-                    format!("the person refused this call{said}"),
-                    "respect it: take another way, or ask",
+                    format!("the user refused this call{said}"),
+                    "respect that: try another way, or ask the user",
                 );
                 let mut decisions = each(Verdict::Deny, None);
                 decisions[0].feedback = feedback;

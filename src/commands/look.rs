@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use pixir_core::diagnose::{Level, diagnose};
+use pixir_core::diagnose::{Finding, Level, diagnose};
 use pixir_core::harness::Harness;
 use pixir_core::inspect::{Inspection, inspect};
 use pixir_core::present::human_size;
 use pixir_core::provider::choose::Providers;
 use pixir_core::store::{Place, Store};
 use pixir_core::{Code, Error, Fact, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::travel::entries;
 use crate::args::Format;
 use crate::narrate::{self, Narrator};
 use crate::output::{Output, chatter, count, safe};
+use crate::remedies;
 
 /// The request that would be sent after this entry.
 pub(crate) fn show_request(
@@ -136,7 +137,7 @@ pub(crate) fn show_diagnosis(store: &Store, providers: &Providers, place: &Place
     let failed = it.findings.iter().any(|finding| finding.level == Level::Fail);
     if output.is_json() {
         output.document(&json!({
-            "schemaVersion": 1, "ok": !failed, "session_id": it.session_id, "findings": it.findings, "next_actions": [it.next_action],
+            "schemaVersion": 1, "ok": !failed, "session_id": it.session_id, "findings": it.findings.iter().map(finding_json).collect::<Vec<_>>(), "next_actions": [remedies::word(&it.next_action)],
         }));
     } else {
         for finding in &it.findings {
@@ -145,12 +146,20 @@ pub(crate) fn show_diagnosis(store: &Store, providers: &Providers, place: &Place
                 Level::Warn => "warn",
                 Level::Fail => "FAIL",
             };
-            let fix = if finding.fix.is_empty() { String::new() } else { format!("\n      fix: {}", finding.fix) };
+            let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!("\n      fix: {}", remedies::word(fix)));
             output.line(&safe(&format!("{level}  {}: {}{fix}", finding.about, finding.what)));
         }
-        output.line(&safe(&format!("\nnext: {}", it.next_action)));
+        output.line(&safe(&format!("\nnext: {}", remedies::word(&it.next_action))));
     }
     Ok(u8::from(failed))
+}
+
+fn finding_json(it: &Finding) -> Value {
+    let mut document = json!({ "level": it.level, "about": it.about, "what": it.what });
+    if let Some(fix) = &it.fix {
+        document["fix"] = remedies::word(fix).into();
+    }
+    document
 }
 
 /// Removes what nothing refers to, or says what it would remove.

@@ -106,11 +106,7 @@ pub(crate) async fn finish(
     }
     match &result.error {
         // What a command of a line could not do is told in its result.
-        Some(body) if result.exit_code.is_none() => Err(Error::new(
-            Code::from_name(&body.code).unwrap_or(Code::CommandFailed),
-            body.message.clone(),
-            body.remediation.clone(),
-        )),
+        Some(body) if result.exit_code.is_none() => Err(body.clone().into()),
         Some(_) | None => Ok(result.exit_code.unwrap_or(0)),
     }
 }

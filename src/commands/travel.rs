@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pixir_core::error::NoticeCode;
 use pixir_core::event::{ChangeKind, FilesRestored, RestorePlan, RestoreReason, Standing};
 use pixir_core::harness::Harness;
 use pixir_core::history::History;
@@ -23,10 +24,7 @@ async fn ask(handle: &Handle, input: Input) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     while let Some(event) = watch.try_next() {
         if let Event::Live(Live::Refused(body)) = &event {
-            let code = Code::from_name(&body.code).unwrap_or(Code::CommandFailed);
-            let mut error = Error::new(code, body.message.clone(), body.remediation.clone());
-            error.details.clone_from(&body.details);
-            return Err(error);
+            return Err(body.clone().into());
         }
         events.push(event);
     }
@@ -175,7 +173,9 @@ pub(crate) async fn restore(
     for event in events? {
         match event {
             Event::Live(Live::RestorePlanned(plan)) => tell_plan(&plan, choice, output),
-            Event::Live(Live::Notice { message, code, .. }) if code == "FILE_LEFT" => output.aside(&message),
+            Event::Live(Live::Notice { message, code, .. }) if code == NoticeCode::FileLeft.name() => {
+                output.aside(&message)
+            }
             Event::Recorded(entry) => {
                 if let Fact::FilesRestored(it) = &entry.fact {
                     tell_restored(it, output);

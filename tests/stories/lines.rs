@@ -18,7 +18,7 @@ fn a_dry_run_reads_for_real_and_only_says_what_it_would_change() {
     assert!(it["steps"][0]["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
     let it = plan("make all | write log.txt && rm -rf build");
     let told = it.to_string();
-    for said in ["rm -rf build", "log.txt (what a program before it prints)", "is planned as if that went well"] {
+    for said in ["rm -rf build", "log.txt (the output of the program before it)", "are previewed as if it succeeded"] {
         assert!(told.contains(said), "{told}");
     }
     let it = plan("test -f nothing && write b.txt x || write c.txt y");
@@ -297,7 +297,8 @@ fn no_line_breaks_hangs_or_leaves_the_workspace() {
         let work = async { tokio::time::timeout(Duration::from_secs(60), work).await };
         let ended = runtime.block_on(work).expect("no line hangs");
         if let Some((ended, _)) = ended {
-            let broke = ended.errors.iter().find(|(_, error)| error.message == "the command broke");
+            let broke =
+                ended.errors.iter().find(|(_, error)| error.message == "the command failed because of a bug in pixir");
             prop_assert!(broke.is_none(), "{broke:?}");
             prop_assert!((0..=127).contains(&ended.exit), "{}", ended.exit);
         }

@@ -199,7 +199,7 @@ fn what_a_server_refuses_is_left_out_and_asked_again() {
     let server =
         Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), blind, text("I cannot see it.")]);
     assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
-    assert!(server.bodies()[2].to_string().contains("cannot look at images"));
+    assert!(server.bodies()[2].to_string().contains("does not accept images"));
 
     // A dialect in which one setting is refused to some accounts.
     let no_summaries = refuse("Your organization must be verified to use reasoning.summary");
@@ -287,7 +287,7 @@ fn a_model_that_cannot_look_is_told_of_an_image_and_not_sent_it() {
         let bodies = server.bodies();
         assert!(bodies[1].to_string().contains("iVBOR"), "who can see is shown it");
         let blind = bodies[2].to_string();
-        assert!(!blind.contains("iVBOR") && blind.contains("cannot look at images"), "{dialect:?}");
+        assert!(!blind.contains("iVBOR") && blind.contains("does not accept images"), "{dialect:?}");
     }
 }
 

@@ -442,7 +442,7 @@ fn a_turn_that_was_undone_in_part_is_the_one_that_is_undone_next() {
     assert_eq!(shell.read("x"), "x\n");
     let left = shell.run(["undo", "--json"]);
     assert_eq!(left.error()["code"], "NOTHING_TO_DO");
-    assert!(left.error()["error"]["message"].as_str().expect("text").contains("undone already"), "{}", left.stderr);
+    assert!(left.error()["error"]["message"].as_str().expect("text").contains("already undone"), "{}", left.stderr);
     assert_eq!(shell.run(["undo", "--json", "--turn", "99"]).error()["code"], "NOT_FOUND");
 }
 
@@ -605,7 +605,7 @@ async fn undo_and_redo_go_by_the_files_of_the_place_that_was_gone_back_to() {
     pixir.does("<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "two\n");
     let screen = pixir.does("/redo<Enter>").await;
-    assert!(screen.contains("nothing is undone"), "{screen}");
+    assert!(screen.contains("no turn is undone"), "{screen}");
     let screen = pixir.does("/undo<Enter>").await;
     assert!(screen.contains("turn 2"), "{screen}");
     pixir.does("<Enter>").await;

@@ -269,7 +269,7 @@ impl App {
                     }
                 }
                 Effect::Find { number, text } => {
-                    let hay = find::haystack(&self.state.transcript);
+                    let hay = find::haystack(&self.state.transcript, &self.state.more.remedies);
                     self.spawn_blocking(move || News::Found(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),

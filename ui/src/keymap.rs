@@ -8,6 +8,7 @@ use ratatui::crossterm::event::KeyCode;
 
 use crate::action::{Scope, VERBS, Verb};
 use crate::keys::{Chord, Key, chord_name, parse_chord};
+use crate::remedy::Remedies;
 
 /// A chord and what it does.
 #[derive(Debug, Clone)]
@@ -144,11 +145,14 @@ impl Keymap {
 pub(crate) struct More {
     pub(crate) details: String,
     pub(crate) thinking: String,
+    /// What to do about an error.
+    pub(crate) remedies: Remedies,
 }
 
 impl More {
     /// Nothing shows more.
-    pub(crate) const NONE: &'static More = &More { details: String::new(), thinking: String::new() };
+    pub(crate) const NONE: &'static More =
+        &More { details: String::new(), thinking: String::new(), remedies: Remedies::NONE };
 
     /// Of printed lines nothing can change any more: they are shown again.
     pub(crate) fn new(keymap: &Keymap, inline: bool) -> More {
@@ -158,7 +162,7 @@ impl More {
                 [first.clone(), keymap.key_of(id)].into_iter().filter(|key| !key.is_empty()).collect();
             if keys.is_empty() { String::new() } else { format!(" · {}", keys.join(", then ")) }
         };
-        More { details: told("details"), thinking: told("thinking") }
+        More { details: told("details"), thinking: told("thinking"), remedies: Remedies::new(keymap) }
     }
 }
 
@@ -186,10 +190,10 @@ mod tests {
         let keymap = Keymap::new(&BTreeMap::new()).expect("the defaults do not contradict each other");
         assert_eq!(keymap.key_of("tree"), "Ctrl+T");
         let error = |wish| Keymap::new(&wish).expect_err("it is wrong");
-        assert_eq!(error(wish("tre", &["f5"])).remediation, "did you mean `tree`?");
+        assert_eq!(error(wish("tre", &["f5"])).remedy, "did you mean `tree`?".into());
         let conflict = error(wish("tree", &["ctrl+p"]));
         assert!(conflict.message.contains("Ctrl+P would be both"), "{}", conflict.message);
-        assert!(conflict.remediation.contains("palette"), "{}", conflict.remediation);
+        assert!(conflict.remedy.plain().contains("palette"), "{:?}", conflict.remedy);
         assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the line has it already");
         assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it answers a question");
         assert!(error(wish("allow-once", &["enter"])).message.contains("by accident"));

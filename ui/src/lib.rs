@@ -15,6 +15,7 @@ mod action; // every verb once: its keys, its words, what it does
 mod kept; // what a crash must not lose
 mod keymap; // which keys mean which verb, where
 mod keys; // keys as people write them
+mod remedy; // what to do about an error, in words
 mod slash; // slash commands
 mod state; // everything on the screen
 mod update; // its two doors: what the person did, what the Session said

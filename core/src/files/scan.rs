@@ -158,7 +158,7 @@ impl Seen {
         let mut found = Found::default();
         let cut = now.cut || self.cut;
         if cut {
-            found.notes.push("this workspace has too many files to watch; not every change of this command is known");
+            found.notes.push("this workspace has too many files to watch; some changes of this command may be missing");
         }
         let last = self.files.last_key_value().map(|(path, _)| path.clone());
         // What came into sight behind the last one was there before, and is not known.
@@ -176,7 +176,7 @@ impl Seen {
             .cloned()
             .collect();
         if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
-            found.notes.push("a file whose name is no text was changed; that cannot be undone");
+            found.notes.push("a file with a name that is not UTF-8 changed; that cannot be undone");
         }
         // With other rules for what is ignored, what comes into sight may have been there all the time.
         let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::remedy::{Remedy, Sessions};
 
 mod fact; // what happened: one struct per kind
 mod printed; // what a program has printed so far
@@ -77,7 +78,7 @@ impl SessionId {
             Err(Error::new(
                 Code::SessionNotFound,
                 "that is not a session id (they look like 20261121T203012-0a1b2c)",
-                "pixir sessions list",
+                Remedy::ListSessions { which: Sessions::Here },
             ))
         }
     }
@@ -174,8 +175,11 @@ pub enum Live {
         severity: Severity,
         /// What, for a program.
         code: String,
-        /// What, for a person.
+        /// What, for the user.
         message: String,
+        /// What to do about it, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<Remedy>,
     },
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Pen, Session};
-use crate::protocol::error::Result;
+use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Event, Fact, Live, Severity, Status};
 
 impl Session {
@@ -19,12 +19,21 @@ impl Session {
             Pen::Writes(log) => log,
             Pen::ReadsOnly(why) => return Err(why.clone()),
         };
-        let entry: Arc<Entry> = log.append(turn, fact)?;
+        // The call may have changed things that the model will not know of, which programs can tell by the code.
+        let is_result = matches!(fact, Fact::ToolResult(_));
+        let lost = |e: Error| {
+            if !is_result || e.code != Code::LogWriteFailed {
+                return e;
+            }
+            let message = format!("record the tool result: {}", e.message);
+            Error { code: Code::ToolResultRecordFailed, message, ..e }
+        };
+        let entry: Arc<Entry> = log.append(turn, fact).map_err(lost)?;
         if is_sync_point(&entry.fact)
             && let Err(e) = log.sync()
         {
             log.take_back();
-            return Err(e);
+            return Err(lost(e));
         }
         if let Fact::ToolResult(it) = &entry.fact {
             self.surface.shadow.recorded(&it.call_id);
@@ -48,7 +57,7 @@ impl Session {
     }
 
     pub(super) fn notice(&mut self, severity: Severity, code: &str, message: String) {
-        self.publish(Event::Live(Live::Notice { severity, code: code.to_owned(), message }));
+        self.publish(Event::Live(Live::Notice { severity, code: code.to_owned(), message, remedy: None }));
     }
 
     pub(super) fn publish_all(&mut self, news: impl IntoIterator<Item = Live>) {

@@ -13,12 +13,13 @@ use crate::context::compaction;
 use crate::context::prompt;
 use crate::conversation::history::Settings;
 use crate::files::restore::{self, Aim};
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     BranchSummary, Entry, Event, Fact, FilesRestored, HeadMoved, LeftFile, Live, PlanUpdated, ProviderUsage,
     RestorePlan, RestoreReason, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::protocol::input::{Choice, Summarize, Wish};
+use crate::protocol::remedy::Remedy;
 use crate::provider::Failure;
 use crate::storage::log::Log;
 use crate::turn::{Report, Summarized};
@@ -83,7 +84,7 @@ impl Session {
         }
         let (workspace, blobs) = (Arc::clone(&self.surface.workspace), self.surface.blobs.clone());
         let plan = beside(move || aim.plan(&workspace, &blobs)).await?;
-        let why = || "it stayed as it is".to_owned();
+        let why = || "it was not restored".to_owned();
         Ok(plan.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
@@ -102,7 +103,7 @@ impl Session {
             let summary = answer.map_err(|Failure { error, .. }| error).and_then(|answer| {
                 let text = answer.text().trim().to_owned();
                 if text.is_empty() {
-                    return Err(Error::new(Code::InvalidResponse, "the model gave no summary", "try again"));
+                    return Err(Error::new(Code::InvalidResponse, "the model returned no summary", "try again"));
                 }
                 let usage = answer.usage.map(|usage| ProviderUsage {
                     provider: request.provider.clone(),
@@ -133,7 +134,10 @@ impl Session {
             Err(error) => self.notice(
                 Severity::Warning,
                 error.code.name(),
-                format!("the model could not sum it up ({}); this summary was made without it", error.message),
+                format!(
+                    "the model could not summarize the branch ({}); pixir made this summary without it",
+                    error.message
+                ),
             ),
         }
         if let Err(error) = self.go(to_seq, files, Some(summary)).await {
@@ -207,7 +211,11 @@ impl Session {
             }
         };
         for left in &restored.left {
-            self.notice(Severity::Warning, "FILE_LEFT", format!("{} was left as it is: {}", left.path, left.why));
+            self.notice(
+                Severity::Warning,
+                NoticeCode::FileLeft.name(),
+                format!("{} was not restored: {}", left.path, left.why),
+            );
         }
         let left = restored.left.clone();
         // Whoever saw the plan and chose to keep every file has what they want.
@@ -217,16 +225,16 @@ impl Session {
         if restored.changes.is_empty() && left.is_empty() {
             return Err(Error::new(
                 Code::NothingToDo,
-                "no file was restored: all are as they should be",
-                "pixir tree  # or /tree",
+                "no file was restored: all of them already have that content",
+                Remedy::ShowTree,
             ));
         }
         if restored.changes.is_empty() {
             let names: Vec<&str> = left.iter().map(|it| it.path.as_str()).collect();
             return Err(Error::new(
                 Code::FileChanged,
-                format!("no file was restored; changed since, or impossible: {}", names.join(", ")),
-                "--dry-run shows each; --changed-since merge or overwrite decides",
+                format!("no file was restored; these changed since, or cannot be restored: {}", names.join(", ")),
+                Remedy::ResolveConflicts,
             )
             .with("left", serde_json::json!(left)));
         }
@@ -327,5 +335,5 @@ impl Session {
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|e| Error::new(Code::CommandFailed, format!("restoring broke off: {e}"), "report this as a bug"))
+        .map_err(|e| Error::new(Code::CommandFailed, format!("the restore failed: {e}"), "report this as a bug"))
 }

@@ -30,7 +30,7 @@ pub async fn prepare(registry: &Registry, name: &str, args: Value, ctx: &Context
     beside(move || {
         let (spec, tool) = registry.find(&name, ctx.toolset)?;
         if args.get("_raw").is_some() {
-            let fix = "one JSON object, complete and without text around it";
+            let fix = "send one complete JSON object without text around it";
             return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
         }
         schema::check(spec, &args)?;

@@ -124,11 +124,7 @@ fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
 /// `COMMAND_FAILED` outside a Session.
 pub(crate) fn jobs_of(ctx: &Context) -> Result<Arc<Jobs>> {
     ctx.jobs.clone().ok_or_else(|| {
-        Error::new(
-            Code::CommandFailed,
-            "there is no background here: a job lives as long as its session",
-            "run it in the foreground, or in a session",
-        )
+        Error::new(Code::CommandFailed, "there are no background jobs outside a session", "run it in the foreground")
     })
 }
 

@@ -11,6 +11,7 @@ use crate::files::images;
 use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
+use crate::protocol::remedy::{ModelNeed, Remedy};
 
 /// Lines of one page, unless asked otherwise.
 const PAGE: u64 = 2_000;
@@ -80,7 +81,7 @@ impl Tool for Read {
             }
             if page.is_binary {
                 return Err(Error {
-                    remediation: format!("bash: file {shown}, or xxd {shown} | head"),
+                    remedy: format!("bash: file {shown}, or xxd {shown} | head").into(),
                     ..binary_file(&shown, &page.start, len)
                 });
             }
@@ -98,8 +99,11 @@ pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
     let (file, len, _) = ctx.workspace.open_file(at)?;
     let image = images::keep(&ctx.blobs, file, len, &shown)?;
     if !ctx.sees_images {
-        let fix = "a model that can (/model), or what a program says of it: file, identify";
-        return Err(Error::new(Code::VisionUnsupported, "this model cannot look at images", fix).with("input", shown));
+        let fix = Remedy::any_of([
+            Remedy::ChooseModel { need: ModelNeed::Images },
+            "inspect it with a program such as file or identify".into(),
+        ]);
+        return Err(Error::new(Code::VisionUnsupported, "this model does not accept images", fix).with("input", shown));
     }
     let told = format!("image {shown} ({}, {})\n", human_size(len), image.media_type);
     Ok((image, told))
@@ -224,7 +228,7 @@ impl Page {
             return Err(Error::new(
                 Code::InvalidArgs,
                 format!("the file has {total} lines"),
-                format!("offset between 1 and {total}"),
+                format!("use an offset from 1 to {total}"),
             )
             .with("input", first));
         }

@@ -13,7 +13,7 @@ impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skills_list",
-            description: "List the skills of this workspace and the person: written practices for certain work.",
+            description: "List the skills of this workspace and of the user: instructions for certain kinds of work.",
             parameters: object(json!({}), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; one skill a line",
@@ -41,7 +41,7 @@ impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill_view",
-            description: "Read a skill in full before work that it is about.",
+            description: "Read a skill in full before you do the work it covers.",
             parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
             reads_only: true,
             streams: "reads nothing from stdin; the skill's text is its output",

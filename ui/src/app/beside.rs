@@ -17,6 +17,7 @@ use crate::clipboard;
 use crate::composer::mention::Index;
 use crate::kept::Kept;
 use crate::reading::find::Found;
+use crate::remedy::Remedies;
 use crate::replay::Replay;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
@@ -181,19 +182,22 @@ impl App {
 
     pub(super) fn attach_file(&mut self, path: String, pasted: String) {
         let Some(harness) = self.harness.clone() else { return };
+        let remedies = self.state.more.remedies.clone();
         self.state.reading_images += 1;
         self.spawn_blocking_for(Lost::Image(None), move || {
-            News::Attached(harness.attach(&path).map_err(|error| (Some(pasted), told(&error))))
+            News::Attached(harness.attach(&path).map_err(|error| (Some(pasted), told(&error, &remedies))))
         });
     }
 
     pub(super) fn attach_clipboard(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
         let ways = self.clipboard.clone();
+        let remedies = self.state.more.remedies.clone();
         self.state.reading_images += 1;
         self.spawn_for(Lost::Image(None), async move {
             let image = clipboard::image(&ways).await.map_err(str::to_owned);
-            let kept = image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| told(&e)));
+            let kept =
+                image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| told(&e, &remedies)));
             News::Attached(kept.map_err(|why| (None, why)))
         });
     }
@@ -320,7 +324,7 @@ impl App {
                         self.put_back(&it.text, "it was not sent: its session is not open any more");
                     }
                     Ok(_) => {}
-                    Err((text, error)) => self.put_back(&text, &told(&error)),
+                    Err((text, error)) => self.put_back(&text, &told(&error, &self.state.more.remedies.clone())),
                 }
             }
             News::Attached(Ok(image)) => {
@@ -365,8 +369,8 @@ impl App {
 }
 
 /// What went wrong and what to do, on one line.
-fn told(error: &Error) -> String {
-    format!("{}; {}", error.message, error.remediation)
+fn told(error: &Error, remedies: &Remedies) -> String {
+    format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 
 /// The branch that the workspace's repository is on, without running git.

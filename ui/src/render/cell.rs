@@ -1,6 +1,7 @@
 //! One cell of the transcript as rows.
 
 use pixir_core::changes::FileDiff;
+use pixir_core::error::ErrorBody;
 use pixir_core::event::{
     ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
     StepStatus, ToolResult, TurnStatus, UserMessage,
@@ -142,7 +143,7 @@ pub(crate) fn rows(cell: &Cell, context: &Context<'_>, look: &Look<'_>) -> Vec<R
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
-            rows.extend(fix(Some(&it.remediation), look));
+            rows.extend(fix(Some(it), look));
             rows
         }
         Cell::Notice(severity, text) => notice(*severity, text, look),
@@ -243,7 +244,7 @@ fn recorded(entry: &Entry, context: &Context<'_>, look: &Look<'_>) -> Vec<Row> {
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
-                rows.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), look));
+                rows.extend(fix(it.error.as_ref(), look));
             }
             rows
         }
@@ -304,10 +305,13 @@ fn marked(mark: &'static str, text: &str, style: Style, look: &Look<'_>) -> Row 
     Row { gutter: width(mark), ..Row::text(line) }
 }
 
-fn fix(remediation: Option<&str>, look: &Look<'_>) -> Vec<Row> {
-    let Some(text) = remediation.filter(|t| !t.is_empty()) else { return Vec::new() };
+fn fix(error: Option<&ErrorBody>, look: &Look<'_>) -> Vec<Row> {
+    let text = error.map_or_else(String::new, |error| look.more.remedies.of(error));
+    if text.is_empty() {
+        return Vec::new();
+    }
     wrap(
-        &[Span::styled(visible(text), look.theme.fg(look.theme.text))],
+        &[Span::styled(visible(&text), look.theme.fg(look.theme.text))],
         look.columns,
         &[Span::styled("  fix: ", look.theme.dim())],
         &[Span::raw("       ")],

@@ -23,7 +23,7 @@ fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChanged>) ->
     match change {
         Ok(change) => set(change),
         Err(e) => {
-            state.say(format!("{}: {}", e.message, e.remediation));
+            state.say(format!("{}: {}", e.message, state.more.remedies.word(&e.remedy)));
             Vec::new()
         }
     }

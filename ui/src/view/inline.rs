@@ -97,7 +97,12 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
         return told.min(state.transcript.len());
     }
     if state.transcript.is_empty() {
-        let lines = welcome_lines(&state.connection, usize::from(columns.saturating_sub(4)), &state.theme);
+        let lines = welcome_lines(
+            &state.connection,
+            usize::from(columns.saturating_sub(4)),
+            &state.theme,
+            &state.more.remedies,
+        );
         // It is said once, when it is known, and where a conversation begins.
         if state.session.is_some() || matches!(state.connection, Connection::Failed(_)) {
             printed.extend(lines.into_iter().map(Row::text));

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::canvas::{Canvas, Shift};
 use crate::reading::find::{Needle, Stretch};
+use crate::remedy::Remedies;
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, look_of};
 use crate::theme::Theme;
@@ -23,7 +24,8 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         );
     }
     if let Some(connection) = state.transcript.is_empty().then_some(&state.connection) {
-        let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme);
+        let lines =
+            welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.theme, &state.more.remedies);
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
             canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
         }
@@ -172,7 +174,12 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn welcome_lines(
+    connection: &Connection,
+    columns: usize,
+    theme: &Theme,
+    remedies: &Remedies,
+) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("pixir", theme.bold())];
     let what = "A coding assistant that works on your files, and asks before it changes them.";
     lines.extend(wrap_lines(&[Span::styled(what, theme.dim())], columns, &[], &[]));
@@ -209,7 +216,7 @@ pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &The
         }
         Connection::Failed(e) => {
             say("■ ", theme.error, e.message.clone());
-            say("  ", theme.dim, format!("fix: {}", e.remediation));
+            say("  ", theme.dim, format!("fix: {}", remedies.word(&e.remedy)));
         }
     }
     lines

@@ -128,7 +128,7 @@ impl Summary {
 
     /// What a person calls it.
     pub fn title(&self) -> &str {
-        self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(nothing was said)")
+        self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(no prompt)")
     }
 }
 
