@@ -212,7 +212,7 @@ fn signing_in_on_another_device_waits_slows_down_and_renews_by_itself() {
 #[test]
 fn signing_in_says_why_it_did_not_work() {
     for (error, code, says) in [
-        ("access_denied", "DEVICE_AUTH_FAILED", "refused"),
+        ("access_denied", "DEVICE_AUTH_FAILED", "denied"),
         ("expired_token", "DEVICE_AUTH_FAILED", "expired"),
         ("invalid_client", "DEVICE_AUTH_FAILED", "invalid_client"),
     ] {
