@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
+use crate::protocol::remedy::Remedy;
 
 pub mod shell; // which commands are proven to only read
 
@@ -66,7 +67,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
         Action::Files { protected: Some(path), .. } => {
-            (format!("{path} is protected: it can run code or widen permissions"), None)
+            (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Action::Command(command) => match shell::prove_read_only(command, workspace) {
@@ -109,15 +110,15 @@ fn forbidden() -> Error {
     Error::new(
         Code::PermissionDenied,
         "a deny rule of the user forbids this call",
-        "respect it: take another way, or ask the user",
+        "respect that: try another way, or ask the user",
     )
 }
 
 fn blocked(reason: &str) -> Error {
     Error::new(
         Code::MutationBlocked,
-        format!("the session is read-only, and {reason}"),
-        "describe the change instead; the person can allow it with --write or /mode ask",
+        format!("the mode is read-only, and {reason}"),
+        Remedy::any_of(["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }]),
     )
 }
 

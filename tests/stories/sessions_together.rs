@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use pixir_core::config::Surroundings;
 use pixir_core::event::{
     Entry, FilesRestored, Live, LiveEvent, Mode, Status, ToolResult, TurnEnded, TurnStatus, Usage,
@@ -16,7 +17,6 @@ use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
 use pixir_core::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, Said};
 use pixir_core::session::{Handle, Limits, Options};
-use futures_util::future::BoxFuture;
 use pixir_core::watch::Watch;
 use pixir_core::{Accepted, Code, Decision, Event, Fact, Input};
 use serde_json::json;

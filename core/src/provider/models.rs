@@ -53,7 +53,7 @@ impl Effort {
         Effort::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names = Effort::ALL.map(Effort::name).join(", ");
             let message = format!("there is no effort `{}`", name.escape_debug());
-            Error::new(Code::InvalidArgs, message, format!("one of: {names}")).with("input", name)
+            Error::new(Code::InvalidArgs, message, format!("use one of: {names}")).with("input", name)
         })
     }
 }
