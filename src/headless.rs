@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
 use crate::output::{Output, chatter, exit_code, safe};
+use crate::remedies;
 
 pub(crate) mod narration; // events as lines of text
 
@@ -300,8 +301,9 @@ impl<'a> Told<'a> {
         if let Some(error) = &error {
             result["error"] = json!({ "kind": error.kind(), "message": error.message, "details": error.details });
             result["code"] = json!(error.code.name());
-            result["remediation"] = json!(error.remediation);
-            next.push(error.remediation.clone());
+            let fix = remedies::word(&error.remedy);
+            result["remediation"] = json!(fix);
+            next.push(fix);
         }
         next.extend(resume);
         result["next_actions"] = json!(next);

@@ -17,6 +17,7 @@ mod cli; // arguments and environment → Harness
 mod commands; // one file per command
 mod headless; // the Presenter without a screen
 mod output; // the one writer to stdout
+mod remedies; // what to do about an error, in words
 mod terminal; // the terminal Presenter, launched
 
 use args::{AuthCommand, Cli, Command, Format, ModelsCommand, OutputOptions, ToolsCommand};

@@ -8,6 +8,7 @@ use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
+use crate::remedies;
 
 /// Where results go. Whoever reads them may stop reading; that ends the writing, quietly.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ pub(crate) fn envelope(error: &Error) -> Value {
         "ok": false,
         "error": { "kind": error.kind(), "message": error.message, "details": error.details },
         "code": error.code.name(),
-        "remediation": error.remediation,
+        "remediation": remedies::word(&error.remedy),
         "exit_code": exit_code(error.code),
     })
 }
@@ -159,13 +160,14 @@ pub(crate) fn exit_code(code: Code) -> u8 {
 }
 
 fn flat(error: &Error) -> Value {
-    json!({ "error": error.message, "code": error.code.name(), "remediation": error.remediation, "kind": error.kind() })
+    let fix = remedies::word(&error.remedy);
+    json!({ "error": error.message, "code": error.code.name(), "remediation": fix, "kind": error.kind() })
 }
 
 fn plain(error: &Error) -> String {
     let mut text = format!("error: {}\n  code: {}", error.message, error.code.name());
-    if !error.remediation.is_empty() {
-        text.push_str(&format!("\n  fix:  {}", error.remediation));
+    if !error.remedy.is_empty() {
+        text.push_str(&format!("\n  fix:  {}", remedies::word(&error.remedy)));
     }
     text
 }

@@ -6,6 +6,7 @@ mod dependencies; // licences, sources, bans, unused packages
 mod driver; // a whole pixir: a scripted model, keys, a screen
 mod issuer; // a small server whose answers a story decides
 mod notice; // the NOTICE file is current
+mod plain_strings; // words that fit every Presenter
 mod pty; // the real binary in a real terminal
 mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback

@@ -76,13 +76,13 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
     off_loop(move || {
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
         if call.args.get("_raw").is_some() {
-            let fix = "one JSON object, complete and without text around it";
+            let fix = "send one complete JSON object without text around it";
             return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));
         }
         arguments::check(spec, &call.args)?;
         let info = describe(&registry, &call, &ctx);
         let prepared = tool.prepare(call.args, &ctx).map_err(|error| match error.code {
-            Code::InvalidArgs if error.remediation.is_empty() => Error { remediation: arguments::usage(spec), ..error },
+            Code::InvalidArgs if error.remedy.is_empty() => Error { remedy: arguments::usage(spec).into(), ..error },
             _ => error,
         })?;
         let paths = if prepared.plan.paths.is_empty() { info.paths } else { prepared.plan.paths.clone() };

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Mode, Toolset};
+use crate::protocol::remedy::Remedy;
 
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 mod patience; // how long a request may take, and how often it is tried
@@ -180,9 +181,11 @@ impl RequestsConfig {
         let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix));
         match (wrong, self.attempts) {
             (Some((key, _)), _) => {
-                bad(format!("`requests.{key}` is no time to wait"), "seconds, from above 0 to 86400")
+                bad(format!("`requests.{key}` is not a valid time"), "a number of seconds above 0 and at most 86400")
             }
-            (None, Some(0 | 101..)) => bad("`requests.attempts` is no number of tries".into(), "from 1 to 100"),
+            (None, Some(0 | 101..)) => {
+                bad("`requests.attempts` is not a valid number of attempts".into(), "a number from 1 to 100")
+            }
             (None, _) => Ok(()),
         }
     }
@@ -226,7 +229,7 @@ impl Config {
     /// As [`Config::load`].
     pub fn parse(text: &str) -> Result<Config> {
         let invalid = |e: toml::de::Error| {
-            Error::new(Code::ConfigInvalid, e.to_string().trim().replace('\n', " "), "correct the file")
+            Error::new(Code::ConfigInvalid, e.to_string().trim().replace('\n', " "), "fix the file")
         };
         let table: toml::Table = text.parse().map_err(invalid)?;
         check_keys(&table, &KEYS, "")?;
@@ -269,9 +272,9 @@ impl Config {
 }
 
 fn effort(key: &str, name: &str) -> Result<()> {
-    Effort::parse(name).map(drop).map_err(|e| {
-        Error::new(Code::ConfigInvalid, format!("`{key}`: {}", e.message), e.remediation).with("input", name)
-    })
+    Effort::parse(name)
+        .map(drop)
+        .map_err(|e| Error::new(Code::ConfigInvalid, format!("`{key}`: {}", e.message), e.remedy).with("input", name))
 }
 
 impl ProviderConfig {
@@ -285,10 +288,11 @@ impl ProviderConfig {
             // It is not repeated: it may be a key.
             Some(it) if !is_name(it) => Err(Error::new(
                 Code::ConfigInvalid,
-                format!("`providers.{name}.api_key_env` is not the name of a variable"),
-                format!(
-                    "the variable that holds the key, or pixir auth login {name}; a key does not belong into this file"
-                ),
+                format!("`providers.{name}.api_key_env` is not the name of an environment variable"),
+                Remedy::any_of([
+                    "name the variable that holds the key, never the key itself".into(),
+                    Remedy::Login { provider: Some(name.to_owned()) },
+                ]),
             )),
             _ => Ok(()),
         }
@@ -300,18 +304,21 @@ impl ModelConfig {
         let wrong =
             |what: &str, fix: &str| Err(Error::new(Code::ConfigInvalid, format!("`models.\"{name}\"{what}"), fix));
         if !name.contains('/') {
-            return wrong("` does not say whose model it is", "[models.\"provider/model\"]");
+            return wrong("` does not name a provider", "[models.\"provider/model\"]");
         }
         if self.window.is_some_and(|n| n < 1_000) || self.max_output == Some(0) {
-            return wrong(".window` or `max_output` is no number of tokens", "a window of at least 1000 tokens");
+            return wrong(
+                ".window` or `max_output` is not a valid number of tokens",
+                "a window of at least 1000 tokens",
+            );
         }
         if self.window.zip(self.max_output).is_some_and(|(window, answer)| answer > window) {
-            return wrong(".max_output` is more than its window", "an answer that fits into the window");
+            return wrong(".max_output` is larger than its window", "a `max_output` that fits into the window");
         }
         if let Some(it) = &self.price {
             let all = [Some(it.input), it.cached, it.cache_written, Some(it.output)];
             if all.into_iter().flatten().any(|usd| !(0.0..=1e6).contains(&usd)) {
-                return wrong(".price` is no price", "US dollars for a million tokens, 0 or more");
+                return wrong(".price` is not a valid price", "US dollars per million tokens, 0 or more");
             }
         }
         for name_of_effort in self.efforts.iter().flatten() {
@@ -342,9 +349,9 @@ mod tests {
     #[test]
     fn a_wrong_key_is_named_with_the_one_that_was_meant() {
         let error = Config::parse("modle = \"a/b\"").expect_err("unknown");
-        assert_eq!((error.code, error.remediation.as_str()), (Code::ConfigInvalid, "did you mean `model`?"));
+        assert_eq!((error.code, error.remedy), (Code::ConfigInvalid, "did you mean `model`?".into()));
         let error = Config::parse("[providers.local]\ndialect = \"chat\"\nbase_ulr = \"x\"").expect_err("unknown");
-        assert_eq!(error.remediation, "did you mean `providers.local.base_url`?");
+        assert_eq!(error.remedy, "did you mean `providers.local.base_url`?".into());
         let config = Config::parse(
             "model = \"local/q\"\n[providers.local]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
         )

@@ -18,6 +18,7 @@ use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Entry, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
+use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::provider::choose::Providers;
 use crate::session::{Handle, LogAccess, Options, Services, Session};
 use crate::storage::blobs::Blobs;
@@ -166,7 +167,7 @@ impl Harness {
     pub fn open_read_only(&self, id: &SessionId) -> Result<Handle> {
         let contents = log::read(&self.services.place(id).log())?;
         let why =
-            Error::new(Code::SessionReadOnly, "this session was opened for reading only", format!("pixir resume {id}"));
+            Error::new(Code::SessionReadOnly, "this session is open read-only", Remedy::Resume { id: id.to_string() });
         self.show(id, why, contents.entries)
     }
 
@@ -187,17 +188,18 @@ impl Harness {
             let replaced = self.beginning.resumed.provider.is_none() && change.provider.is_some();
             if replaced && !self.services.options.can_ask {
                 // A conversation with one Provider is not sent to another unless the user says so.
-                let fix = "--base-url URL --model NAME as before, or --model PROVIDER/NAME to go on with another";
+                let again = "set that provider up again".into();
+                let fix = Remedy::any_of([again, Remedy::ChooseModel { need: ModelNeed::Any }]);
                 return Err(Error::new(
                     Code::ConfigInvalid,
-                    format!("{before}, which answered in this session, is not set up here"),
+                    format!("{before}, the model of this session, is not configured here"),
                     fix,
                 ));
             }
             history.append(log.append(None, SettingsChanged::from(change).into())?);
             if replaced {
                 let now = format!("{}/{}", history.settings.provider, history.settings.model);
-                note = Some(format!("{before} is not set up any more; {now} answers from now on"));
+                note = Some(format!("{before} is no longer configured; {now} answers from now on"));
             }
         }
         log.sync()?;

@@ -14,7 +14,7 @@ pub use conversation::{history, tree, usage};
 pub use files::{changes, restore, workspace};
 pub use maintenance::{archive, diagnose, inspect};
 pub use process::jobs;
-pub use protocol::{error, event, input, now};
+pub use protocol::{error, event, input, now, remedy};
 pub use session::watch;
 pub use storage::{blobs, log, store};
 
@@ -43,3 +43,4 @@ pub mod text; // text at the edges // Logs, and what is stored beside them // th
 pub use error::{Code, Error, ErrorKind, Result};
 pub use event::{Entry, Event, Fact, Live};
 pub use input::{Accepted, Decision, Input};
+pub use remedy::Remedy;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
+use crate::protocol::remedy::Remedy;
 
 mod readers; // which commands are proven to only read
 pub mod shell; // one line, parsed
@@ -71,7 +72,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
         Action::Files { protected: Some(path), .. } => {
-            (format!("{path} is protected: it can run code or widen permissions"), None)
+            (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
         Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Action::Command(command) => match prove_read_only(command, workspace) {
@@ -118,7 +119,7 @@ fn forbidden() -> Error {
     Error::new(
         Code::PermissionDenied,
         "a deny rule of the user forbids this call",
-        "respect it: take another way, or ask the user",
+        "respect that: try another way, or ask the user",
     )
 }
 
@@ -129,8 +130,8 @@ fn only_reads() -> Judgement {
 fn blocked(reason: &str) -> Error {
     Error::new(
         Code::MutationBlocked,
-        format!("the session is read-only, and {reason}"),
-        "describe the change instead; the person can allow it with --write or /mode ask",
+        format!("the mode is read-only, and {reason}"),
+        Remedy::any_of(["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }]),
     )
 }
 

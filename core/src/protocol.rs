@@ -6,4 +6,5 @@ pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // what a Presenter may ask, and the answer
 pub mod now; // how a Session stands when a watch begins
+pub mod remedy; // what to do about an error, as data
 pub mod tool_spec; // how a tool is offered to a model

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::conversation::history::Item;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Attachment, Usage};
+use crate::protocol::remedy::Remedy;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
 use models::Facts;
@@ -68,9 +69,9 @@ impl Request {
     /// The bytes of an image, or what is said in its place: it is not stored any more, or this model could not look at it.
     fn image(&self, image: &Attachment, facts: &Facts) -> Result<Vec<u8>, String> {
         if !facts.sees_images {
-            return Err(format!("[the image {} is left out: this model cannot look at images]", image.path));
+            return Err(format!("[the image {} is left out: this model does not accept images]", image.path));
         }
-        self.blobs.get(&image.blob).map_err(|_| format!("[the image {} is not stored any more]", image.path))
+        self.blobs.get(&image.blob).map_err(|_| format!("[the image {} is no longer stored]", image.path))
     }
 }
 
@@ -269,5 +270,5 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 fn invalid(message: impl Into<String>) -> Error {
-    Error::new(Code::InvalidResponse, message, "try again; if it stays, check --base-url and --dialect (pixir doctor)")
+    Error::new(Code::InvalidResponse, message, Remedy::any_of([Remedy::Retry { after_s: None }, Remedy::CheckEndpoint]))
 }

@@ -111,11 +111,12 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     if builtin.is_none_or(|it| !it.expands)
         && let Some(glob) = command.words.iter().find(|word| word.is_glob())
     {
-        let why = if builtin.is_some() { "takes its words as they are" } else { "is a program, and this is no shell" };
+        let why =
+            if builtin.is_some() { "takes its arguments literally" } else { "is a program, and this is not a shell" };
         return Err(Error::new(
             Code::UnsupportedSyntax,
             format!("`{}` is not expanded: {name} {why}", glob.text),
-            format!("names written out, '{}' for the text itself, or bash -c '…'", glob.text),
+            format!("write the names out, use '{}' for the text itself, or bash -c '…'", glob.text),
         )
         .with("input", glob.text.clone()));
     }

@@ -10,13 +10,14 @@ use crate::call::Answers;
 use crate::context::{compaction, skills};
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     Attachment, Delivery, Event, Fact, Label, Live, LiveEvent, Printed, Refusal, SessionId, SettingsChanged, Severity,
     Status, Trigger,
 };
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
+use crate::protocol::remedy::Remedy;
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
@@ -199,20 +200,21 @@ impl Session {
         // Notices for this watcher; those that were here before have theirs.
         let mut notices = Vec::new();
         if let LogAccess::ReadOnly(why) = &self.log {
-            notices.push((Severity::Warning, why.code.name(), format!("{}. {}", why.message, why.remediation)));
+            notices.push((Severity::Warning, why.code.name(), why.message.clone(), Some(why.remedy.clone())));
         }
         if let Some(note) = self.of_newer_build.take() {
-            self.notice(Severity::Info, "LOG_FROM_NEWER_BUILD", note);
+            self.notice(Severity::Info, NoticeCode::LogFromNewerBuild.name(), note);
         }
         if let Some(note) = self.note.take() {
-            notices.push((Severity::Warning, "PROVIDER_REPLACED", note));
+            notices.push((Severity::Warning, NoticeCode::ProviderReplaced.name(), note, None));
         }
         let wished = self.history.settings.effort.as_deref().and_then(|it| Effort::parse(it).ok());
         if let Some(effort) = wished.filter(|_| !std::mem::replace(&mut self.effort_explained, true)) {
-            notices.extend(self.effort_notice(effort).map(|text| (Severity::Info, "EFFORT_MAPPED", text)));
+            let code = NoticeCode::EffortMapped.name();
+            notices.extend(self.effort_notice(effort).map(|text| (Severity::Info, code, text, None)));
         }
-        for (severity, code, message) in notices {
-            let live = Live::Notice { severity, code: code.to_owned(), message };
+        for (severity, code, message, remedy) in notices {
+            let live = Live::Notice { severity, code: code.to_owned(), message, remedy };
             outbox.push(Event::Live(self.live_event(live)));
         }
         let _ = reply.send(watch);
@@ -269,7 +271,7 @@ impl Session {
             | Input::ActivateSkill { .. }
                 if self.work.is_some() =>
             {
-                Err(Error::new(Code::InvalidArgs, "that has to wait until the turn has ended", "Esc interrupts it"))
+                Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
             Input::Compact { instructions, dry_run } => {
                 let compacted = self.compact(Trigger::Manual, instructions.as_deref(), dry_run).await;
@@ -314,7 +316,7 @@ impl Session {
         let effort = change.effort.as_deref().map(Effort::parse).transpose()?;
         self.record(None, SettingsChanged::from(change).into()).await?;
         if let Some(text) = effort.and_then(|effort| self.effort_notice(effort)) {
-            self.notice(Severity::Info, "EFFORT_MAPPED", text);
+            self.notice(Severity::Info, NoticeCode::EffortMapped.name(), text);
         }
         Ok(Accepted::default())
     }
@@ -324,8 +326,8 @@ impl Session {
         let Settings { provider, model, .. } = &self.history.settings;
         match self.services.providers.facts(provider, model).effort(Some(effort.name())) {
             Some(asked) if asked == effort.name() => None,
-            Some(asked) => Some(format!("{model} has no effort {}; it is asked for {asked}", effort.name())),
-            None => Some(format!("{model} takes no effort; it thinks as it likes")),
+            Some(asked) => Some(format!("{model} does not know the effort {}; it gets {asked} instead", effort.name())),
+            None => Some(format!("{model} does not let you set an effort")),
         }
     }
 
@@ -367,7 +369,7 @@ impl Session {
             let at = turn.approvals.iter().position(|it| it.approval.call_id == call_id)?;
             Some((turn.number, turn.approvals.remove(at)))
         });
-        let (number, open) = open.ok_or_else(|| not_open(call_id))?;
+        let (number, open) = open.ok_or_else(|| not_open("approval", call_id, Remedy::AnswerOpenApproval))?;
         let _ = open.reply.send(decision);
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
@@ -379,7 +381,7 @@ impl Session {
             let at = turn.forms.iter().position(|it| it.form.call_id == call_id)?;
             Some((turn.number, turn.forms.remove(at)))
         });
-        let (number, open) = open.ok_or_else(|| not_open(call_id))?;
+        let (number, open) = open.ok_or_else(|| not_open("form", call_id, Remedy::AnswerOpenForm))?;
         let _ = open.reply.send(answers);
         self.set_status_answered();
         Ok(Accepted { turn: Some(number), ..Accepted::default() })
@@ -408,7 +410,8 @@ impl Session {
         match stopped {
             Ok(StoppedJob { reply, outcome }) => self.answer_input(STOP_JOB, reply, outcome),
             Err(e) => {
-                let error = Error::new(Code::CommandFailed, format!("stopping a job broke off: {e}"), "try it again");
+                let error =
+                    Error::new(Code::CommandFailed, format!("stop a job: {e}"), Remedy::Retry { after_s: None });
                 self.refuse(STOP_JOB, &error);
             }
         }
@@ -452,13 +455,12 @@ fn on_entry(history: &History, seq: u64) -> Result<()> {
     match history.entry(seq) {
         Some(entry) if entry.fact.is_conversation() => Ok(()),
         Some(_) | None => {
-            Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), "/tree shows them")
+            Err(Error::new(Code::NotFound, format!("there is no message with number {seq}"), Remedy::ShowTree)
                 .with("input", seq))
         }
     }
 }
 
-fn not_open(call_id: &str) -> Error {
-    let message = "that question is not open any more";
-    Error::new(Code::NotFound, message, "look at the question that is on the screen").with("input", call_id)
+fn not_open(what: &str, call_id: &str, remedy: Remedy) -> Error {
+    Error::new(Code::NotFound, format!("that {what} is no longer open"), remedy).with("input", call_id)
 }

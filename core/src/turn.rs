@@ -19,6 +19,7 @@ use crate::protocol::event::{
     Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::Decision;
+use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said};
 use crate::tools::bash;
 
@@ -80,7 +81,8 @@ impl Turn {
             Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
-                let fix = "resume the session to go on, or give more with --deadline";
+                let more = Remedy::RaiseLimit { limit: Limit::Deadline };
+                let fix = Remedy::any_of(["send a message to go on".into(), more]);
                 Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
             }),
         };
@@ -99,11 +101,11 @@ impl Turn {
         let mut has_spoken = false;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
-                let message = format!("the turn used its {rounds} rounds of tool calls without a final answer");
+                let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
                     message,
-                    "resume the session to go on, or give more with --max-rounds",
+                    Remedy::any_of(["send a message to go on".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
                 )));
             }
             if let Err(error) = self.budget.check() {
@@ -158,8 +160,11 @@ impl Turn {
             if circle.goes_on(calls, failed) {
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
-                    format!("the model asked for the same {MAX_CIRCLES} times, and each time it failed"),
-                    "say what to do instead, or try another model (/model)",
+                    format!("the model repeated the same failing calls {MAX_CIRCLES} times"),
+                    Remedy::any_of([
+                        "tell the model what to do instead".into(),
+                        Remedy::ChooseModel { need: ModelNeed::Any },
+                    ]),
                 )));
             }
             rounds += 1;
@@ -278,8 +283,8 @@ impl Turn {
         for call in calls {
             let error = Error::new(
                 Code::SkippedForSteer,
-                "not run: the user said something first",
-                "read the message, then decide anew",
+                "not run: the user sent a message first",
+                "read the message, then decide again",
             );
             self.record(Done::failed(call, &error).result).await?;
         }

@@ -103,7 +103,7 @@ async fn check(provider: &str, credential: &Credential, config: &Config, around:
             let kept =
                 if e.code == Code::AuthRequired { "another key" } else { "--offline keeps the key without testing it" };
             e.message = format!("{}; nothing was kept", e.message);
-            e.remediation = kept.to_owned();
+            e.remedy = kept.into();
             Err(e)
         }
     }

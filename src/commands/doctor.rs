@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::cli;
 use crate::output::Output;
+use crate::remedies;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grade {
@@ -59,7 +60,7 @@ pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, onl
             "provider",
             format!("{}/{} ({}; {})", it.provider, it.model, it.describe(&it.provider), it.why),
         )),
-        Err(e) => findings.push(fail("provider", e.message.clone(), &e.remediation)),
+        Err(e) => findings.push(fail("provider", e.message.clone(), &remedies::word(&e.remedy))),
     }
     if let (true, Ok(it)) = (online, &providers) {
         findings.push(reachable(it).await);
@@ -82,7 +83,7 @@ fn config(around: &Surroundings) -> Finding {
     match cli::config(around) {
         Ok(_) if path.exists() => pass("config", path.display().to_string()),
         Ok(_) => pass("config", format!("{} is not there; defaults are used", path.display())),
-        Err(e) => fail("config", e.message, &e.remediation),
+        Err(e) => fail("config", e.message, &remedies::word(&e.remedy)),
     }
 }
 
@@ -98,7 +99,7 @@ fn credentials(around: &Surroundings) -> Finding {
         Ok(providers.names().filter_map(|name| Some(format!("{name} from {}", source(name)?))).collect::<Vec<_>>())
     });
     match found {
-        Err(e) => fail("credentials", e.message, &e.remediation),
+        Err(e) => fail("credentials", e.message, &remedies::word(&e.remedy)),
         Ok(found) if found.is_empty() => {
             let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
             let fix = "pixir auth login PROVIDER, or export one of them (a local server needs none)";
@@ -115,7 +116,7 @@ async fn reachable(providers: &Providers) -> Finding {
     };
     match endpoint.check(Duration::from_secs(10)).await {
         Ok(models) => pass("online", format!("{name} lists {models} models")),
-        Err(e) => fail("online", e.message, &e.remediation),
+        Err(e) => fail("online", e.message, &remedies::word(&e.remedy)),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::output::{Output, safe};
+use crate::remedies;
 
 /// How long a server may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ pub(crate) async fn list(providers: &Providers, only: Option<&str>, online: bool
             "base_url": endpoint.base_url(),
             "credential": endpoint.credential().map(|it| it.source().to_string()),
             "reachable": answer.as_ref().map(|it| it.is_ok()),
-            "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| format!("{}; {}", e.message, e.remediation)),
+            "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| format!("{}; {}", e.message, remedies::word(&e.remedy))),
         }));
     }
     report(&rows, &servers, online, providers, output);

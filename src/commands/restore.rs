@@ -1,5 +1,6 @@
 //! `pixir undo`, `redo`: files that are set back.
 
+use pixir_core::error::NoticeCode;
 use pixir_core::event::{ChangeKind, FilesRestored, RestorePlan, RestoreReason, Standing};
 use pixir_core::harness::Harness;
 use pixir_core::input::{Choice, Wish};
@@ -34,7 +35,7 @@ pub(crate) async fn restore(
         match event {
             Event::Live(event) => match event.live {
                 Live::RestorePlanned(plan) => tell_plan(&plan, choice, output),
-                Live::Notice { message, code, .. } if code == "FILE_LEFT" => output.aside(&message),
+                Live::Notice { message, code, .. } if code == NoticeCode::FileLeft.name() => output.aside(&message),
                 _ => {}
             },
             Event::Recorded(entry) => {

@@ -1,6 +1,7 @@
 //! `pixir schema`: the contract, made from the same definitions that the program runs on.
 
 use clap::{ArgAction, Command, CommandFactory as _};
+use pixir_core::error::NoticeCode;
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
@@ -69,7 +70,8 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
         "interface": pixir_ui::reference(),
         "exit_codes": exits,
         "error_kinds": ErrorKind::ALL,
-        "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": exit_code(*c) })).collect::<Vec<_>>(),
+        "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": exit_code(*c), "reserved": Code::RESERVED.contains(c) })).collect::<Vec<_>>(),
+        "notice_codes": NoticeCode::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
         "run_exit_codes": RUN_EXITS.iter().map(|(code, meaning)| (code.to_string(), json!(meaning))).collect::<serde_json::Map<_, _>>(),
         "tools": pixir_core::harness::builtin_tools([]).specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
         "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),

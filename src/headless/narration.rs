@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
 
+use crate::remedies;
+
 /// The most lines of a tool's output that are told.
 const MOST_LINES: usize = 12;
 
@@ -71,7 +73,7 @@ impl Narrator {
 /// Why a Turn did not come to its end.
 pub(crate) fn broke(fact: &Fact) -> Option<String> {
     let Fact::TurnEnded(it) = fact else { return None };
-    let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, error.remediation));
+    let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, remedies::of(error)));
     (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
 }
 
@@ -93,7 +95,8 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {
             Some(format!("• {reason}; try {attempt} of {of} in {:.1} s", *wait_ms as f64 / 1000.0))
         }
-        Live::Notice { message, .. } => Some(format!("• {message}")),
+        Live::Notice { message, remedy: None, .. } => Some(format!("• {message}")),
+        Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),
         _ => None,
     }
 }

@@ -22,7 +22,7 @@ async fn a_command_behind_an_exclamation_mark_runs_here_and_the_model_reads_what
         "no model was asked"
     );
     let log = pixir.log();
-    assert_eq!((&log[2]["data"]["by"], &log[2]["data"]["reason"]), (&json!("user"), &json!("the person typed it")));
+    assert_eq!((&log[2]["data"]["by"], &log[2]["data"]["reason"]), (&json!("user"), &json!("the user typed it")));
     assert_eq!(log[3]["data"]["changes"][0]["path"], "made.txt");
     // What it changed is undone like everything else, and Up brings it back.
     pixir.does("/undo<Enter>").await;
@@ -45,7 +45,7 @@ fn what_is_run_behind_two_of_them_is_not_told_to_the_model() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let sent = server.bodies()[0]["input"].to_string();
     assert!(
-        sent.contains("<command by=\\\"the person\\\">\\ncat a.txt\\n</command>") && sent.contains("apples"),
+        sent.contains("<command by=\\\"the user\\\">\\ncat a.txt\\n</command>") && sent.contains("apples"),
         "{sent}"
     );
     assert!(!sent.contains("bananas") && !sent.contains("b.txt"), "{sent}");
@@ -59,7 +59,7 @@ async fn a_command_of_the_person_keeps_to_the_mode_and_stops_when_it_is_told_to(
     let mut pixir = Pixir::new(vec![says("Hello.")], &[]);
     pixir.does("/mode read-only<Enter>").await;
     let screen = pixir.does("!touch x<Enter>").await;
-    assert!(screen.contains("the session is read-only") && !pixir.path("x").exists(), "{screen}");
+    assert!(screen.contains("the mode is read-only") && !pixir.path("x").exists(), "{screen}");
     pixir.does("/mode ask<Enter>").await;
     pixir.screen.keys("!touch begun; echo begun; sleep 60<Enter>").await;
     pixir.screen.until("│ begun").await;
@@ -153,7 +153,7 @@ async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it
     pixir.screen.paste(&fake).await;
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.draft(), fake, "what was pasted is not lost");
-    assert!(pixir.screen.screen().contains("is no whole PNG"), "{}", pixir.screen.screen());
+    assert!(pixir.screen.screen().contains("is not a complete PNG"), "{}", pixir.screen.screen());
     fs::write(pixir.path("real.png"), png(100)).expect("write");
     pixir.does("<C-c>see ").await;
     pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
@@ -163,7 +163,7 @@ async fn an_image_stands_in_the_line_as_one_thing_and_what_is_none_stays_what_it
     assert_eq!(pixir.screen.draft(), "see ", "it goes as one");
     // A file that cannot be sent keeps the message in the line.
     let screen = pixir.does("<C-u>look at @fake.png now<Enter>").await;
-    assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
+    assert!(screen.contains("is not a complete PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // A clipboard of nobody's machine has no image.
     let screen = pixir.does("<C-c><C-v>").await;
     assert!(screen.contains("no program reads the clipboard"), "{screen}");

@@ -52,7 +52,7 @@ async fn a_form_takes_a_choice_several_marks_and_free_text() {
     assert!(screen.contains("Fine."), "{screen}");
     let log = pixir.log();
     let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
-    assert!(last["data"]["output"].as_str().expect("text").starts_with("the person did not answer"));
+    assert!(last["data"]["output"].as_str().expect("text").starts_with("the user did not answer"));
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ async fn the_model_asks_and_the_person_chooses_marks_and_says() {
     assert!(screen.contains("Fine."), "{screen}");
     let log = pixir.log();
     let last = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result");
-    assert!(last["data"]["output"].as_str().expect("text").starts_with("the person did not answer"));
+    assert!(last["data"]["output"].as_str().expect("text").starts_with("the user did not answer"));
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn what_was_said_and_stored_in_one_session_is_found_in_the_next() {
         "{}",
         told[2]
     );
-    assert!(told[2].contains("nothing is remembered as `000000`"), "{}", told[2]);
+    assert!(told[2].contains("there is no note `000000`"), "{}", told[2]);
     assert!(told[3].ends_with("ms]") && told[4].starts_with("[exit:1"), "{told:?}");
 }
 

@@ -212,7 +212,7 @@ fn device_login_waits_slows_down_and_renews() {
 #[test]
 fn a_failed_login_says_why() {
     for (error, code, says) in [
-        ("access_denied", "DEVICE_AUTH_FAILED", "refused"),
+        ("access_denied", "DEVICE_AUTH_FAILED", "denied"),
         ("expired_token", "DEVICE_AUTH_FAILED", "expired"),
         ("invalid_client", "DEVICE_AUTH_FAILED", "invalid_client"),
     ] {

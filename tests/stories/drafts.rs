@@ -147,7 +147,7 @@ fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     wait_until_saved(&shell, "half a thought");
     let mut viewer = Terminal::start(&shell, &["resume", "--last", "--read-only"], 80, 24);
     viewer.wait_for("One.");
-    viewer.wait_for("reading only");
+    viewer.wait_for("open read-only");
     viewer.send("\x03\x03\x03");
     viewer.end().assert_sane();
     wait_until_saved(&shell, "half a thought");
@@ -156,7 +156,7 @@ fn a_read_only_view_leaves_the_draft_and_lock_alone() {
     second.send("/resume\r");
     second.wait_that("the session is listed", |screen| screen.contains("Sessions") && screen.contains("tell me"));
     second.send("\r");
-    let screen = second.wait_for("being written by process");
+    let screen = second.wait_for("open for writing by process");
     assert!(screen.contains(&writer.process().to_string()), "{screen}");
     second.send("\x03\x03\x03");
     second.end().assert_sane();

@@ -112,7 +112,7 @@ fn a_model_without_vision_gets_a_note_instead_of_the_image() {
         let bodies = server.bodies();
         assert!(bodies[1].to_string().contains("iVBOR"), "who can see is shown it");
         let blind = bodies[2].to_string();
-        assert!(!blind.contains("iVBOR") && blind.contains("cannot look at images"), "{dialect:?}");
+        assert!(!blind.contains("iVBOR") && blind.contains("does not accept images"), "{dialect:?}");
     }
 }
 
@@ -163,7 +163,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     pixir.screen.paste(&fake).await;
     pixir.screen.until_idle().await;
     assert_eq!(pixir.screen.draft(), fake, "the pasted text is not lost");
-    assert!(pixir.screen.screen().contains("is no whole PNG"), "{}", pixir.screen.screen());
+    assert!(pixir.screen.screen().contains("is not a complete PNG"), "{}", pixir.screen.screen());
     fs::write(pixir.path("real.png"), png(100)).expect("write");
     pixir.does("<C-c>see ").await;
     pixir.screen.paste(&pixir.path("real.png").display().to_string()).await;
@@ -173,7 +173,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     assert_eq!(pixir.screen.draft(), "see ", "the placeholder is deleted as one character");
     // A file that cannot be sent keeps the message in the composer.
     let screen = pixir.does("<C-u>look at @fake.png now<Enter>").await;
-    assert!(screen.contains("is no whole PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
+    assert!(screen.contains("is not a complete PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // This machine has no clipboard, so there is no image.
     let screen = pixir.does("<C-c><C-v>").await;
     assert!(screen.contains("no program reads the clipboard"), "{screen}");

@@ -47,7 +47,7 @@ async fn keys_are_configurable_and_never_bound_twice() {
     let screen = pixir.does("<Esc><C-t>").await;
     assert!(!screen.contains("e edit"), "the old key is free:\n{screen}");
     let error = Pixir::with_keys(Vec::new(), &[("tree", &["ctrl+p"])]).err().expect("a conflict");
-    assert!(error.message.contains("both") && error.remediation.contains("palette"), "{error:?}");
+    assert!(error.message.contains("both") && error.remedy.plain().contains("palette"), "{error:?}");
 }
 
 #[tokio::test]

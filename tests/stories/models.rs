@@ -49,7 +49,7 @@ fn effort_is_sent_in_the_form_the_model_takes() {
     let wrong = shell.run(["--effort", "hihg", "--headless", "--json", "x"]);
     assert_eq!(
         (wrong.code, wrong.error()["remediation"].as_str()),
-        (2, Some("one of: none, minimal, low, medium, high, xhigh, max"))
+        (2, Some("use one of: none, minimal, low, medium, high, xhigh, max"))
     );
 }
 
@@ -121,24 +121,24 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
 
     let rows = [
         ("[providers.far]\npreset = \"olama\"\n", "did you mean ollama?"),
-        ("[providers.far]\ndialect = \"chat\"\n", "base_url = \"https://host/v1\""),
-        ("[providers.far]\nbase_url = \"https://x/v1\"\n", "dialect = \"chat\", \"responses\" or \"anthropic\""),
+        ("[providers.far]\ndialect = \"chat\"\n", "add base_url = \"https://host/v1\""),
+        ("[providers.far]\nbase_url = \"https://x/v1\"\n", "add dialect = \"chat\", \"responses\" or \"anthropic\""),
         (
             "[providers.far]\npreset = \"vllm\"\nbase_url = \"http://example.com/v1\"\n",
-            "https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
+            "use https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
         ),
         (
             "[providers.far]\npreset = \"vllm\"\nheaders = { Authorization = \"x\" }\n",
-            "api_key_env with the variable that holds it, or pixir auth login",
+            "name the variable that holds it in `api_key_env`, or pixir auth login PROVIDER",
         ),
         (
             "[providers.far]\npreset = \"vllm\"\napi_key_env = \"sk-canary-0123\"\n",
-            "the variable that holds the key, or pixir auth login far; a key does not belong into this file",
+            "name the variable that holds the key, never the key itself, or pixir auth login far",
         ),
         ("[models.hello]\nwindow = 5000\n", "[models.\"provider/model\"]"),
-        ("[models.\"a/b\"]\nprice = { input = -1, output = 2 }\n", "US dollars for a million tokens, 0 or more"),
-        ("effort = \"hihg\"\n", "one of: none, minimal, low, medium, high, xhigh, max"),
-        ("[requests]\nidle = -1\n", "seconds, from above 0 to 86400"),
+        ("[models.\"a/b\"]\nprice = { input = -1, output = 2 }\n", "US dollars per million tokens, 0 or more"),
+        ("effort = \"hihg\"\n", "use one of: none, minimal, low, medium, high, xhigh, max"),
+        ("[requests]\nidle = -1\n", "a number of seconds above 0 and at most 86400"),
         ("[requests]\nidel = 1\n", "did you mean `requests.idle`?"),
         ("[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n", "known keys: input, cached, cache_written, output"),
     ];
@@ -169,7 +169,9 @@ fn a_session_never_changes_its_provider_unasked() {
     let length = entries(&shell.logs()[0]).len();
     let ran = shell.run(["resume", "--last", "--headless", "--json", "y"]);
     assert_eq!((ran.code, server.bodies().len()), (10, 1), "the conversation is sent to no other provider unasked");
-    assert!(ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, which answered"));
+    assert!(
+        ran.error()["error"]["message"].as_str().expect("a message").starts_with("custom/m, the model of this session")
+    );
     assert_eq!(entries(&shell.logs()[0]).len(), length, "and the session is unchanged");
     let on = shell.run(["resume", "--last", "--headless", "--json", "--model", "other/n", "y"]);
     assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);

@@ -245,7 +245,7 @@ async fn keys_are_the_persons_and_a_key_never_means_two_things() {
     let screen = pixir.does("<Esc><C-t>").await;
     assert!(!screen.contains("e edit"), "the old key is free:\n{screen}");
     let error = Pixir::with_keys(Vec::new(), &[("tree", &["ctrl+p"])]).err().expect("a conflict");
-    assert!(error.message.contains("both") && error.remediation.contains("palette"), "{error:?}");
+    assert!(error.message.contains("both") && error.remedy.plain().contains("palette"), "{error:?}");
 }
 
 #[tokio::test]

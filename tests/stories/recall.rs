@@ -38,6 +38,6 @@ async fn recall_and_memory_reach_other_sessions() {
         "{}",
         output[2]
     );
-    assert!(output[2].contains("nothing is remembered as `000000`"), "{}", output[2]);
+    assert!(output[2].contains("there is no note `000000`"), "{}", output[2]);
     assert!(output[3].ends_with("ms]") && output[4].starts_with("[exit:1"), "{output:?}");
 }

@@ -29,7 +29,7 @@ pub(super) fn read(shell: &Shell, text: &str) -> (String, i64) {
 #[test]
 fn chains_answer_as_a_shell_or_say_what_to_do() {
     let shell = shell();
-    let missing = "[error] cat: there is no `missing`. Use: find or ls to see what is there\n";
+    let missing = "[error] cat: there is no `missing`. Use: find or ls to see which files exist\n";
     for (text, body, exit) in [
         ("cat missing | grep ERROR | wc -l", format!("0\n{missing}"), 1),
         ("cat missing | grep missing", missing.to_owned(), 1),
@@ -52,7 +52,7 @@ fn chains_answer_as_a_shell_or_say_what_to_do() {
         ("echo a 2>&1", "a\n".into(), 0),
         ("cat missing 2>&1 | wc -l", "1\n".into(), 1),
         ("false; echo $?", "[error] run: variables are not expanded (at column 13). Use: the value itself, or single quotes for a literal $\n".into(), 2),
-        ("ls empty.txt *.nothing || echo none", "empty.txt\nnone\n[error] ls: nothing fits `*.nothing`. Use: find . -name '*.nothing', or quotes for the text itself\n".into(), 0),
+        ("ls empty.txt *.nothing || echo none", "empty.txt\nnone\n[error] ls: nothing matches `*.nothing`. Use: find . -name '*.nothing', or quotes for the text itself\n".into(), 0),
         ("cat a.txt | head 2 | tail 1", "ERROR two\n".into(), 0),
         ("# only a comment\necho a # and one here", "a\n".into(), 0),
         ("sh -c 'exit 7' | cat", String::new(), 7),
@@ -384,7 +384,7 @@ fn a_saved_output_is_readable_and_never_writable() {
     let read = results[2]["output"].as_str().expect("text");
     assert!(read.starts_with("201\n") && read.contains("\n1\n"), "{read}");
     let refused = results[3]["output"].as_str().expect("text");
-    assert!(refused.contains("[error] write: saved outputs cannot be written"), "{refused}");
+    assert!(refused.contains("[error] write: saved outputs are read-only"), "{refused}");
     // A Session sees its own saved outputs; a fork also sees those of its parent.
     assert_eq!(runs(&["again"]).code, 0);
     let first = shell.logs().into_iter().find(|log| entries(log)[1]["data"]["text"] == "go").expect("the first");

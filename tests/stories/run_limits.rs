@@ -19,7 +19,7 @@ fn a_dry_run_reads_files_and_changes_none() {
     assert!(it["steps"][0]["diff"].as_str().expect("a diff").contains("+ERROR two"), "{it}");
     let it = plan("make all | write log.txt && rm -rf build");
     let output = it.to_string();
-    for said in ["rm -rf build", "log.txt (what a program before it prints)", "is planned as if that went well"] {
+    for said in ["rm -rf build", "log.txt (the output of the program before it)", "are previewed as if it succeeded"] {
         assert!(output.contains(said), "{output}");
     }
     let it = plan("test -f nothing && write b.txt x || write c.txt y");
@@ -287,7 +287,8 @@ fn no_line_panics_hangs_or_leaves_the_workspace() {
         let work = async { tokio::time::timeout(Duration::from_secs(60), work).await };
         let ended = runtime.block_on(work).expect("no line hangs");
         if let Some((ended, _)) = ended {
-            let broke = ended.errors.iter().find(|(_, error)| error.message == "the command broke");
+            let broke =
+                ended.errors.iter().find(|(_, error)| error.message == "the command failed because of a bug in pixir");
             prop_assert!(broke.is_none(), "{broke:?}");
             prop_assert!((0..=127).contains(&ended.exit), "{}", ended.exit);
         }

@@ -54,7 +54,7 @@ async fn a_no_can_say_what_to_do_instead() {
         result["data"]["output"]
             .as_str()
             .expect("text")
-            .contains("the person refused this call and said: use make clean")
+            .contains("the user refused this call and said: use make clean")
     );
 }
 

@@ -125,7 +125,7 @@ fn in_stream() -> Vec<Cell> {
             cell("it is reset", QUICK, vec![Act::Reset], passes("STREAM_CLOSED"));
             cell("silence", IMPATIENT, vec![Act::Stall], passes("STREAM_IDLE_TIMEOUT"));
             cell(
-                "only signs of life",
+                "only keep-alives",
                 IMPATIENT,
                 vec![Act::Drip(b": ping\n\n".to_vec(), 40)],
                 passes("STREAM_IDLE_TIMEOUT"),

@@ -89,7 +89,7 @@ fn a_refused_field_is_left_out_and_the_request_repeated() {
     let server =
         Server::start(vec![call("c1", "read", json!({ "path": "photo.png" })), blind, text("I cannot see it.")]);
     assert_eq!(ask(&shell, &server, Dialect::Chat, &["look"]).document()["output"], "I cannot see it.");
-    assert!(server.bodies()[2].to_string().contains("cannot look at images"));
+    assert!(server.bodies()[2].to_string().contains("does not accept images"));
 
     // Some accounts are refused one field of this dialect.
     let no_summaries = refuse("Your organization must be verified to use reasoning.summary");

@@ -147,8 +147,8 @@ fn every_run_command_keeps_the_contract() {
             }
             let ran = shell.run(["run", &format!("{name} {sub}"), "--json", "--write"]);
             let told = if ran.code == 0 { ran.stdout } else { ran.stderr };
-            let is_told =
-                told.contains(&format!("usage: {name} {sub} ")) || told.contains("there is no background here");
+            let is_told = told.contains(&format!("usage: {name} {sub} "))
+                || told.contains("there are no background jobs outside a session");
             assert!(is_told, "{name} {sub}: {told}");
         }
         // A flag that it does not know is an error, not a guess.

@@ -229,7 +229,7 @@ async fn undo_after_a_head_move_uses_the_files_of_the_new_head() {
     pixir.does("<Enter>").await;
     assert_eq!(pixir.file("a.txt"), "two\n");
     let screen = pixir.does("/redo<Enter>").await;
-    assert!(screen.contains("nothing is undone"), "{screen}");
+    assert!(screen.contains("no turn is undone"), "{screen}");
     let screen = pixir.does("/undo<Enter>").await;
     assert!(screen.contains("turn 2"), "{screen}");
     pixir.does("<Enter>").await;

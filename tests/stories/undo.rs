@@ -328,7 +328,7 @@ fn a_partly_undone_turn_is_undone_next() {
     assert_eq!(shell.read("x"), "x\n");
     let left = shell.run(["undo", "--json"]);
     assert_eq!(left.error()["code"], "NOTHING_TO_DO");
-    assert!(left.error()["error"]["message"].as_str().expect("text").contains("undone already"), "{}", left.stderr);
+    assert!(left.error()["error"]["message"].as_str().expect("text").contains("already undone"), "{}", left.stderr);
     assert_eq!(shell.run(["undo", "--json", "--turn", "99"]).error()["code"], "NOT_FOUND");
 }
 

@@ -45,7 +45,7 @@ fn a_double_bang_command_is_not_sent_to_the_model() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let sent = server.bodies()[0]["input"].to_string();
     assert!(
-        sent.contains("<command by=\\\"the person\\\">\\ncat a.txt\\n</command>") && sent.contains("apples"),
+        sent.contains("<command by=\\\"the user\\\">\\ncat a.txt\\n</command>") && sent.contains("apples"),
         "{sent}"
     );
     assert!(!sent.contains("bananas") && !sent.contains("b.txt"), "{sent}");
@@ -59,7 +59,7 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
     let mut pixir = Pixir::new(vec![says("Hello.")], &[]);
     pixir.does("/mode read-only<Enter>").await;
     let screen = pixir.does("!touch x<Enter>").await;
-    assert!(screen.contains("the session is read-only") && !pixir.path("x").exists(), "{screen}");
+    assert!(screen.contains("the mode is read-only") && !pixir.path("x").exists(), "{screen}");
     pixir.does("/mode ask<Enter>").await;
     pixir.screen.keys("!touch begun; echo begun; sleep 60<Enter>").await;
     pixir.screen.until("│ begun").await;

@@ -337,7 +337,7 @@ impl App {
                     }
                 }
                 Effect::Find { number, text } => {
-                    let hay = find::haystack(&self.state.transcript);
+                    let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);
                     self.spawn_blocking(move || BackgroundEvent::Matches(number, find::find(&hay, &text)));
                 }
                 Effect::Copy(text) => self.copy(text),

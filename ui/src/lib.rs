@@ -6,6 +6,7 @@
 mod app; // the loop: wait, drain, update, draw; the Session, and the work beside the screen
 pub mod script; // the same App without a terminal, its keys pressed by a script
 
+mod remedy; // what to do about an error, in words
 mod update; // State changes here: what the user did, what the Session reported
 mod view; // State to frame
 

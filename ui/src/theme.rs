@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_wrong_name_gets_the_nearest_and_colours_fall_back_to_what_the_terminal_has() {
         let load = |name, depth| Theme::load(name, None, depth, Background::Dark);
-        assert!(load("drak", Depth::True).expect_err("none").remediation.contains("did you mean dark?"));
+        assert!(load("drak", Depth::True).expect_err("none").remedy.plain().contains("did you mean dark?"));
         assert_eq!(load("dark", Depth::Mono).expect("a theme").error, Color::Reset);
         assert_eq!(load("dark", Depth::Named).expect("a theme").error, Color::LightRed);
         assert_eq!((indexed(255, 0, 0), indexed(0, 0, 0), indexed(128, 128, 128)), (196, 16, 244));

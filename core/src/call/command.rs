@@ -73,11 +73,11 @@ pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
 }
 
 /// Said when processes outlived their command.
-pub(crate) const LEFT_BEHIND: &[u8] = b"processes that the command left behind were stopped\n";
+pub(crate) const LEFT_BEHIND: &[u8] = b"processes that the command left running were stopped\n";
 
 /// Said when a command took too long.
 pub(crate) fn timed_out(limit: Duration) -> String {
-    format!("stopped after {} s without an end; give a longer timeout if it needs one\n", limit.as_secs())
+    format!("stopped after {} s; set a longer timeout if the command needs one\n", limit.as_secs())
 }
 
 /// A full channel drops news for the live view; what is recorded is whole.

@@ -62,8 +62,8 @@ impl Context {
         self.jobs.clone().ok_or_else(|| {
             Error::new(
                 Code::CommandFailed,
-                "there is no background here: a job lives as long as its session",
-                "run it in the foreground, or in a session",
+                "there are no background jobs outside a session",
+                "run it in the foreground",
             )
         })
     }

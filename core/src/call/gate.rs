@@ -8,6 +8,7 @@ use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Plan, Rule, Verdict};
 use crate::protocol::input::Decision;
+use crate::protocol::remedy::Remedy;
 
 /// The Session has dropped the work that the call belongs to; nothing more of it can be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub async fn gate(
             Judgement::Deny { by, rule, error } => {
                 let error = match call.caller {
                     Caller::User if by == DecidedBy::Mode => {
-                        Error { remediation: "/mode ask, or Shift+Tab, lets it run".into(), ..error }
+                        Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
                     }
                     Caller::User | Caller::Model => error,
                 };
@@ -140,7 +141,7 @@ async fn ask(
             let error = Error::new(
                 Code::PermissionDenied,
                 format!("the user refused this call{comment}"),
-                "respect it: take another way, or ask",
+                "respect that: try another way, or ask the user",
             );
             let mut decisions = each(Verdict::Deny, DecidedBy::User, None);
             decisions[0].feedback = feedback;
@@ -149,8 +150,8 @@ async fn ask(
         None => {
             let error = Error::new(
                 Code::InputRequired,
-                format!("this needs the user's permission ({reason}), and no user can answer here"),
-                "take another way, or the user runs pixir with --write or in the terminal",
+                format!("this needs the user's approval ({reason}), and no user can be asked here"),
+                Remedy::any_of(["try another way".into(), Remedy::SetMode { mode: Mode::Auto }]),
             );
             (each(Verdict::Deny, DecidedBy::NoAsker, None), Some(error))
         }

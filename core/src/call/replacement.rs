@@ -6,6 +6,7 @@ use crate::files::workspace::{Contents, Inside};
 use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{FileChange, Plan};
+use crate::protocol::remedy::Remedy;
 use crate::text::human::human_size;
 
 /// A file and the bytes that it will hold.
@@ -43,8 +44,8 @@ impl Replacement {
         ctx.workspace.check_writable(&at)?;
         if ctx.workspace.is_below_file(&at) {
             let shown = at.display();
-            let message = format!("{shown} lies below a file, which is no folder");
-            let fix = "another path, or the file out of the way first";
+            let message = format!("a parent of {shown} is a file, not a folder");
+            let fix = "use another path, or move that file away first";
             return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
         }
         ctx.read_set.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {
@@ -99,13 +100,13 @@ impl Replacement {
         // An interrupt waits for this lock, so that it records the finished write.
         let writing = ctx.snapshot.write(&shown, &ctx.workspace, &ctx.blobs);
         if ctx.cancel.is_cancelled() {
-            return Err(Error::new(Code::CommandFailed, "it was interrupted before it began", "repeat it"));
+            return Err(Error::new(Code::CommandFailed, "the call was interrupted before it began", "repeat it"));
         }
         let now = ctx.workspace.read_if_there(&at)?;
         if now.as_ref().map(|n| &n.bytes) != before.as_ref().map(|b| &b.bytes) {
             return Err(Error::new(
                 Code::FileChanged,
-                format!("`{shown}` changed since the change was planned"),
+                format!("`{shown}` changed after this change was prepared"),
                 "read it again, then repeat the change",
             )
             .with("input", shown.as_str()));
@@ -114,8 +115,8 @@ impl Replacement {
         let unkept = |why: String| {
             Error::new(
                 Code::WriteFailed,
-                format!("{shown} was left as it is, because its earlier version cannot be kept: {why}"),
-                "check the state folder (pixir doctor)",
+                format!("{shown} was not changed, because its earlier version cannot be stored: {why}"),
+                Remedy::CheckStateFolder,
             )
         };
         let old = before.as_ref().map(|b| (b.bytes.as_slice(), b.mode));

@@ -103,5 +103,5 @@ pub(crate) async fn off_loop<T: Send + 'static>(work: impl FnOnce() -> Result<T>
 
 /// A tool that panicked: a fault of pixir, reported to the model like any failure.
 pub(crate) fn panicked(why: &str) -> Error {
-    Error::new(Code::CommandFailed, format!("the tool broke: {why}"), "take another way; this is a fault of pixir")
+    Error::new(Code::CommandFailed, format!("the tool failed because of a bug in pixir: {why}"), "try another way")
 }

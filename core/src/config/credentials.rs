@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Surroundings;
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::Remedy;
 
 #[cfg(feature = "keyring")]
 mod keyring; // the system's own store
@@ -317,7 +318,7 @@ impl Vault {
         let Some(value) = self.read()?.remove(provider) else { return Ok(None) };
         match Secret::from_json(&value) {
             Some(secret) => Ok(Some((Source::File, secret))),
-            None => Err(self.corrupt(&format!("what it holds for {provider} is incomplete"))),
+            None => Err(self.corrupt(&format!("the entry for {provider} is incomplete"))),
         }
     }
 
@@ -415,7 +416,11 @@ impl Vault {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
             Err(e) => {
                 let message = format!("read {}: {e}", self.path.display());
-                return Err(Error::new(Code::AuthReadFailed, message, "make it readable for you alone: chmod 600"));
+                return Err(Error::new(
+                    Code::AuthReadFailed,
+                    message,
+                    "make the file readable for you alone: chmod 600",
+                ));
             }
         };
         // What is wrong with it is not told with its text: that is a secret.
@@ -423,12 +428,13 @@ impl Vault {
             serde_json::from_slice(&bytes).map_err(|e| self.corrupt(&format!("line {} is not JSON", e.line())))?;
         match &document["providers"] {
             Value::Object(kept) => Ok(kept.clone()),
-            _ => Err(self.corrupt("it has no `providers`")),
+            _ => Err(self.corrupt("it has no `providers` object")),
         }
     }
 
     fn corrupt(&self, why: &str) -> Error {
-        let fix = format!("move {} away and run pixir auth login again", self.path.display());
+        let away = Remedy::text(format!("move {} away", self.path.display()));
+        let fix = Remedy::steps([away, Remedy::Login { provider: None }]);
         Error::new(Code::CorruptAuth, format!("{} cannot be used: {why}", self.path.display()), fix)
     }
 

@@ -7,6 +7,7 @@ use crate::conversation::history::{History, is_request, length_of, starts_turn};
 use crate::protocol::call_info::CallKind;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
+use crate::protocol::remedy::Remedy;
 
 /// Tokens of the newest history that stay verbatim.
 const KEEP_TOKENS: u64 = 8_000;
@@ -33,8 +34,8 @@ pub fn plan(
     let cut = find_cut(&path, &untold, keep).ok_or_else(|| {
         Error::new(
             Code::NothingToDo,
-            "there is nothing to compact: all of the conversation is recent",
-            "go on, or start afresh with /new",
+            "there is nothing to compact: the whole conversation is recent",
+            Remedy::any_of(["continue the conversation".into(), Remedy::NewSession]),
         )
     })?;
     let dropped = &path[..cut];
@@ -87,7 +88,7 @@ pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
     let untold = Untold::of(&left.iter().collect::<Vec<_>>());
     left.iter().filter(|entry| !untold.holds(&entry.fact)).for_each(|entry| it.gather(&entry.fact));
     let mut text = String::from(
-        "The person went back to before this and takes another way. Made without a model from the session log.\n",
+        "The user went back to before this and goes another way. Made from the session log, without a model.\n",
     );
     let shortened = |texts: &[String]| texts.iter().map(|r| format!("- {}", shorten(r, MAX_REQUEST))).collect();
     section(&mut text, "Tried there", shortened(&it.requests));
@@ -135,8 +136,8 @@ impl Untold {
 /// What an entry says, to be repeated word for word.
 fn spoken(fact: &Fact) -> Option<String> {
     match fact {
-        Fact::UserMessage(it) => Some(format!("The person: {}", it.text)),
-        Fact::UserCommand(it) => Some(format!("The person ran: {}", it.command)),
+        Fact::UserMessage(it) => Some(format!("The user: {}", it.text)),
+        Fact::UserCommand(it) => Some(format!("The user ran: {}", it.command)),
         Fact::AssistantMessage(it) => Some(format!("You: {}", it.text)),
         Fact::ToolResult(it) => Some(format!("A tool: {}", it.output)),
         Fact::BranchSummary(it) => Some(it.summary.clone()),
@@ -242,7 +243,7 @@ impl Gathered {
             "This summary was made without a model from the session log; older messages are not in your context any more.\n",
         );
         let mut section = |title: &str, lines: Vec<String>| section(&mut text, title, lines);
-        section("The person asked to keep in mind", instructions.map(str::to_owned).into_iter().collect());
+        section("The user asked to keep in mind", instructions.map(str::to_owned).into_iter().collect());
         section("Before that", self.earlier.iter().map(|s| shorten(s, MAX_EARLIER)).collect());
         let (last, older) = match self.requests.split_last() {
             Some((last, older)) if !request_is_kept => (Some(last.clone()), older),
@@ -270,7 +271,7 @@ impl Gathered {
             format!("- [{mark}] {}", item.step)
         });
         section("Plan", steps.collect());
-        section("Pinned by the person, word for word", self.pinned.clone());
+        section("Pinned by the user, word for word", self.pinned.clone());
         section("Active skills", self.skills.clone());
         section("You said last", self.last_words.iter().map(|s| shorten(s, 2_000)).collect());
         text

@@ -140,8 +140,8 @@ fn minute(entry: &Entry) -> String {
 
 fn said(fact: &Fact) -> Option<(&'static str, &str)> {
     match fact {
-        Fact::UserMessage(it) => Some(("person", &it.text)),
-        Fact::UserCommand(it) if it.send_to_model => Some(("person", &it.command)),
+        Fact::UserMessage(it) => Some(("user", &it.text)),
+        Fact::UserCommand(it) if it.send_to_model => Some(("user", &it.command)),
         Fact::AssistantMessage(it) => Some(("model", &it.text)),
         Fact::HistoryCompaction(it) => Some(("summary", &it.summary)),
         Fact::BranchSummary(it) => Some(("summary", &it.summary)),

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::SkillActivation;
+use crate::protocol::remedy::Remedy;
 
 /// The most of a `SKILL.md`, bytes.
 const MAX_SKILL: u64 = 256 << 10;
@@ -81,9 +82,9 @@ pub fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
 pub fn activate(skills: &[Skill], name: &str, args: &str) -> Result<SkillActivation> {
     let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
         let fix = match nearest(name, skills.iter().map(|s| s.name.as_str())) {
-            Some(near) => format!("/skill {near}"),
-            None if skills.is_empty() => "put one at .pixir/skills/<name>/SKILL.md".to_owned(),
-            None => "/skill to list them".to_owned(),
+            Some(near) => Remedy::UseSkill { name: near.to_owned() },
+            None if skills.is_empty() => "put one at .pixir/skills/<name>/SKILL.md".into(),
+            None => Remedy::ShowSkills,
         };
         Error::new(Code::SkillNotFound, format!("there is no skill `{}`", name.escape_debug()), fix).with("input", name)
     })?;
@@ -101,7 +102,7 @@ fn load(path: &Path, origin: Origin) -> Result<(Skill, String)> {
         |why: String| Error::new(Code::ReadFailed, format!("read the skill {}: {why}", path.display()), "fix the file");
     let metadata = fs::metadata(path).map_err(|e| failed(e.to_string()))?;
     if !metadata.is_file() || metadata.len() > MAX_SKILL {
-        return Err(failed("not a file of at most 256 KB".into()));
+        return Err(failed("it is not a file of at most 256 KB".into()));
     }
     let mut text = String::new();
     fs::File::open(path)
@@ -112,11 +113,11 @@ fn load(path: &Path, origin: Origin) -> Result<(Skill, String)> {
     let mut warnings = Vec::new();
     let front = match front {
         Some(yaml) => serde_saphyr::from_str(yaml).unwrap_or_else(|_| {
-            warnings.push("its front matter is not valid YAML; name and description were read line by line".to_owned());
+            warnings.push("the front matter is not valid YAML; name and description were read line by line".to_owned());
             line_wise(yaml)
         }),
         None => {
-            warnings.push("it has no front matter".to_owned());
+            warnings.push("the file has no front matter".to_owned());
             FrontMatter::default()
         }
     };
@@ -180,6 +181,9 @@ mod tests {
         let seen: Vec<_> = skills.iter().map(|s| (s.name.as_str(), s.description.as_str(), s.warnings.len())).collect();
         assert_eq!(seen, [("bare", "", 1), ("odd", "Use when: asked", 1), ("review", "Reads a diff.", 0)]);
         assert_eq!(activate(&skills, "review", "x").expect("there").body, "Look hard.\n");
-        assert_eq!(activate(&skills, "reviw", "").expect_err("not there").remediation, "/skill review");
+        assert_eq!(
+            activate(&skills, "reviw", "").expect_err("not there").remedy,
+            Remedy::UseSkill { name: "review".into() }
+        );
     }
 }

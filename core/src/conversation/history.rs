@@ -570,10 +570,7 @@ mod tests {
             Fact::from(ToolResult { call_id: id.into(), output: format!("out {id}"), ..ToolResult::default() })
         };
         let history = log(vec![ran("1", true), result("1"), ran("2", false), result("2"), says("so?"), ran("3", true)]);
-        assert_eq!(
-            told(&history),
-            ["<command by=\"the person\">\ncmd 1\n</command>\n<output>\nout 1\n</output>", "so?"]
-        );
+        assert_eq!(told(&history), ["<command by=\"the user\">\ncmd 1\n</command>\n<output>\nout 1\n</output>", "so?"]);
         assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"], "a command that was cut off gets a result as well");
     }
 

@@ -60,7 +60,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
         match &entry.fact {
             Fact::UserMessage(it) if node.text.is_empty() => node.text.clone_from(&it.text),
             Fact::UserCommand(it) if node.text.is_empty() => node.text = it.typed(),
-            Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("/skill {} {}", it.name, it.args),
+            Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("skill {} {}", it.name, it.args),
             Fact::BranchSummary(it) => {
                 node.text = "[summary of the branch that was left]".into();
                 node.answer.clone_from(&it.summary);

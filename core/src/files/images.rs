@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
+use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::Blobs;
 use crate::text::human::human_size;
 use crate::text::media::{is_whole_image, media_type};
@@ -20,26 +21,29 @@ const MAX_SIDE: u32 = 8_000;
 /// # Errors
 /// `READ_FAILED` when it is too large or cannot be read or kept, `INVALID_ARGS` when it is none.
 pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Result<Attachment> {
-    let failed = |why: String, fix: &str| Error::new(Code::ReadFailed, why, fix).with("input", shown);
+    let failed = |why: String, fix: Remedy| Error::new(Code::ReadFailed, why, fix).with("input", shown);
     if len > MAX_IMAGE {
-        let why = format!("{shown} is {}; images of at most {} can be sent", human_size(len), human_size(MAX_IMAGE));
-        return Err(failed(why, "make a smaller copy of it"));
+        let why = format!("{shown} is {}; an image can have at most {}", human_size(len), human_size(MAX_IMAGE));
+        return Err(failed(why, "make a smaller copy of it".into()));
     }
     let mut bytes = Vec::new();
     from.take(len)
         .read_to_end(&mut bytes)
-        .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions"))?;
+        .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions".into()))?;
     let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
-        let fix = format!("a whole image; file {shown} says what it is");
-        return Err(Error::new(Code::InvalidArgs, format!("{shown} is no whole PNG, JPEG, GIF or WebP image"), fix));
+        let fix = format!("use a complete image; `file {shown}` tells its type");
+        return Err(Error::new(
+            Code::InvalidArgs,
+            format!("{shown} is not a complete PNG, JPEG, GIF or WebP image"),
+            fix,
+        ));
     };
     if let Some((width, height)) = sides(&bytes).filter(|(w, h)| *w.max(h) > MAX_SIDE) {
-        let why = format!("{shown} is {width}x{height}; images of at most {MAX_SIDE} pixels a side can be sent");
-        return Err(failed(why, "make a smaller copy of it"));
+        let why = format!("{shown} is {width}x{height}; an image can have at most {MAX_SIDE} pixels a side");
+        return Err(failed(why, "make a smaller copy of it".into()));
     }
     let blob = blobs.put(&bytes).ok().flatten();
-    let blob =
-        blob.ok_or_else(|| failed(format!("{shown} cannot be kept"), "check the state folder (pixir doctor)"))?;
+    let blob = blob.ok_or_else(|| failed(format!("{shown} cannot be stored"), Remedy::CheckStateFolder))?;
     Ok(Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len })
 }
 
@@ -63,7 +67,7 @@ pub(crate) fn keep_file(blobs: &Blobs, path: &Path, shown: &str) -> Result<Attac
     // A pipe or a device would be waited for.
     let found = fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
-        return Err(Error::new(Code::InvalidArgs, format!("`{shown}` is not a file"), "the path of an image"));
+        return Err(Error::new(Code::InvalidArgs, format!("`{shown}` is not a file"), "name an image file"));
     }
     keep(blobs, fs::File::open(path).map_err(failed)?, found.len(), shown)
 }

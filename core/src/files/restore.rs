@@ -11,6 +11,7 @@ use crate::protocol::event::{
     ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
 };
 use crate::protocol::input::{Choice, Wish};
+use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::{self, Blobs};
 
 /// Why an interrupted restore left a file.
@@ -106,9 +107,9 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     turns.reverse();
     match (turns.is_empty(), done.undone.is_empty()) {
         (false, _) => Ok(turns),
-        (true, false) => Err(nothing("every turn's changes are undone already", "pixir redo  # or /redo")),
+        (true, false) => Err(nothing("the changes of every turn are already undone", Remedy::Redo)),
         (true, true) => {
-            Err(nothing("there is nothing to undo: no turn of this session changed a file", "pixir tree  # or /tree"))
+            Err(nothing("there is nothing to undo: no turn of this session changed a file", Remedy::ShowTree))
         }
     }
 }
@@ -127,13 +128,14 @@ pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
 pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
     let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
     if of_turn.peek().is_none() {
-        return Err(Error::new(Code::NotFound, format!("there is no turn {turn}"), "pixir tree  # or /tree")
-            .with("input", turn));
+        return Err(
+            Error::new(Code::NotFound, format!("there is no turn {turn}"), Remedy::ShowTree).with("input", turn)
+        );
     }
     let results = of_turn.filter_map(|e| if let Fact::ToolResult(it) = &e.fact { Some(&it.changes) } else { None });
     let files = aimed(results.flatten());
     if files.is_empty() {
-        return Err(nothing(&format!("turn {turn} changed no file"), "pixir tree  # or /tree"));
+        return Err(nothing(&format!("turn {turn} changed no file"), Remedy::ShowTree));
     }
     Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
 }
@@ -146,7 +148,7 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
     let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
-        return Err(nothing("there is nothing to redo: nothing is undone", "pixir undo  # or /undo"));
+        return Err(nothing("there is nothing to redo: no turn is undone", Remedy::Undo));
     };
     Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files: aimed(it.changes.iter()) })
 }
@@ -158,7 +160,7 @@ pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> Aim {
     Aim { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
 }
 
-fn nothing(message: &str, fix: &str) -> Error {
+fn nothing(message: &str, fix: Remedy) -> Error {
     Error::new(Code::NothingToDo, message, fix)
 }
 
@@ -267,8 +269,8 @@ impl Aim {
         if wish.seen.as_ref().is_some_and(|seen| *seen != plan.token) {
             return Err(Error::new(
                 Code::FileChanged,
-                "files changed while the plan was on the screen; nothing was restored",
-                "look at the new plan, and decide again",
+                "files changed after the preview; nothing was restored",
+                "look at the new preview, then decide again",
             ));
         }
         let mut it = FilesRestored {
@@ -309,7 +311,7 @@ impl Aim {
                 Ok(Some(target)) => writes.push((file, target)),
                 Ok(None) if last_copy_of(file).is_some() => {
                     let of = last_copy_of(file).unwrap_or_default();
-                    let why = format!("it has the bytes of {of}, which does not come back");
+                    let why = format!("it holds the only copy of {of}, which was not restored");
                     unrestored.push(LeftFile { path: file.path.clone(), why });
                 }
                 Ok(None) => restore(file, None),
@@ -360,7 +362,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     let located = workspace.locate(path).and_then(|at| {
         if workspace.is_behind_symlink(&at) {
             let fix = "move the symlink away";
-            return Err(Error::new(Code::WriteFailed, "a folder on the way to it is a symlink now", fix));
+            return Err(Error::new(Code::WriteFailed, "one of its parent folders is a symlink now", fix));
         }
         // A folder in its place goes with the files in it, if those go; else it is said then.
         if workspace.is_folder(&at).unwrap_or(false) {
@@ -431,11 +433,11 @@ impl Found {
             (Standing::Ready, _) | (Standing::ChangedSince, Choice::Overwrite) => Ok(wanted),
             (Standing::ChangedSince, Choice::Merge) => match &self.merged {
                 Some(merged) => Ok(Some((merged, wanted.and_then(|(_, mode)| mode)))),
-                None => Err("it changed since, in the same places; keep it or overwrite it".into()),
+                None => Err("it changed since, in the same lines; keep it or overwrite it".into()),
             },
             (Standing::ChangedSince, Choice::Keep) => Err("it changed since".into()),
             (Standing::AlreadyThere | Standing::Impossible, _) => {
-                Err(self.why.clone().unwrap_or_else(|| "it is as it should be".into()))
+                Err(self.why.clone().unwrap_or_else(|| "it already has that content".into()))
             }
         }
     }
@@ -458,7 +460,7 @@ impl Found {
         };
         let since = (self.standing == Standing::ChangedSince).then(|| match &self.left {
             Some(left) => changes::unified(&self.path, left.as_deref(), current).0,
-            None => "[how pixir left it was not captured]\n".to_owned(),
+            None => "[the content that pixir left was not captured]\n".to_owned(),
         });
         let merged = self.merged.as_ref().map(|merged| changes::unified(&self.path, current, Some(merged)).0);
         PlannedFile {
@@ -483,7 +485,7 @@ fn restore_one(
     snapshot: &SessionSnapshot,
 ) -> Result<FileChange> {
     let unkept = |e: std::io::Error| {
-        Error::new(Code::WriteFailed, format!("its version of now cannot be kept: {e}"), "check the state folder")
+        Error::new(Code::WriteFailed, format!("its current version cannot be stored: {e}"), Remedy::CheckStateFolder)
     };
     let at = workspace.locate(&file.path)?;
     let before = file.current.as_ref().map(|c| (c.bytes.as_slice(), c.mode));
@@ -493,7 +495,7 @@ fn restore_one(
     let _writing = snapshot.write(&file.path, workspace, blobs);
     let now = workspace.read_if_there(&at)?;
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {
-        return Err(Error::new(Code::FileChanged, "it changed at this very moment", "look again"));
+        return Err(Error::new(Code::FileChanged, "it changed during the restore", "preview the restore again"));
     }
     if before.is_some() && change.before_blob.is_none() {
         return Err(unkept(std::io::Error::other("it is too large")));

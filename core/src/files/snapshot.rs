@@ -351,7 +351,7 @@ impl Seen {
         let mut found = Found::default();
         let cut = now.cut || self.cut;
         if cut {
-            found.note("this workspace has too many files to watch; not every change of this command is known");
+            found.note("this workspace has too many files to watch; some changes of this command may be missing");
         }
         let last = self.files.last_key_value().map(|(path, _)| path.clone());
         // A path behind the last watched one may have been there before the bound moved.

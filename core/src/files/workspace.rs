@@ -8,6 +8,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::OUTPUTS;
 
 /// Files above this size are not read whole, bytes.
@@ -93,12 +94,8 @@ impl Workspace {
             Ok((root, dir))
         };
         let (root, dir) = open().map_err(|e| {
-            Error::new(
-                Code::NotFound,
-                format!("the workspace {} cannot be opened: {e}", root.display()),
-                "name an existing folder: --workspace DIR",
-            )
-            .with("input", root.display().to_string())
+            Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
+                .with("input", root.display().to_string())
         })?;
         Ok(Workspace { root, dir, overflow: None })
     }
@@ -141,7 +138,7 @@ impl Workspace {
         Error::new(
             Code::OutsideWorkspace,
             format!("`{}` is outside the workspace {}", given.escape_debug(), self.root.display()),
-            "a path inside the workspace",
+            "use a path inside the workspace",
         )
         .with("input", given)
     }
@@ -211,8 +208,13 @@ impl Workspace {
         if len > MAX_WHOLE {
             return Err(Error::new(
                 Code::ReadFailed,
-                format!("{} is {} MB; at most {} MB are read whole", at.display(), len >> 20, MAX_WHOLE >> 20),
-                "bash with head, tail or grep",
+                format!(
+                    "{} is {} MB; files of at most {} MB are read in full",
+                    at.display(),
+                    len >> 20,
+                    MAX_WHOLE >> 20
+                ),
+                "read a part of it with head, tail or grep in bash",
             ));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
@@ -333,8 +335,8 @@ impl Workspace {
         if at.overflow {
             return Err(Error::new(
                 Code::WriteFailed,
-                "saved outputs cannot be written",
-                "a path inside the workspace",
+                "saved outputs are read-only",
+                "use a path inside the workspace",
             )
             .with("input", at.display()));
         }
@@ -342,7 +344,7 @@ impl Workspace {
             Ok(metadata) if metadata.is_symlink() => Err(Error::new(
                 Code::WriteFailed,
                 format!("{} is a symlink", at.display()),
-                "the path of the file that it points to",
+                "use the path of its target",
             )
             .with("input", at.display())),
             Ok(metadata) if !metadata.is_file() => {
@@ -435,6 +437,10 @@ impl Workspace {
                 error.message = format!("`{shown}` leads outside the workspace through a symlink");
                 error
             }
+            io::ErrorKind::NotFound if at.overflow => {
+                let message = format!("the saved output `{shown}` is no longer stored");
+                Error::new(Code::ResourceMissing, message, "repeat the call that printed it").with("input", input)
+            }
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 Error::new(Code::NotFound, format!("there is no `{shown}`"), self.hint_for(at)).with("input", input)
             }
@@ -452,7 +458,7 @@ impl Workspace {
         let listed = self.names(&Inside { path: parent.to_owned(), overflow: at.overflow }).unwrap_or_default();
         match crate::protocol::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
             Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
-            None => "find or ls to see what is there".to_owned(),
+            None => "find or ls to see which files exist".to_owned(),
         }
     }
 }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::files::changes::blobs_of;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::SessionId;
+use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::Blobs;
 use crate::storage::log::{self, Damage};
 use crate::storage::store::{Place, Store, Summary, blobs_named};
@@ -118,11 +119,11 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
 /// # Errors
 /// `INVALID_ARGS` for another document or a changed one, `WRITE_FAILED` when another Session has its id.
 pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
-    let bad = |why: String| Error::new(Code::InvalidArgs, why, "a file that pixir sessions export --to json has made");
+    let bad = |why: String| Error::new(Code::InvalidArgs, why, Remedy::ExportSession);
     let document: Document =
-        serde_json::from_str(text).map_err(|e| bad(format!("this is no exported session: {e}")))?;
+        serde_json::from_str(text).map_err(|e| bad(format!("this file is not an exported session: {e}")))?;
     if document.kind != KIND || document.schema_version != 1 {
-        return Err(bad("this is no exported session, or one of another version".into()));
+        return Err(bad("this file is not an exported session of a known version".into()));
     }
     let id = SessionId::parse(&document.session_id)?;
     let place = Place::new(&store.folder_of(workspace), id);
@@ -141,10 +142,10 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
     let own = format!("{}.", place.id);
     let strange = aside.iter().map(|(name, _)| name).filter(|name| !name.starts_with(&own));
     if let Some(name) = outputs.iter().map(|(name, _)| name).filter(|name| is_bad(name)).chain(strange).next() {
-        return Err(bad(format!("`{}` is not the name of a file of this session", name.escape_debug())));
+        return Err(bad(format!("`{}` is not a file name of this session", name.escape_debug())));
     }
     if aside.iter().any(|(name, _)| is_bad(name)) {
-        return Err(bad("a file that a repair put aside has a name that cannot be".into()));
+        return Err(bad("a file that a repair put aside has an invalid name".into()));
     }
     let mut it = Imported {
         session_id: document.session_id,
@@ -162,8 +163,8 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         } else {
             return Err(Error::new(
                 Code::WriteFailed,
-                format!("another session has the id {}", place.id),
-                format!("pixir sessions delete {} --yes  # puts that one into the trash", place.id),
+                format!("a different session has the id {}", place.id),
+                Remedy::DeleteSession { id: place.id.to_string() },
             ));
         }
     }
@@ -171,9 +172,10 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         return Ok(it);
     }
     // An import restores lost blobs even when the Session is already there.
-    blobs.iter().try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop)).map_err(|e| {
-        Error::new(Code::WriteFailed, format!("write a file version: {e}"), "check the state folder (pixir doctor)")
-    })?;
+    blobs
+        .iter()
+        .try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop))
+        .map_err(|e| Error::new(Code::WriteFailed, format!("write a file version: {e}"), Remedy::CheckStateFolder))?;
     if it.already_there {
         return Ok(it);
     }
@@ -206,9 +208,7 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         fs::rename(temporary, path)
     };
     let recorded = Path::new(&document.summary.workspace);
-    write().map_err(|e| {
-        Error::new(Code::WriteFailed, format!("write the session: {e}"), "check the state folder (pixir doctor)")
-    })?;
+    write().map_err(|e| Error::new(Code::WriteFailed, format!("write the session: {e}"), Remedy::CheckStateFolder))?;
     // From now on the Session works in this workspace.
     if recorded != workspace {
         store.relocate(&place, workspace)?;
@@ -218,9 +218,9 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
 
 /// Checks that the lines are a whole Log of this Session, each proven by its chain.
 fn check(bytes: &[u8], id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
-    let folder = tempfile::tempdir().map_err(|e| bad(format!("no temporary folder: {e}")))?;
+    let folder = tempfile::tempdir().map_err(|e| bad(format!("create a temporary folder: {e}")))?;
     let path = folder.path().join(format!("{id}.ndjson"));
-    fs::write(&path, bytes).map_err(|e| bad(format!("no temporary file: {e}")))?;
+    fs::write(&path, bytes).map_err(|e| bad(format!("write a temporary file: {e}")))?;
     let contents = log::read(&path)?;
     match contents.damage.first() {
         Some(damage) => Err(bad(format!("line {} of its log was changed ({})", damage.line, damage.reason))),

@@ -93,7 +93,7 @@ pub fn inspect(
         Err(_) => (
             serde_json::from_slice(&Dialect::Responses.body(&request, &Facts::default(), &PLAIN))
                 .expect("it was written as JSON"),
-            Some(format!("{} is not set up here; this is how the responses dialect would say it", settings.provider)),
+            Some(format!("{} is not configured here; this is the request in the responses dialect", settings.provider)),
         ),
     };
     let bytes = body.to_string().len();
@@ -102,7 +102,7 @@ pub fn inspect(
         part("tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),
         part("context files", history.started.context.len(), request.context.len()),
     ];
-    for kind in ["the person", "answers", "thinking", "tool calls", "tool results"] {
+    for kind in ["the user", "answers", "thinking", "tool calls", "tool results"] {
         let of_kind = request.items.iter().filter(|item| kind_of(item) == kind);
         let (count, bytes) = of_kind.fold((0, 0), |(count, bytes), item| (count + 1, bytes + item.piece().len()));
         parts.push(part(kind, count, bytes));
@@ -143,7 +143,7 @@ fn spec_bytes(spec: &ToolSpec) -> usize {
 
 fn kind_of(item: &Item) -> &'static str {
     match item.piece() {
-        Piece::User { .. } => "the person",
+        Piece::User { .. } => "the user",
         Piece::Assistant { .. } => "answers",
         Piece::Reasoning { .. } => "thinking",
         Piece::Call { .. } => "tool calls",
@@ -156,7 +156,7 @@ fn begins(item: &Item) -> String {
         Piece::User { text, .. } | Piece::Assistant { text, .. } | Piece::Result { output: text, .. } => {
             text.into_owned()
         }
-        Piece::Reasoning { .. } => "(kept for the model that thought it)".to_owned(),
+        Piece::Reasoning { .. } => "(only for the model that produced it)".to_owned(),
         Piece::Call { name, args, .. } => format!("{name} {args}"),
     };
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect()

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use crate::process::{self, Group, Stopping};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{JobState, JobStatus};
+use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::{MAX_SPILL, shown_path};
 
 /// Jobs that run at the same time.
@@ -69,16 +70,16 @@ impl Jobs {
     /// # Errors
     /// `COMMAND_FAILED` when there are too many already or it cannot be started.
     pub(crate) fn start(self: &Arc<Jobs>, command: Command, shown: &str) -> Result<JobState> {
-        let failed = |why: String| Error::new(Code::CommandFailed, why, "job_kill one that is not needed any more");
+        let failed = |why: String| Error::new(Code::CommandFailed, why, "stop a job that is no longer needed");
         let mut all = lock(&self.all);
         let running = all.values().filter(|job| *lock(&job.status) == JobStatus::Running).count();
         if running >= MOST {
-            return Err(failed(format!("{MOST} jobs are running already")));
+            return Err(failed(format!("{MOST} jobs are already running")));
         }
         let id = all.last_key_value().map_or(1, |(last, _)| last + 1);
-        let (path, file) = self.file().map_err(|e| failed(format!("the job's output has no place: {e}")))?;
+        let (path, file) = self.file().map_err(|e| failed(format!("create the job's output file: {e}")))?;
         let (child, group) =
-            Group::start(command, &self.stopping).map_err(|e| failed(format!("the job could not be started: {e}")))?;
+            Group::start(command, &self.stopping).map_err(|e| failed(format!("start the job: {e}")))?;
         let job = Arc::new(Job {
             command: shown.to_owned(),
             path,
@@ -121,9 +122,9 @@ impl Jobs {
         all.get(&id).cloned().ok_or_else(|| {
             let known: Vec<String> = all.keys().map(u32::to_string).collect();
             let fix = if known.is_empty() {
-                "start one: bash with background=true".to_owned()
+                "start one with bash and background=true".to_owned()
             } else {
-                format!("one of: {}", known.join(", "))
+                format!("use one of: {}", known.join(", "))
             };
             Error::new(Code::NotFound, format!("there is no job {id}"), fix).with("input", id)
         })
@@ -161,7 +162,7 @@ impl Jobs {
             let _ = news.send(());
             job.state(id)
         });
-        stopping.await.map_err(|e| Error::new(Code::CommandFailed, format!("stop job {id}: {e}"), "try it again"))
+        stopping.await.map_err(|e| Error::new(Code::CommandFailed, format!("stop job {id}: {e}"), "try again"))
     }
 
     /// Stops all of them.
@@ -227,7 +228,7 @@ impl Job {
             Ok((output, len))
         };
         let (output, len) = read().map_err(|e| {
-            Error::new(Code::ReadFailed, format!("read the output of job {id}: {e}"), "check the state folder")
+            Error::new(Code::ReadFailed, format!("read the output of job {id}: {e}"), Remedy::CheckStateFolder)
         })?;
         *given += output.len() as u64;
         Ok(News { state, more: len.saturating_sub(*given), output })

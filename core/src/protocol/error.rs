@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::remedy::{LoggedRemedy, Remedy};
+
 /// The result of anything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -174,10 +176,53 @@ impl ErrorKind {
 }
 
 impl Code {
+    /// Codes of the closed vocabulary that this build never produces; programs may branch on them all the same.
+    pub const RESERVED: &'static [Code] = &[
+        // A Turn ends with its process; none goes on without a Session that watches it.
+        Code::Detached,
+        // The Log takes Facts and nothing else, so the compiler refuses it a live event.
+        Code::EphemeralNotLoggable,
+        // No Provider wants an account's id beside the token.
+        Code::NoAccountId,
+    ];
+
     /// The code with this wire name.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::ALL.iter().copied().find(|code| code.name() == name)
     }
+}
+
+macro_rules! notices {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// What a Notice is about, where that is no failure; the others carry the name of a [`Code`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum NoticeCode { $($(#[$doc])* $variant),* }
+
+        impl NoticeCode {
+            /// Every one of them.
+            pub const ALL: &'static [NoticeCode] = &[$(NoticeCode::$variant),*];
+
+            /// The name on the wire, in upper case.
+            pub const fn name(self) -> &'static str {
+                match self { $(NoticeCode::$variant => $name),* }
+            }
+        }
+    };
+}
+
+notices! {
+    /// Another Provider answers, because the one before is not set up.
+    ProviderReplaced = "PROVIDER_REPLACED",
+    /// The model takes another effort than the one that was set.
+    EffortMapped = "EFFORT_MAPPED",
+    /// An interrupted move left the head where it was.
+    NotMoved = "NOT_MOVED",
+    /// An interrupted restore left files as they were.
+    RestoreInterrupted = "RESTORE_INTERRUPTED",
+    /// A restore left a file as it was.
+    FileLeft = "FILE_LEFT",
+    /// A newer build wrote Entries that this one does not know.
+    LogFromNewerBuild = "LOG_FROM_NEWER_BUILD",
 }
 
 /// A failure that a person, a program or a model can act on.
@@ -188,16 +233,16 @@ pub struct Error {
     pub code: Code,
     /// What went wrong, in one sentence without a final full stop.
     pub message: String,
-    /// What to do instead: a command, or the next step. Never empty at a boundary.
-    pub remediation: String,
+    /// What to do instead. Never empty at a boundary.
+    pub remedy: Remedy,
     /// Facts for a program: the offending input, line numbers, candidates.
     pub details: Map<String, Value>,
 }
 
 impl Error {
-    /// A failure with its next step.
-    pub fn new(code: Code, message: impl Into<String>, remediation: impl Into<String>) -> Error {
-        Error { code, message: message.into(), remediation: remediation.into(), details: Map::new() }
+    /// A failure and what to do about it.
+    pub fn new(code: Code, message: impl Into<String>, remedy: impl Into<Remedy>) -> Error {
+        Error { code, message: message.into(), remedy: remedy.into(), details: Map::new() }
     }
 
     /// The same failure with one more fact.
@@ -219,20 +264,25 @@ impl Error {
             message: self.message.clone(),
             details: self.details.clone(),
             code: self.code.name().to_owned(),
-            remediation: self.remediation.clone(),
+            remediation: self.remedy.plain(),
+            remedy: match &self.remedy {
+                // Its plain wording is all of it.
+                Remedy::Text { .. } => None,
+                remedy => Some(Box::new(LoggedRemedy::Known(remedy.clone()))),
+            },
         }
     }
 
     /// What the model reads: `[error] name: what went wrong. Use: what to do instead`.
     pub fn for_model(&self, name: &str) -> String {
         if self.code == Code::UnknownCommand {
-            return format!("[error] {} — {}", self.message, self.remediation);
+            return format!("[error] {} — {}", self.message, self.remedy.plain());
         }
-        // How it is called is what to do instead.
-        if self.code == Code::Usage || self.remediation.is_empty() {
+        // The message of a usage error already says how the command is called.
+        if self.code == Code::Usage || self.remedy.is_empty() {
             format!("[error] {name}: {}", self.message)
         } else {
-            format!("[error] {name}: {}. Use: {}", self.message, self.remediation)
+            format!("[error] {name}: {}. Use: {}", self.message, self.remedy.plain())
         }
     }
 }
@@ -250,16 +300,30 @@ pub struct ErrorBody {
     /// The finer name.
     #[serde(default)]
     pub code: String,
-    /// What to do instead.
+    /// What to do instead, in words that name no key, flag or command of a Presenter.
     #[serde(default)]
     pub remediation: String,
+    /// The same as data, where it is more than words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Box<LoggedRemedy>>,
+}
+
+impl ErrorBody {
+    /// What to do instead, for a Presenter to word; a later build's remedy is its plain wording.
+    pub fn remedy(&self) -> Remedy {
+        match self.remedy.as_deref() {
+            Some(LoggedRemedy::Known(remedy)) => remedy.clone(),
+            Some(LoggedRemedy::Later(_)) | None => Remedy::text(&*self.remediation),
+        }
+    }
 }
 
 impl From<ErrorBody> for Error {
     fn from(body: ErrorBody) -> Error {
         // A later build may have recorded a code that this one does not know; the set of kinds is closed.
         let code = Code::from_name(&body.code).unwrap_or_else(|| body.kind.code());
-        Error { code, message: body.message, remediation: body.remediation, details: body.details }
+        let remedy = body.remedy();
+        Error { code, message: body.message, remedy, details: body.details }
     }
 }
 
@@ -280,6 +344,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_error_survives_the_wire_and_a_later_builds_parts_fall_back() {
+        let error = Error::new(Code::RateLimited, "slow down", Remedy::Retry { after_s: Some(30) }).with("status", 429);
+        let body = error.body();
+        assert_eq!(body.remediation, "try again in 30 s");
+        let back = Error::from(body);
+        assert_eq!(
+            (back.code, &back.message, &back.remedy, &back.details),
+            (error.code, &error.message, &error.remedy, &error.details)
+        );
+        let text = Error::new(Code::NotFound, "no", "look elsewhere").body();
+        assert_eq!(serde_json::to_value(&text).expect("JSON").get("remedy"), None, "its wording is all of it");
+        let later: ErrorBody = serde_json::from_value(json!({
+            "kind": "rate_limited", "message": "slow down", "code": "BUSY_ELSEWHERE", "details": { "x": 1 },
+            "remediation": "wait", "remedy": { "do": "water_the_plants" },
+        }))
+        .expect("an unknown code and an unknown remedy are no damage");
+        assert_eq!(serde_json::to_value(&later).expect("JSON")["remedy"], json!({ "do": "water_the_plants" }));
+        let error = Error::from(later);
+        assert_eq!((error.code, error.remedy, &error.details["x"]), (Code::RateLimited, "wait".into(), &json!(1)));
+        let old: ErrorBody = serde_json::from_value(json!({ "kind": "no_match", "message": "m" })).expect("an old one");
+        assert_eq!(Error::from(old).code, Code::NoMatch);
+    }
 
     #[test]
     fn the_kinds_are_the_closed_set_of_37_and_every_code_refines_one() {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::remedy::{Remedy, Sessions};
 
 mod fact; // the payloads of Entries, one struct per type
 mod open; // reading lines of newer builds
@@ -115,7 +116,7 @@ impl SessionId {
             Err(Error::new(
                 Code::SessionNotFound,
                 "that is not a session id (they look like 20261121T203012-0a1b2c)",
-                "pixir sessions list",
+                Remedy::ListSessions { which: Sessions::Here },
             ))
         }
     }
@@ -224,6 +225,9 @@ pub enum Live {
         code: String,
         /// The text, for the user.
         message: String,
+        /// What to do about it, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<Remedy>,
     },
 }
 

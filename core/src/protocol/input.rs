@@ -272,7 +272,7 @@ impl Choice {
             _ => Err(Error::new(
                 Code::InvalidArgs,
                 format!("there is no choice `{}`", name.escape_debug()),
-                "keep, merge or overwrite",
+                "use keep, merge or overwrite",
             )),
         }
     }

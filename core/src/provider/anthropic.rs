@@ -311,7 +311,7 @@ impl Listener {
         }
         match self.blocks.get(&index) {
             Some(before) if before.opened != *block => {
-                Err(invalid(format!("block {index} of the answer came twice, and differs")))
+                Err(invalid(format!("block {index} of the answer came twice with different content")))
             }
             Some(_) => Ok(()),
             None => {
@@ -324,7 +324,7 @@ impl Listener {
     fn add(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<()> {
         let (index, delta) = (index(event)?, &event["delta"]);
         let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(invalid(format!("block {index} of the answer goes on, but never began")));
+            return Err(invalid(format!("block {index} of the answer has a delta but no start")));
         };
         let piece =
             |key: &str| delta[key].as_str().ok_or_else(|| invalid(format!("a delta of the answer has no {key}")));
@@ -354,7 +354,7 @@ impl Listener {
 }
 
 fn index(event: &Value) -> Result<u64> {
-    event["index"].as_u64().ok_or_else(|| invalid("an event of the answer does not say which block it is about"))
+    event["index"].as_u64().ok_or_else(|| invalid("an event of the answer has no block index"))
 }
 
 impl Reader for Listener {

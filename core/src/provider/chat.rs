@@ -497,7 +497,7 @@ impl Reader for Listener {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
             "content_filter" | "sensitive" => Ended::CutShort("content_filter".into()),
             "error" | "network_error" | "abort" | "insufficient_system_resource" => {
-                let said = format!("the model broke off ({ended})");
+                let said = format!("the model stopped early ({ended})");
                 return Err(told_in_stream(&json!({ "message": said, "code": "server_error" })));
             }
             _ => Ended::Whole,

@@ -17,6 +17,7 @@ use super::setup::{Definition, Definitions, Found, Setup};
 use crate::config::credentials::{Credential, Vault};
 use crate::config::{Config, Surroundings};
 use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::remedy::Remedy;
 
 /// How long a local server may take to list its models.
 const LOCAL_WAIT: Duration = Duration::from_millis(500);
@@ -60,6 +61,11 @@ impl std::fmt::Debug for Providers {
             .finish_non_exhaustive()
     }
 }
+
+/// Why it is this one: the caller named the Provider.
+const NAMED_PROVIDER: &str = "the provider was given";
+/// Why it is this one: the caller named the model.
+const NAMED_MODEL: &str = "the model was given";
 
 impl Providers {
     /// One given Provider and nothing else.
@@ -109,7 +115,7 @@ impl Providers {
             (None, Some(preset)) => setup.preset(preset, Some(secret))?,
             (None, None) => {
                 let message = format!("there is no provider `{}`", name.escape_debug());
-                return Err(Error::new(Code::ConfigInvalid, message, "a [providers] section in config.toml"));
+                return Err(Error::new(Code::ConfigInvalid, message, "add a [providers] section to config.toml"));
             }
         };
         it.known.insert(name.to_owned(), definition);
@@ -145,7 +151,7 @@ impl Providers {
         let Setup { config, around, .. } = setup;
         if let Some(path) = wishes.provider.as_deref().and_then(|p| p.strip_prefix("script:")) {
             let text = std::fs::read_to_string(path).map_err(|e| {
-                Error::new(Code::ScriptInvalid, format!("read the script {path}: {e}"), "an existing file")
+                Error::new(Code::ScriptInvalid, format!("read the script {path}: {e}"), "name a file that exists")
                     .with("input", path)
             })?;
             let script = Scripted::parse(&text).map_err(|mut e| {
@@ -154,16 +160,20 @@ impl Providers {
             })?;
             let scripted = Arc::new(Scripted::new(script));
             self.known.insert("script".into(), Definition::given(scripted, "script"));
-            return self.take("script", wishes.model.as_deref().unwrap_or("script"), "--provider");
+            return self.take("script", wishes.model.as_deref().unwrap_or("script"), NAMED_PROVIDER);
         }
         if let Some(base_url) = &wishes.base_url {
             return self.choose_address(base_url, wishes, setup).await;
         }
         if let Some(dialect) = &wishes.dialect {
-            let message = format!("--dialect {} says how to speak, and not to whom", dialect.escape_debug());
-            return Err(Error::new(Code::ConfigInvalid, message, "--base-url URL as well, or a [providers] section"));
+            let message = format!("the dialect {} has no base URL to go with it", dialect.escape_debug());
+            return Err(Error::new(
+                Code::ConfigInvalid,
+                message,
+                Remedy::any_of([Remedy::SetBaseUrl { url: None }, "add a [providers] section to config.toml".into()]),
+            ));
         }
-        let wished = wishes.model.as_deref().map(|m| (m, "--model"));
+        let wished = wishes.model.as_deref().map(|m| (m, NAMED_MODEL));
         let wished = wished
             .or_else(|| around.variable("PIXIR_MODEL").map(|m| (m, "PIXIR_MODEL")))
             .or(config.model.as_deref().map(|m| (m, "config.toml")));
@@ -177,13 +187,13 @@ impl Providers {
             };
             self.definition(provider)?;
             let model = match wished {
-                Some((model, source)) if source == "--model" || !elsewhere(model) => {
+                Some((model, source)) if source == NAMED_MODEL || !elsewhere(model) => {
                     own(model).unwrap_or_else(|| model.to_owned())
                 }
                 Some((model, _)) if own(model).is_some() => own(model).unwrap_or_default(),
                 Some(_) | None => self.default_model(provider).await?,
             };
-            return self.take(provider, &model, "--provider");
+            return self.take(provider, &model, NAMED_PROVIDER);
         }
         if let Some((wished, source)) = wished {
             // `provider/model`, where the part before the slash is a provider; else a model of the first server there is.
@@ -223,7 +233,7 @@ impl Providers {
             Some(model) => model.strip_prefix(&format!("{name}/")).unwrap_or(model).to_owned(),
             None => self.default_model(name).await?,
         };
-        self.take(name, &model, "--base-url")
+        self.take(name, &model, "the base URL was given")
     }
 
     /// Tries the usual ports, one after the other; a closed port answers at once.
@@ -257,12 +267,13 @@ impl Providers {
             Some(wished) => {
                 let names = self.names().collect::<Vec<_>>().join(", ");
                 let fix = match wished.split_once('/').and_then(|(provider, _)| nearest(provider, self.names())) {
-                    Some(near) => format!("did you mean {near}/…? Known providers: {names}"),
+                    Some(near) => format!("did you mean {near}/…? Known providers: {names}").into(),
                     None => {
-                        format!("a key for its provider (pixir auth login), or provider/model with one of: {names}")
+                        let one = format!("name a model as provider/model, with one of: {names}");
+                        Remedy::any_of([Remedy::Login { provider: None }, one.into()])
                     }
                 };
-                let message = format!("no provider that is set up has the model `{}`", wished.escape_debug());
+                let message = format!("no configured provider has the model `{}`", wished.escape_debug());
                 Err(Error::new(Code::ModelNotSupported, message, fix).with("input", wished))
             }
         }
@@ -289,19 +300,24 @@ impl Providers {
         }
         // A usual server of this machine is there by its name alone; one of somebody else's wants a key.
         if let Some(variable) = preset(name).and_then(|it| it.key_variable) {
-            let fix = format!("export {variable}=…, or pixir auth login {name}");
-            return Err(Error::new(Code::AuthRequired, format!("{name} needs a key, and none was found"), fix));
+            let fix = Remedy::any_of([
+                Remedy::SetVariable { name: variable.to_owned() },
+                Remedy::Login { provider: Some(name.to_owned()) },
+            ]);
+            return Err(Error::new(Code::AuthRequired, format!("{name} needs an API key, and none is set"), fix));
         }
         Err({
             let presets = PRESETS.iter().map(|it| it.name);
             let names: Vec<&str> = self.names().chain(presets).collect();
             let fix = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean {near}? Set up: {}", self.names().collect::<Vec<_>>().join(", ")),
-                None => format!(
-                    "one of: {}; others need a key or a [providers.{}] section (pixir doctor)",
-                    self.names().collect::<Vec<_>>().join(", "),
-                    name.escape_debug()
-                ),
+                Some(near) => {
+                    format!("did you mean {near}? Configured: {}", self.names().collect::<Vec<_>>().join(", ")).into()
+                }
+                None => Remedy::any_of([
+                    format!("use one of: {}", self.names().collect::<Vec<_>>().join(", ")).into(),
+                    format!("add a key or a [providers.{}] section to config.toml", name.escape_debug()).into(),
+                    Remedy::CheckSetup,
+                ]),
             };
             Error::new(Code::ConfigInvalid, format!("the provider `{}` is not set up", name.escape_debug()), fix)
                 .with("input", name)
@@ -318,7 +334,11 @@ impl Providers {
                     server.learn(&models);
                 }
                 models.into_iter().next().map(|it| it.name).ok_or_else(|| {
-                    Error::new(Code::ModelNotSupported, format!("{provider} lists no models"), "name one: --model NAME")
+                    Error::new(
+                        Code::ModelNotSupported,
+                        format!("{provider} lists no models"),
+                        Remedy::NameModel { provider: provider.to_owned() },
+                    )
                 })
             }
             (None, None) => Ok(demo::MODEL.to_owned()),

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::endpoint::{check_address, client, is_loopback, said, unreachable};
 use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::Remedy;
 
 /// How long somebody may take to sign in, unless the issuer says less.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -80,7 +81,7 @@ impl Issuer {
         let url = field("verification_uri").or_else(|| field("verification_url"));
         let (200, Some(device_code), Some(code), Some(url)) = (status, field("device_code"), field("user_code"), url)
         else {
-            return Err(failed(&format!("the issuer gave no code ({status}): {}", told(&answer))));
+            return Err(failed(&format!("the issuer returned no code ({status}): {}", told(&answer))));
         };
         let within = number(&answer["expires_in"]).map_or(PATIENCE, |s| Duration::from_secs(s.min(PATIENCE.as_secs())));
         Ok(Invitation {
@@ -117,8 +118,8 @@ impl Issuer {
     fn unsupported(&self) -> Error {
         Error::new(
             Code::DeviceCodeUnsupported,
-            format!("{} has no way to sign in with a code", said(&self.url)),
-            "a key instead: pixir auth login PROVIDER",
+            format!("{} does not support signing in with a code", said(&self.url)),
+            Remedy::Login { provider: None },
         )
     }
 }
@@ -132,7 +133,7 @@ impl Invitation {
         let mut interval = self.interval;
         loop {
             if Instant::now() + interval > self.until {
-                return Err(failed("nobody signed in in time"));
+                return Err(failed("the code was not entered in time"));
             }
             tokio::time::sleep(interval).await;
             let form = [
@@ -152,7 +153,7 @@ impl Invitation {
                     interval = (interval + Duration::from_secs(INTERVAL)).min(Duration::from_secs(LONGEST))
                 }
                 (200, None) => return token(&answer, &self.token_endpoint, &self.client_id, None),
-                (_, Some("access_denied")) => return Err(failed("it was refused there")),
+                (_, Some("access_denied")) => return Err(failed("the issuer denied access")),
                 (_, Some("expired_token")) => return Err(failed("the code has expired")),
                 (408 | 429 | 500.., _) => {}
                 _ => return Err(failed(&format!("the issuer answered {status}: {}", told(&answer)))),
@@ -181,19 +182,19 @@ pub(super) async fn refresh(old: Token, provider: String) -> Result<Token> {
                 "the sign-in to {provider} has ended: {}",
                 told(&answer).replace(refresh.expose_secret(), "[redacted]")
             ),
-            format!("pixir auth login {provider} --device"),
+            Remedy::SignIn { provider: Some(provider.to_owned()) },
         )),
         _ => Err(Error::new(
             Code::ProviderUnavailable,
             format!("the token for {provider} could not be renewed ({status})"),
-            "try again in a little while",
+            "try again in a moment",
         )),
     }
 }
 
 fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&SecretString>) -> Result<Token> {
     let secret = |name: &str| answer[name].as_str().filter(|it| !it.is_empty()).map(SecretString::from);
-    let access = secret("access_token").ok_or_else(|| failed("the issuer's answer holds no token"))?;
+    let access = secret("access_token").ok_or_else(|| failed("the issuer returned no token"))?;
     let lasts = number(&answer["expires_in"]).and_then(|s| i64::try_from(s).ok());
     Ok(Token {
         access,
@@ -232,7 +233,7 @@ fn told(answer: &Value) -> String {
 fn failed(why: &str) -> Error {
     Error::new(
         Code::DeviceAuthFailed,
-        format!("signing in did not work: {why}"),
-        "pixir auth login again, or use a key",
+        format!("sign-in failed: {why}"),
+        Remedy::any_of([Remedy::SignIn { provider: None }, Remedy::Login { provider: None }]),
     )
 }

@@ -36,7 +36,7 @@ impl Dialect {
     pub fn parse(name: &str) -> Result<Dialect> {
         Dialect::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let message = format!("there is no dialect `{}`", name.escape_debug());
-            Error::new(Code::ConfigInvalid, message, "responses, chat or anthropic").with("input", name)
+            Error::new(Code::ConfigInvalid, message, "use responses, chat or anthropic").with("input", name)
         })
     }
 

@@ -17,6 +17,7 @@ use super::retry::Patience;
 use super::{Failure, device_login, invalid};
 use crate::config::credentials::{Credential, Source};
 use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::Remedy;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long the rest of a refusal may take, and how much of it is read, bytes.
@@ -211,33 +212,36 @@ impl Endpoint {
         let body = start_of(response).await;
         let mut error = told_with_status(&self.place, status, &headers, &body);
         if error.code == Code::AuthRequired {
-            error.remediation = self.key_fix();
+            error.remedy = self.key_fix();
         }
         let retry_after = retry_after(&headers, jiff::Timestamp::now());
         Failure { error, after_content: false, retry_after, usage: None }
     }
 
     /// What to do where a key is missing or not taken.
-    fn key_fix(&self) -> String {
-        let login = format!("pixir auth login {}", self.provider);
+    fn key_fix(&self) -> Remedy {
+        let login = Remedy::Login { provider: Some(self.provider.clone()) };
+        let set = |name: &str| Remedy::SetVariable { name: name.to_owned() };
         match (self.credential.as_ref(), &self.key_variable) {
-            (Some(it), _) if it.is_token() => format!("{login} --device"),
+            (Some(it), _) if it.is_token() => Remedy::SignIn { provider: Some(self.provider.clone()) },
             (Some(it), _) => match it.source() {
-                Source::Environment(name) => {
-                    format!("the key in {name} was not accepted; export {name}=… with another")
-                }
-                Source::Keyring | Source::File => format!("the kept key was not accepted; {login} with another"),
+                Source::Environment(name) => Remedy::ReplaceVariable { name: name.clone() },
+                Source::Keyring | Source::File => Remedy::ReplaceKey { provider: self.provider.clone() },
             },
             // It has no name that a key could be kept under.
-            (None, Some(name)) if self.is_unnamed => format!("export {name}=…"),
-            (None, Some(name)) => format!("export {name}=…, or {login}"),
+            (None, Some(name)) if self.is_unnamed => set(name),
+            (None, Some(name)) => Remedy::any_of([set(name), login]),
             (None, None) => login,
         }
     }
 
     fn no_head(&self, within: Duration) -> Error {
-        let message = format!("{} did not begin to answer within {} s", self.place, within.as_secs());
-        Error::new(Code::Network, message, "try again; a slow server gets more time with [requests] in config.toml")
+        let message = format!("{} sent no response within {} s", self.place, within.as_secs());
+        Error::new(
+            Code::Network,
+            message,
+            "try again, or give the server more time with `requests.head` in config.toml",
+        )
     }
 
     /// Asks the server something that only a good key is answered; how many models it lists.
@@ -256,7 +260,7 @@ impl Endpoint {
     pub(super) fn redact(&self, mut error: Error) -> Error {
         if let Some(credential) = &self.credential {
             error.message = credential.redact(&error.message);
-            error.remediation = credential.redact(&error.remediation);
+            error.remedy = error.remedy.map_text(&|text| credential.redact(text));
             for value in error.details.values_mut() {
                 if let Value::String(text) = value {
                     *text = credential.redact(text);
@@ -290,7 +294,7 @@ impl Endpoint {
             if !response.status().is_success() {
                 return Err(self.refused(response).await.error);
             }
-            response.json().await.map_err(|e| invalid(format!("{} did not answer with JSON: {e}", self.place)))
+            response.json().await.map_err(|e| invalid(format!("{} did not return JSON: {e}", self.place)))
         };
         let answer = timeout(within, asking).await.unwrap_or_else(|_| Err(self.no_head(within)));
         answer.map_err(|e| self.redact(e))
@@ -359,18 +363,19 @@ pub(crate) fn client(is_local: bool) -> Result<Client> {
 /// # Errors
 /// `CONFIG_INVALID`.
 pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Url> {
-    let bad = |shown: &str, why: &str, fix: &str| {
-        Error::new(Code::ConfigInvalid, format!("the address {} {why}", shown.escape_debug()), fix).with("input", shown)
+    let bad = |shown: &str, why: &str, fix: Remedy| {
+        Error::new(Code::ConfigInvalid, format!("the base URL {} {why}", shown.escape_debug()), fix)
+            .with("input", shown)
     };
     let url = reqwest::Url::parse(address)
-        .map_err(|e| bad(address, &format!("is not valid: {e}"), "one like https://host/v1"))?;
+        .map_err(|e| bad(address, &format!("is not valid: {e}"), "use one like https://host/v1".into()))?;
     let host = url.host_str().unwrap_or_default();
     if !url.username().is_empty() || url.password().is_some() {
         // The address itself is not shown.
         return Err(bad(
             host,
-            "has a name or a password in it",
-            "the address alone, and the key in a variable or with pixir auth login",
+            "contains a user name or a password",
+            Remedy::steps(["remove it from the URL".into(), Remedy::Login { provider: None }]),
         ));
     }
     match url.scheme() {
@@ -379,9 +384,9 @@ pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Ur
         "http" => Err(bad(
             address,
             "would send everything unencrypted",
-            "https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml",
+            "use https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml".into(),
         )),
-        _ => Err(bad(address, "is neither http nor https", "one like https://host/v1")),
+        _ => Err(bad(address, "is neither http nor https", "use one like https://host/v1".into())),
     }
 }
 
@@ -391,15 +396,17 @@ pub(crate) fn is_loopback(host: &str) -> bool {
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    let bad = |why: &str, fix: &str| {
+    let bad = |why: &str, fix: Remedy| {
         Error::new(Code::ConfigInvalid, format!("the header {} {why}", name.escape_debug()), fix).with("input", name)
     };
     if SECRET_HEADERS.contains(&name.to_lowercase().as_str()) {
-        return Err(bad("is a secret", "api_key_env with the variable that holds it, or pixir auth login"));
+        let named = "name the variable that holds it in `api_key_env`".into();
+        return Err(bad("holds a secret", Remedy::any_of([named, Remedy::Login { provider: None }])));
     }
-    let name = HeaderName::try_from(name).map_err(|_| bad("is not a header's name", "one like X-Team"))?;
+    let name =
+        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "use one like X-Team".into()))?;
     let value = HeaderValue::try_from(value)
-        .map_err(|_| bad("has a value that no header can hold", "one line of plain text"))?;
+        .map_err(|_| bad("has a value that is not valid in a header", "use one line of plain text".into()))?;
     Ok((name, value))
 }
 

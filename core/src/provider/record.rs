@@ -46,7 +46,7 @@ impl Recorder {
     pub fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
         let failed = |e: std::io::Error| {
             let message = format!("record into {}: {e}", path.display());
-            Error::new(Code::WriteFailed, message, "the name of a file that is not there yet, in a folder that is")
+            Error::new(Code::WriteFailed, message, "name a new file in a folder that exists")
         };
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
         write!(file, "{{\"steps\": [{END}").map_err(failed)?;
@@ -159,7 +159,11 @@ impl Take<'_> {
 impl Drop for Take<'_> {
     fn drop(&mut self) {
         if !self.done {
-            let error = Error::new(Code::StreamClosed, "it was interrupted here", "send it again; what came is kept");
+            let error = Error::new(
+                Code::StreamClosed,
+                "the recording was interrupted here",
+                "send it again; the part that arrived is kept",
+            );
             let failure = Failure { after_content: !self.chunks.is_empty(), ..Failure::from(error) };
             self.write(None, Some(recorded_failure(&failure)));
         }
@@ -167,10 +171,12 @@ impl Drop for Take<'_> {
 }
 
 fn recorded_failure(failure: &Failure) -> RecordedFailure {
+    let body = failure.error.body();
     RecordedFailure {
         code: failure.error.code.name().to_owned(),
         message: failure.error.message.clone(),
-        remediation: failure.error.remediation.clone(),
+        remediation: body.remediation,
+        remedy: body.remedy,
         details: failure.error.details.clone(),
         after_content: failure.after_content,
         retry_after_ms: failure.retry_after.map(millis),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::invalid;
 use crate::protocol::error::{Code, Error};
+use crate::protocol::remedy::{ModelNeed, Remedy};
 
 /// The most of a text from outside that is shown, characters.
 const MAX_SHOWN: usize = 200;
@@ -34,11 +35,9 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
     let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let (code, fix) = match status {
-        300..400 => {
-            (Code::ProviderHttpError, format!("--base-url with the address that it points to: {}", shown(location)))
-        }
-        407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".to_owned()),
-        _ => (code, fix.to_owned()),
+        300..400 => (Code::ProviderHttpError, Remedy::SetBaseUrl { url: Some(shown(location)) }),
+        407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into()),
+        _ => (code, fix),
     };
     let mut told = Error::new(code, format!("{host} answered {status}: {said}"), fix).with("status", status);
     if let Some(id) = request_id(headers) {
@@ -54,7 +53,7 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// What a failure is, from its status, the names that it was given, and what was said.
-fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str) {
+fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
     const OVERFLOW: [&str; 16] = [
         "context_length_exceeded",
         "context_window_exceeded",
@@ -92,10 +91,11 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
         "server_is_overloaded",
     ];
     let (names, said) = (names.to_lowercase(), said.to_lowercase());
+    let other = || Remedy::ChooseModel { need: ModelNeed::Any };
     let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
     let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| said.contains(sign));
     if anywhere(&STALE) {
-        return (Code::ReasoningRejected, "send it again");
+        return (Code::ReasoningRejected, "send it again".into());
     }
     let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
     let refuses = refuses.iter().any(|sign| said.contains(sign));
@@ -103,7 +103,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
         && refuses
         && ["reasoning_content", "reasoning_details"].iter().any(|it| said.contains(it))
     {
-        return (Code::ReasoningRejected, "send it again");
+        return (Code::ReasoningRejected, "send it again".into());
     }
     // An image that is refused would be refused again with every later request; without it the same can be asked.
     const BLIND: [&str; 9] = [
@@ -120,35 +120,40 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, &'static str)
     if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| said.contains(sign)) {
         return (
             Code::VisionUnsupported,
-            "a model that can look (/model), or `vision = false` for this one in config.toml",
+            Remedy::any_of([
+                Remedy::ChooseModel { need: ModelNeed::Images },
+                "set `vision = false` for this model in config.toml".into(),
+            ]),
         );
     }
     let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
     // Being told to slow down is not being told that it is too much.
     if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
-        return (Code::ContextOverflow, "/compact, or a model with a larger window");
+        let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
+        return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
     }
     let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| said.contains(sign)));
     if status == Some(402) || (matches!(status, None | Some(400 | 403 | 429)) && is_empty) {
-        return (Code::UsageLimitReached, "check the plan and billing of this account, or use another model (--model)");
+        let account = "check the plan and billing of this account".into();
+        return (Code::UsageLimitReached, Remedy::any_of([account, other()]));
     }
     if is_limit {
-        return (Code::RateLimited, "wait a little, then try again");
+        return (Code::RateLimited, "wait a moment, then try again".into());
     }
     let lacks = ["not found", "does not exist"].iter().any(|sign| said.contains(sign));
     let no_model = any(&["model_not_found", "not_found_error"]) || (said.contains("model") && lacks);
     match status {
-        Some(401 | 403) => (Code::AuthRequired, "pixir auth login"),
-        Some(404) => (Code::ModelNotSupported, "another model (pixir models list), or check --base-url"),
-        Some(400) if no_model => (Code::ModelNotSupported, "another model (pixir models list)"),
-        Some(408 | 409 | 425 | 500..) => (Code::ProviderUnavailable, "try again in a little while"),
-        Some(413) => (Code::ContextOverflow, "/compact, or smaller files and images"),
+        Some(401 | 403) => (Code::AuthRequired, Remedy::Login { provider: None }),
+        Some(404) => (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint])),
+        Some(400) if no_model => (Code::ModelNotSupported, other()),
+        Some(408 | 409 | 425 | 500..) => (Code::ProviderUnavailable, "try again in a moment".into()),
+        Some(413) => (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, "send smaller files and images".into()])),
         None if any(&["authentication", "invalid_api_key", "permission_error"]) => {
-            (Code::AuthRequired, "pixir auth login")
+            (Code::AuthRequired, Remedy::Login { provider: None })
         }
-        None if no_model => (Code::ModelNotSupported, "another model (pixir models list)"),
-        _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a little while"),
-        _ => (Code::ProviderHttpError, "check --model, --dialect and --base-url"),
+        None if no_model => (Code::ModelNotSupported, other()),
+        _ if any(&BUSY) => (Code::ProviderUnavailable, "try again in a moment".into()),
+        _ => (Code::ProviderHttpError, Remedy::CheckEndpoint),
     }
 }
 
@@ -248,8 +253,8 @@ fn until(date: &str, now: Timestamp) -> Option<Duration> {
 pub(super) fn closed(why: &str) -> Error {
     Error::new(
         Code::StreamClosed,
-        format!("the connection ended before the answer was whole: {}", shown(why)),
-        "send it again; what came is kept",
+        format!("the connection closed before the answer was complete: {}", shown(why)),
+        "send it again; the part that arrived is kept",
     )
 }
 
@@ -260,7 +265,7 @@ pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str)
         return told_in_stream(&error);
     }
     let kind = if kind.is_empty() { "something" } else { kind };
-    let error = invalid(format!("{host} answered {} instead of a stream: {}", shown(kind), shown(body)));
+    let error = invalid(format!("{host} returned {} instead of an event stream: {}", shown(kind), shown(body)));
     match request_id(headers) {
         Some(id) => error.with("request_id", id),
         None => error,
@@ -280,18 +285,18 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     }
     let why = causes.pop().unwrap_or_else(|| e.to_string());
     if tls && why.contains("InvalidContentType") {
-        let fix = "http:// in place of https://, if that is what it speaks";
+        let fix = "use http:// if the server does not encrypt";
         return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
     }
     if tls {
-        let fix = "if its certificate is from an authority of your own: SSL_CERT_FILE=/path/to/ca.pem; never switch checking off";
+        let fix = "for a certificate of your own authority set SSL_CERT_FILE=/path/to/ca.pem";
         return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
     }
     let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
     let fix = if by_proxy || why.contains("tunnel") {
-        "check the proxy that HTTPS_PROXY names, or NO_PROXY for this host"
+        "check the proxy in HTTPS_PROXY, or name this host in NO_PROXY"
     } else if e.is_connect() {
-        "check that the server runs and that its address is right"
+        "check that the server is running and that its address is correct"
     } else {
         "check the connection, then try again"
     };

@@ -215,7 +215,7 @@ impl Listener {
         let (place, part) = self.part(event);
         match &part.done {
             Some(before) if before != item => {
-                Err(invalid(format!("item {place} of the answer came twice, and differs")))
+                Err(invalid(format!("item {place} of the answer came twice with different content")))
             }
             Some(_) => Ok(()),
             None => {
@@ -241,7 +241,7 @@ impl Listener {
         }
         let open = self.items.values().find(|part| part.done.is_none() && part.call.is_some());
         match (open.and_then(|part| part.call.as_ref()), &self.ended) {
-            (Some((name, _)), Some(Ended::Whole)) => Err(invalid(format!("the call of {name} was never closed"))),
+            (Some((name, _)), Some(Ended::Whole)) => Err(invalid(format!("the call of {name} has no end"))),
             _ => Ok(()),
         }
     }

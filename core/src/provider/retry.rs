@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Failure;
 pub use crate::config::Patience;
 use crate::protocol::error::Code;
+use crate::protocol::remedy::{ModelNeed, Remedy, wait};
 
 impl Patience {
     /// How long to wait before attempt `next` (from 2), or `None` when trying again would be wrong or useless.
@@ -35,22 +36,12 @@ impl Patience {
     /// The failure, with the wait in it where that is longer than anybody wants to watch.
     pub fn told_to_wait(&self, mut failure: Failure) -> Failure {
         if let Some(asked) = failure.retry_after.filter(|asked| *asked > self.longest_wait) {
-            let wait = human(asked);
-            failure.error.message = format!("{}; it asks to wait {wait}", failure.error.message);
-            failure.error.remediation = format!("try again in {wait}, or use another model (--model)");
+            failure.error.message = format!("{}; the server asks to wait {}", failure.error.message, wait(asked));
+            let later = Remedy::Retry { after_s: Some(asked.as_secs()) };
+            failure.error.remedy = Remedy::any_of([later, Remedy::ChooseModel { need: ModelNeed::Any }]);
             failure.error = failure.error.with("retry_after_s", asked.as_secs());
         }
         failure
-    }
-}
-
-/// `3 min`, `24 h`: as exactly as such a wait matters.
-fn human(wait: Duration) -> String {
-    match wait.as_secs() {
-        s @ 0..120 => format!("{s} s"),
-        s @ 120..7_200 => format!("{} min", s.div_ceil(60)),
-        s @ 7_200..172_800 => format!("{} h", s.div_ceil(3_600)),
-        s => format!("{} days", s.div_ceil(86_400)),
     }
 }
 

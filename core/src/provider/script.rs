@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said, args_object};
 use crate::conversation::history::Piece;
-use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::error::{Code, Error, ErrorBody, Result, nearest};
 use crate::protocol::event::Usage;
+use crate::protocol::remedy::{LoggedRemedy, Remedy};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -123,6 +124,9 @@ pub struct RecordedFailure {
     pub message: String,
     /// What to do instead.
     pub remediation: String,
+    /// The same as data, where it is more than words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Box<LoggedRemedy>>,
     /// Facts for a program.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
@@ -200,18 +204,14 @@ impl Scripted {
     pub fn parse(json: &str) -> Result<Script> {
         if !json.trim_start().starts_with('{') {
             let message = "the script is not a JSON object with `steps`";
-            return Err(Error::new(Code::ScriptInvalid, message, "the form that `pixir schema --script` prints"));
+            return Err(Error::new(Code::ScriptInvalid, message, Remedy::ShowScriptSchema));
         }
         let script: Script = serde_json::from_str(json).map_err(|e| {
-            Error::new(
-                Code::ScriptInvalid,
-                format!("the script is not valid: {e}"),
-                "the form that `pixir schema --script` prints",
-            )
+            Error::new(Code::ScriptInvalid, format!("the script is invalid: {e}"), Remedy::ShowScriptSchema)
         })?;
         if !(script.speed == 0.0 || (0.001..=1e6).contains(&script.speed)) {
-            let message = format!("the script's speed {} cannot be", script.speed);
-            return Err(Error::new(Code::ScriptInvalid, message, "from 0.001 to 1000000, or 0 for at once"));
+            let message = format!("the script's speed {} is out of range", script.speed);
+            return Err(Error::new(Code::ScriptInvalid, message, "use 0.001 to 1000000, or 0 for no delay"));
         }
         for (i, step) in script.steps.iter().enumerate() {
             let failure = step.recorded.as_ref().and_then(|it| it.failure.as_ref()).map(|it| &it.code);
@@ -219,17 +219,14 @@ impl Scripted {
             if let Some(name) = named.filter(|name| Code::from_name(name).is_none()) {
                 let message = format!("step {} of the script names an unknown code `{name}`", i + 1);
                 let fix = match nearest(name, Code::ALL.iter().map(|code| code.name())) {
-                    Some(near) => format!("did you mean {near}?"),
-                    None => "a code that `pixir schema` lists".into(),
+                    Some(near) => format!("did you mean {near}?").into(),
+                    None => Remedy::ShowErrorCodes,
                 };
                 return Err(Error::new(Code::ScriptInvalid, message, fix));
             }
             if step.recorded.as_ref().is_some_and(|it| it.answer.is_some() == it.failure.is_some()) {
-                let message = format!(
-                    "step {} of the script was recorded with neither an answer nor a failure, or with both",
-                    i + 1
-                );
-                return Err(Error::new(Code::ScriptInvalid, message, "one of `answer` and `failure`"));
+                let message = format!("step {} of the script must record either an answer or a failure", i + 1);
+                return Err(Error::new(Code::ScriptInvalid, message, "give one of `answer` and `failure`"));
             }
         }
         Ok(script)
@@ -243,7 +240,7 @@ impl Scripted {
             Error::new(
                 Code::ScriptMismatch,
                 format!("the script has only {} steps", self.script.steps.len()),
-                "a script with one step for each request",
+                "use a script with one step for each request",
             )
         })?;
         let user = newest(request, |piece| if let Piece::User { text, .. } = piece { Some(text) } else { None });
@@ -257,8 +254,8 @@ impl Scripted {
                 let shown: String = got.chars().take(200).collect();
                 return Err(Error::new(
                     Code::ScriptMismatch,
-                    format!("step {} wants `{wanted}` in the newest {what}, which is `{shown}`", at + 1),
-                    "a script that fits the conversation",
+                    format!("step {} expects `{wanted}` in the newest {what}, which is `{shown}`", at + 1),
+                    "use a script that fits the conversation",
                 ));
             }
         }
@@ -270,8 +267,8 @@ impl Scripted {
             let piece = piece.ok_or_else(|| {
                 Error::new(
                     Code::ScriptMismatch,
-                    format!("step {} finds no `{}` in the newest tool result", at + 1, between.after),
-                    "a script that fits the conversation",
+                    format!("step {} expects `{}` in the newest tool result", at + 1, between.after),
+                    "use a script that fits the conversation",
                 )
             })?;
             state.captured.insert(name.clone(), piece.to_owned());
@@ -375,7 +372,15 @@ async fn replay(
         (Some(answer), _) => Ok(answer),
         (None, Some(it)) => {
             let code = Code::from_name(&it.code).expect("checked when the script was read");
-            let error = Error { details: it.details, ..Error::new(code, it.message, it.remediation) };
+            let body = ErrorBody {
+                kind: code.kind(),
+                message: it.message,
+                details: it.details,
+                code: it.code,
+                remediation: it.remediation,
+                remedy: it.remedy,
+            };
+            let error = Error::from(body);
             let retry_after = it.retry_after_ms.map(Duration::from_millis);
             Err(Failure { error, after_content: it.after_content, retry_after, usage: it.usage })
         }

@@ -140,20 +140,20 @@ impl Setup<'_> {
             let names = PRESETS.iter().map(|it| it.name);
             let fix = match nearest(wrong, names.clone()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => names.collect::<Vec<_>>().join(", "),
+                None => format!("use one of: {}", names.collect::<Vec<_>>().join(", ")),
             };
-            return Err(invalid(&format!("names the preset `{wrong}`, which there is not"), &fix));
+            return Err(invalid(&format!("names the preset `{wrong}`, which does not exist"), &fix));
         }
         let dialect = match (&it.dialect, like) {
             (Some(dialect), _) => Dialect::parse(dialect)?,
             (None, Some(like)) => like.dialect,
             (None, None) => {
-                return Err(invalid("does not say its dialect", "dialect = \"chat\", \"responses\" or \"anthropic\""));
+                return Err(invalid("has no dialect", "add dialect = \"chat\", \"responses\" or \"anthropic\""));
             }
         };
         let elsewhere = like.and_then(|like| self.around.variable(like.base_url_variable?));
         let base_url = it.base_url.as_deref().or(elsewhere).or(like.map(|like| like.base_url));
-        let base_url = base_url.ok_or_else(|| invalid("does not say where it is", "base_url = \"https://host/v1\""))?;
+        let base_url = base_url.ok_or_else(|| invalid("has no base URL", "add base_url = \"https://host/v1\""))?;
         let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in like.map_or(&[][..], |like| like.headers) {

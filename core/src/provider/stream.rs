@@ -181,7 +181,7 @@ impl<'a> Events<'a> {
         if is_stream || text.trim().is_empty() {
             return Ok(None);
         }
-        Err(invalid(format!("the server answered something that is no stream: {}", shown(&text))))
+        Err(invalid(format!("the server returned something other than an event stream: {}", shown(&text))))
     }
 
     fn broken(&self, e: sse_stream::Error) -> Error {
@@ -198,8 +198,8 @@ impl<'a> Events<'a> {
         match broken {
             Broken::Idle => Error::new(
                 Code::StreamIdleTimeout,
-                format!("nothing came for {} s", self.idle.as_secs()),
-                "send it again; what came is kept",
+                format!("nothing arrived for {} s", self.idle.as_secs()),
+                "send it again; the part that arrived is kept",
             ),
             Broken::TooLarge => {
                 let at = self.count + 1;
@@ -253,7 +253,7 @@ impl Extent {
 fn no_progress(within: Duration) -> Error {
     Error::new(
         Code::StreamIdleTimeout,
-        format!("only signs of life came for {} s, nothing of the answer", within.as_secs()),
-        "send it again; what came is kept",
+        format!("only keep-alives arrived for {} s, and no part of the answer", within.as_secs()),
+        "send it again; the part that arrived is kept",
     )
 }

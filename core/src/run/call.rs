@@ -46,8 +46,8 @@ impl Call {
         let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
         let ended = tokio::runtime::Handle::current().block_on(dry)?;
         if ended.timed_out {
-            let message = format!("what the line reads took longer than {} s", call.limit.as_secs());
-            return Err(Error::new(Code::Timeout, message, "timeout, if it needs longer; or less to read"));
+            let message = format!("reading the input of this line took longer than {} s", call.limit.as_secs());
+            return Err(Error::new(Code::Timeout, message, "set a longer timeout, or read less"));
         }
         call.planned = effects.take();
         // Nobody is asked to approve what cannot run: a command that is not called as it must be, a line of which nothing would come.
@@ -94,8 +94,11 @@ impl Call {
         let mut ended = perform(&self.bound, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
         if ended.timed_out {
             let seconds = self.limit.as_secs();
-            let message = format!("stopped after {seconds} s without an end");
-            ended.errors.push(("run".to_owned(), Error::new(Code::Timeout, message, "timeout, if it needs longer")));
+            let message = format!("stopped after {seconds} s");
+            ended.errors.push((
+                "run".to_owned(),
+                Error::new(Code::Timeout, message, "set a longer timeout if the line needs one"),
+            ));
         }
         Ok((ended, effects.take()))
     }
@@ -107,10 +110,11 @@ fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
         let new: Vec<String> = it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect();
         plan.paths.extend(new);
     }
-    let fails = ended.errors.iter().map(|(name, error)| format!("as it is now, {name} would fail: {}", error.message));
+    let fails =
+        ended.errors.iter().map(|(name, error)| format!("in the current state {name} would fail: {}", error.message));
     plan.notes.extend(fails);
     if ended.assumed {
-        plan.notes.push("what comes after a program, or after a question, is planned as if that went well".into());
+        plan.notes.push("commands after a program or a question are previewed as if it succeeded".into());
     }
     let sizes: Vec<u64> = planned.plans.iter().filter_map(|it| it.bytes).collect();
     plan.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());

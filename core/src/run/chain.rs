@@ -201,11 +201,7 @@ impl Run<'_> {
 
     async fn stages(&mut self, steps: &[Step], stdin: Option<Vec<u8>>, take: Take<'_>) -> Result<bool> {
         let failed = |e: io::Error| {
-            Error::new(
-                Code::CommandFailed,
-                format!("the pipeline could not be made: {e}"),
-                "fewer commands in one line",
-            )
+            Error::new(Code::CommandFailed, format!("create the pipeline: {e}"), "use fewer commands in one line")
         };
         let (last_out, last_in) = io::pipe().map_err(failed)?;
         let output = Receiver::from_owned_fd(OwnedFd::from(last_out)).map_err(failed)?;
@@ -233,8 +229,8 @@ impl Run<'_> {
             };
             let stage = match &step.kind {
                 _ if !self.is_planned(i, step) => {
-                    let message = "this was not to be done as things were when the line was planned";
-                    refused(Error::new(Code::FileChanged, message, "look again, then repeat it"), self.ended)
+                    let message = "this command was not part of the preview";
+                    refused(Error::new(Code::FileChanged, message, "check the files, then repeat the line"), self.ended)
                 }
                 Kind::Unknown => refused(unknown(name), self.ended),
                 Kind::Program { .. } if self.how == How::Dry => {
@@ -245,8 +241,8 @@ impl Run<'_> {
                 }
                 // It was let through because it only reads; that must still be so.
                 Kind::Program { runs_unasked: true } if !only_reads(&step.command, self.ctx) => {
-                    let message = "it was planned as a command that only reads, and is not that any more";
-                    refused(Error::new(Code::FileChanged, message, "look again, then repeat it"), self.ended)
+                    let message = "the preview showed a command that only reads, and it no longer does";
+                    refused(Error::new(Code::FileChanged, message, "check the files, then repeat the line"), self.ended)
                 }
                 // It was to be made by the line itself.
                 Kind::Program { .. } if !is_on_path(name, self.ctx) => refused(unknown(name), self.ended),
@@ -296,7 +292,7 @@ impl Run<'_> {
         };
         let mut ready = line.ready(self.ctx);
         let failed = |e: io::Error| {
-            Error::new(Code::CommandFailed, format!("it could not be started: {e}"), "check that the program is there")
+            Error::new(Code::CommandFailed, format!("start the program: {e}"), "check that the program exists")
         };
         if let Some(stdin) = stdin {
             ready.stdin(Stdio::from(stdin));
@@ -474,8 +470,8 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         let joined = command.stderr == Stderr::Joined;
         let run = AssertUnwindSafe(|| builtin.perform(&command.words[1..], &mut io));
         let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| {
-            let fix = "take another way; this is a fault of pixir";
-            Err(Fault::Error(Error::new(Code::CommandFailed, "the command broke", fix)))
+            let fix = "try another way";
+            Err(Fault::Error(Error::new(Code::CommandFailed, "the command failed because of a bug in pixir", fix)))
         });
         let (exit, mut error) = match outcome {
             Ok(exit) => (exit, None),

@@ -142,11 +142,11 @@ impl Io {
         };
         let names = files::expand(&self.ctx, glob)?;
         if names.len() > MAX_GLOB {
-            let message = format!("`{}` stands for more than {MAX_GLOB} names", word.text);
-            return Err(Error::new(Code::InvalidArgs, message, "a narrower pattern, or find").into());
+            let message = format!("`{}` matches more than {MAX_GLOB} names", word.text);
+            return Err(Error::new(Code::InvalidArgs, message, "use a narrower pattern, or find").into());
         }
         if names.is_empty() {
-            let message = format!("nothing fits `{}`", word.text);
+            let message = format!("nothing matches `{}`", word.text);
             let fix = format!("find . -name '{}', or quotes for the text itself", word.text);
             return Err(Error::new(Code::NotFound, message, fix).with("input", word.text.clone()).into());
         }
@@ -230,7 +230,7 @@ impl Io {
         self.reader(None)?.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
             let message = format!("stdin is larger than {} MB", most >> 20);
-            return Err(Error::new(Code::InvalidArgs, message, "a smaller part of it: head, tail, grep").into());
+            return Err(Error::new(Code::InvalidArgs, message, "pass a smaller part of it: head, tail, grep").into());
         }
         Ok(bytes)
     }
@@ -383,7 +383,7 @@ fn next_line(mut reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, F
     let read = (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;
     if line.len() > MAX_LINE {
         let message = "a line is longer than 64 MB";
-        return Err(Error::new(Code::InvalidArgs, message, "head -c or grep -o for a part of it").into());
+        return Err(Error::new(Code::InvalidArgs, message, "use head -c or grep -o for a part of it").into());
     }
     Ok(read > 0)
 }

@@ -179,7 +179,7 @@ pub fn parse(line: &str) -> Result<Chain> {
     Ok(chain)
 }
 
-fn refuse(what: impl Into<String>, at: Option<usize>, fix: impl Into<String>) -> Error {
+fn refuse(what: impl Into<String>, at: Option<usize>, fix: impl Into<crate::protocol::remedy::Remedy>) -> Error {
     let mut error = Error::new(Code::UnsupportedSyntax, what, fix);
     if let Some(at) = at {
         error.message.push_str(&format!(" (at column {})", at + 1));
@@ -540,7 +540,7 @@ mod tests {
         ] {
             let error = parse(line).expect_err(line);
             assert_eq!(error.code, Code::UnsupportedSyntax, "{line}");
-            assert!(error.remediation.contains(said), "{line}: {}", error.remediation);
+            assert!(error.remedy.plain().contains(said), "{line}: {:?}", error.remedy);
         }
         assert!(parse(&"a;".repeat(65)).is_err());
         assert!(parse(&"a".repeat(70_000)).is_err());

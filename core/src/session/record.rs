@@ -1,7 +1,7 @@
 //! What is recorded and published: nothing is published that is not in the file.
 
 use super::{LogAccess, Session};
-use crate::protocol::error::Result;
+use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Event, Fact, Live, Severity, Status};
 use crate::storage::log::Durability;
 
@@ -14,7 +14,16 @@ impl Session {
             LogAccess::ReadOnly(why) => return Err(why.clone()),
         };
         let durability = if is_sync_point(&fact) { Durability::Synced } else { Durability::Written };
-        let entry = log.append(turn, fact, durability).await?;
+        // The call may have changed files that the model never hears of; a program tells it by the code.
+        let is_result = matches!(fact, Fact::ToolResult(_));
+        let lost = |e: Error| {
+            if !is_result || e.code != Code::LogWriteFailed {
+                return e;
+            }
+            let message = format!("record the tool result: {}", e.message);
+            Error { code: Code::ToolResultRecordFailed, message, ..e }
+        };
+        let entry = log.append(turn, fact, durability).await.map_err(lost)?;
         if let Fact::ToolResult(it) = &entry.fact {
             self.services.snapshot.recorded(&it.call_id);
         }
@@ -40,7 +49,7 @@ impl Session {
     }
 
     pub(super) fn notice(&mut self, severity: Severity, code: &str, message: String) {
-        self.publish(Live::Notice { severity, code: code.to_owned(), message });
+        self.publish(Live::Notice { severity, code: code.to_owned(), message, remedy: None });
     }
 
     pub(super) fn publish(&mut self, live: Live) {

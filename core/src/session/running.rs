@@ -74,7 +74,7 @@ impl Session {
     fn warn_of_images(&mut self, attachments: &[Attachment]) {
         let Settings { provider, model, .. } = &self.history.settings;
         if !attachments.is_empty() && !self.services.providers.facts(provider, model).sees_images {
-            let text = format!("{model} cannot look at images; it is only told that there is one");
+            let text = format!("{model} does not accept images; it is only told that there is one");
             self.notice(Severity::Warning, Code::VisionUnsupported.name(), text);
         }
     }
@@ -137,8 +137,8 @@ impl Session {
 
     async fn broke_off(&mut self) {
         if self.work.as_ref().and_then(Work::turn).is_some() {
-            let message = "the turn broke off because of a fault in pixir";
-            let error = Error::new(Code::CommandFailed, message, "send it again; pixir.log has the details");
+            let message = "the turn failed because of a bug in pixir";
+            let error = Error::new(Code::CommandFailed, message, "send the message again; pixir.log has the details");
             self.end_turn(Outcome::failed(error)).await;
         } else {
             self.arrived(Err(Travel::broke_off())).await;

@@ -14,12 +14,13 @@ use crate::call::Gone;
 use crate::context::{compaction, prompt};
 use crate::conversation::history::{History, Settings};
 use crate::files::restore::{self, Aim, INTERRUPTED};
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
     RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
 use crate::protocol::input::{Accepted, Choice, Summarize, Wish};
+use crate::protocol::remedy::Remedy;
 use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
 use crate::storage::outputs::outputs_named;
@@ -56,8 +57,8 @@ impl Session {
             Ok(accepted) => self.answer_input(input, travel.reply, Ok(accepted)),
             Err(Halt::Failed(error)) => self.answer_input(input, travel.reply, Err(error)),
             Err(Halt::Interrupted { left }) => {
-                let code = if input == "move_head" { "NOT_MOVED" } else { "RESTORE_INTERRUPTED" };
-                self.notice(Severity::Info, code, left.clone());
+                let code = if input == "move_head" { NoticeCode::NotMoved } else { NoticeCode::RestoreInterrupted };
+                self.notice(Severity::Info, code.name(), left.clone());
                 let error = Error::new(Code::CommandFailed, left, "ask for it again to go on");
                 if let Some(reply) = travel.reply {
                     let _ = reply.send(Err(error));
@@ -137,12 +138,12 @@ impl Stop {
     }
 }
 
-const STAYS: &str = "the conversation stays where it was";
+const STAYS: &str = "the head stays where it was";
 
 impl Travel {
     /// Why one that panicked did not arrive.
     pub(super) fn broke_off() -> Halt {
-        let message = "it broke off because of a fault in pixir";
+        let message = "it failed because of a bug in pixir";
         Halt::Failed(Error::new(Code::CommandFailed, message, "look at the files; pixir.log has the details"))
     }
 
@@ -217,7 +218,7 @@ impl Travel {
         }
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
-        let why = || "it stayed as it is".to_owned();
+        let why = || "it was not restored".to_owned();
         Ok(plan.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
@@ -229,7 +230,7 @@ impl Travel {
         let mut interrupted = self.interrupted.clone();
         let answer = tokio::select! {
             answer = self.ask_for_summary(&*provider, to_seq) => answer,
-            _ = interrupted.wait_for(|it| *it) => return Err(Stop::interrupted(STAYS)),
+            _ = interrupted.wait_for(|it| *it) => return Err(Stop::interrupted(format!("the move was interrupted; {STAYS}"))),
         };
         match answer {
             Ok((text, model, usage)) => {
@@ -239,10 +240,12 @@ impl Travel {
                 Ok(BranchSummary { strategy: "model".into(), summary: text, model: Some(model), ..made })
             }
             Err(error) => {
-                let message =
-                    format!("the model could not sum it up ({}); this summary was made without it", error.message);
+                let message = format!(
+                    "the model could not summarize the branch ({}); pixir made this summary without it",
+                    error.message
+                );
                 let code = error.code.name().to_owned();
-                self.reports.live(Live::Notice { severity: Severity::Warning, code, message }).await?;
+                self.reports.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
                 Ok(made)
             }
         }
@@ -260,7 +263,7 @@ impl Travel {
         let answer = provider.answer(&request, &mut |_| {}).await.map_err(|Failure { error, .. }| error)?;
         let text = answer.text().trim().to_owned();
         if text.is_empty() {
-            return Err(Error::new(Code::InvalidResponse, "the model gave no summary", "try again"));
+            return Err(Error::new(Code::InvalidResponse, "the model returned no summary", "try again"));
         }
         let facts = provider.facts(&self.history.settings.model);
         let usage = answer.usage.map(|usage| ProviderUsage {
@@ -340,9 +343,9 @@ impl Travel {
             return Err(self.record_interrupted(restored).await?);
         }
         for left in &restored.left {
-            let message = format!("{} was left as it is: {}", left.path, left.why);
-            let (severity, code) = (Severity::Warning, "FILE_LEFT".to_owned());
-            self.reports.live(Live::Notice { severity, code, message }).await?;
+            let message = format!("{} was not restored: {}", left.path, left.why);
+            let (severity, code) = (Severity::Warning, NoticeCode::FileLeft.name().to_owned());
+            self.reports.live(Live::Notice { severity, code, message, remedy: None }).await?;
         }
         let left = restored.left.clone();
         // A user who saw the preview and chose to keep every file has that.
@@ -352,8 +355,8 @@ impl Travel {
         if restored.changes.is_empty() && left.is_empty() {
             return Err(Error::new(
                 Code::NothingToDo,
-                "no file was restored: all are as they should be",
-                "pixir tree  # or /tree",
+                "no file was restored: all of them already have that content",
+                Remedy::ShowTree,
             )
             .into());
         }
@@ -361,8 +364,8 @@ impl Travel {
             let names: Vec<&str> = left.iter().map(|it| it.path.as_str()).collect();
             return Err(Error::new(
                 Code::FileChanged,
-                format!("no file was restored; changed since, or impossible: {}", names.join(", ")),
-                "--dry-run shows each; --changed-since merge or overwrite decides",
+                format!("no file was restored; these changed since, or cannot be restored: {}", names.join(", ")),
+                Remedy::ResolveConflicts,
             )
             .with("left", serde_json::json!(left))
             .into());
@@ -509,5 +512,5 @@ impl Travel {
 async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|e| Error::new(Code::CommandFailed, format!("restoring broke off: {e}"), "report this as a bug"))
+        .map_err(|e| Error::new(Code::CommandFailed, format!("the restore failed: {e}"), "report this as a bug"))
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Beyond, Entry, Fact, SessionId, now};
+use crate::protocol::remedy::{Remedy, Sessions};
 
 mod chain; // the checksum that ties a line to the one before it
 mod disk; // the disk operations of a Log
@@ -309,7 +310,10 @@ impl Log {
             return Err(Error::new(
                 Code::LogWriteFailed,
                 format!("the session log lost entries after seq {}", contents.next_seq.saturating_sub(1)),
-                format!("free space or check the disk, then: pixir resume {}", self.session_id),
+                Remedy::steps([
+                    "free space or check the disk".into(),
+                    Remedy::Resume { id: self.session_id.to_string() },
+                ]),
             ));
         }
         self.unsynced = Vec::new();
@@ -372,8 +376,8 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
     let by = holder.map_or(String::new(), |pid| format!(" by process {pid}"));
     Err(Error::new(
         Code::SessionLocked,
-        format!("this session is being written{by}"),
-        format!("close it there, or look at it here with: pixir resume --read-only {id}"),
+        format!("this session is open for writing{by}"),
+        Remedy::any_of(["close it there".into(), Remedy::OpenReadOnly { id: id.to_string() }]),
     )
     .with("pid", holder))
 }
@@ -387,25 +391,25 @@ fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn D
             return Ok(file);
         }
     }
-    Err(Error::new(Code::LogReadFailed, "the session log is being replaced again and again", "try again"))
+    Err(Error::new(Code::LogReadFailed, "another process keeps replacing the session log", "try again"))
 }
 
 fn moved_away(name: &Path) -> Error {
     Error::new(
         Code::LogWriteFailed,
         "the session log was moved or removed while it was open",
-        format!("put it back, then send the message again: {}", name.display()),
+        format!("put {} back, then send the message again", name.display()),
     )
     .with("log", name.display().to_string())
 }
 
 fn write_failed(path: &Path, e: &io::Error) -> Error {
     let fix = match e.kind() {
-        IoKind::StorageFull | IoKind::QuotaExceeded => "free some space, then send the message again",
+        IoKind::StorageFull | IoKind::QuotaExceeded => "free some space, then send the message again".into(),
         IoKind::PermissionDenied | IoKind::ReadOnlyFilesystem => {
-            "make the state folder writable (pixir doctor shows where it is)"
+            Remedy::steps([Remedy::CheckStateFolder, "make it writable".into()])
         }
-        _ => "check the disk that holds the state folder (pixir doctor shows where it is)",
+        _ => Remedy::steps([Remedy::CheckStateFolder, "check the disk that holds it".into()]),
     };
     Error::new(Code::LogWriteFailed, format!("write the session log: {e}"), fix).with("log", path.display().to_string())
 }
@@ -415,7 +419,7 @@ fn read_failed(path: &Path, e: &io::Error) -> Error {
         return Error::new(
             Code::SessionNotFound,
             "there is no session with that id in this workspace",
-            "pixir sessions list --all",
+            Remedy::ListSessions { which: Sessions::All },
         );
     }
     unreadable(path, e)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{SessionId, SettingsChanged};
+use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::blobs;
 use crate::storage::log::Log;
 
@@ -169,7 +170,7 @@ impl Store {
                 None => Err(Error::new(
                     Code::SessionNotFound,
                     "there is no session in this workspace yet",
-                    "pixir sessions list --all",
+                    Remedy::ListSessions { which: Sessions::All },
                 )),
             };
         }
@@ -186,8 +187,8 @@ impl Store {
                     let ids: Vec<&str> = several.iter().map(|(_, it)| it.id.as_str()).collect();
                     return Err(Error::new(
                         Code::NotUnique,
-                        format!("{} sessions fit that", ids.len()),
-                        format!("one of: {}", ids.join(", ")),
+                        format!("{} sessions match that", ids.len()),
+                        format!("use one of: {}", ids.join(", ")),
                     ));
                 }
             }
@@ -199,9 +200,10 @@ impl Store {
         let known = self.list(near);
         let names = known.iter().flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]).flatten();
         let shown: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
+        let all = Remedy::ListSessions { which: Sessions::All };
         let fix = match nearest(&shown, names) {
-            Some(near) => format!("did you mean {near}? pixir sessions list --all"),
-            None => "pixir sessions list --all".to_owned(),
+            Some(near) => Remedy::any_of([format!("did you mean {near}?").into(), all]),
+            None => all,
         };
         let code = Code::SessionNotFound;
         match SessionId::parse(text) {
@@ -278,5 +280,5 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn failed(what: &str, e: &io::Error) -> Error {
-    Error::new(Code::WriteFailed, format!("{what}: {e}"), "check the state folder (pixir doctor shows where it is)")
+    Error::new(Code::WriteFailed, format!("{what}: {e}"), Remedy::CheckStateFolder)
 }

@@ -26,7 +26,7 @@ impl Tool for AskUser {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ask_user".into(),
-            description: "Ask the person what only they can decide. They may always answer in own words.".into(),
+            description: "Ask the user what only they can decide. They may always answer in their own words.".into(),
             parameters: object(
                 json!({ "questions": { "type": "array", "minItems": 1, "maxItems": MOST, "items": {
                     "type": "object",
@@ -66,27 +66,24 @@ impl Tool for AskUser {
 /// `INPUT_REQUIRED` where nobody can be asked, `INVALID_ARGS` for an empty question.
 fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if questions.iter().any(|it| it.question.trim().is_empty()) {
-        return Err(Error::new(Code::InvalidArgs, "a question is empty", "say what you want to know"));
+        return Err(Error::new(Code::InvalidArgs, "a question is empty", "write the question"));
     }
     if ctx.forms.is_none() {
         return Err(Error::new(
             Code::InputRequired,
-            "nobody can be asked here",
-            "decide by what you can find out, and say what you assumed",
+            "no user can be asked here",
+            "decide from what you can find out, and state what you assumed",
         ));
     }
     let target = questions.iter().map(|it| it.question.as_str()).collect::<Vec<_>>().join(" · ");
     let plan = Plan { would: "ask".into(), target, ..Plan::default() };
     Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
-        let gone = || Error::new(Code::InputRequired, "nobody is there to answer any more", "go on without");
+        let gone = || Error::new(Code::InputRequired, "no user is left to answer", "go on without an answer");
         let forms = ctx.forms.clone().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
         forms.send(FormRequest { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
         let Some(answers) = answer.await.map_err(|_| gone())? else {
-            return Ok(Output {
-                exit: 1,
-                ..Output::text(&ctx, "the person did not answer; go on as you think best\n")
-            });
+            return Ok(Output { exit: 1, ..Output::text(&ctx, "the user did not answer; go on as you think best\n") });
         };
         let mut text = String::new();
         for (i, question) in questions.iter().enumerate() {

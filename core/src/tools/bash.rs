@@ -72,7 +72,7 @@ impl Tool for Bash {
             return Err(Error::new(
                 Code::InvalidArgs,
                 "the command is empty, longer than 128 KB or holds a NUL byte",
-                "a command line; long text belongs in a file",
+                "pass a command line, and write long text to a file",
             ));
         }
         let at = ctx.workspace.locate(cwd.as_deref().unwrap_or("."))?;
@@ -80,7 +80,7 @@ impl Tool for Bash {
             return Err(Error::new(
                 Code::InvalidArgs,
                 format!("`{}` is not a folder", at.display()),
-                "a folder inside the workspace",
+                "use a folder inside the workspace",
             )
             .with("input", at.display()));
         }
@@ -95,7 +95,7 @@ impl Tool for Bash {
             let jobs = ctx.jobs()?;
             return Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
                 let job = jobs.start(line.ready(&ctx), &command)?;
-                let note = "note: what a background job changes in files is not recorded, and cannot be undone";
+                let note = "note: file changes of a background job are not recorded and cannot be undone";
                 Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&job))))
             }));
         }
@@ -125,8 +125,8 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     let (mut child, group) = Group::start(line.ready(ctx), &ctx.stopping).map_err(|e| {
         Error::new(
             Code::CommandFailed,
-            format!("bash could not be started: {e}"),
-            "install bash, or check that the workspace folder is still there",
+            format!("start bash: {e}"),
+            "install bash, or check that the workspace folder still exists",
         )
     })?;
     let ended = process::drain(&mut child, &group, Some(limit), |stream, bytes| {

@@ -77,8 +77,9 @@ impl Tool for Edit {
             }
             (None, None) if !edits.is_empty() && !replace_all => {}
             _ => {
-                let fix = "old_text and new_text, or edits=[{old_text, new_text}, …]";
-                return Err(Error::new(Code::InvalidArgs, "it is not clear what to replace by what", fix));
+                let fix = "give old_text and new_text, or edits=[{old_text, new_text}, …]";
+                let message = "edit needs both `old_text` and `new_text`, or `edits` alone";
+                return Err(Error::new(Code::InvalidArgs, message, fix));
             }
         }
         let at = ctx.workspace.locate(&path)?;
@@ -103,7 +104,7 @@ pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Rep
     let before = ctx.workspace.read(&at)?;
     ctx.read_set.check(&ctx.workspace, &at, Some(&before.bytes))?;
     let mut text = String::from_utf8(before.bytes.clone()).map_err(|_| {
-        let fix = "a program that knows its encoding, like iconv";
+        let fix = "use a program that knows its encoding, such as iconv";
         Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
     })?;
     for (i, edit) in edits.iter().enumerate() {
@@ -125,11 +126,15 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
         return Err(Error::new(
             Code::InvalidArgs,
             "old_text is empty",
-            "write to make a new file, or name the text to replace",
+            "use write for a new file, or give the text to replace",
         ));
     }
     if old == new {
-        return Err(Error::new(Code::InvalidArgs, "old_text and new_text are the same", "a new_text that differs"));
+        return Err(Error::new(
+            Code::InvalidArgs,
+            "old_text and new_text are the same",
+            "give a new_text that differs",
+        ));
     }
     let folded = Folded::of(text, old.contains('\r'));
     let places: Vec<usize> = folded.text.match_indices(old).map(|(at, _)| at).collect();
@@ -205,7 +210,7 @@ fn not_unique(text: &str, places: &[usize]) -> Error {
     Error::new(
         Code::NotUnique,
         format!("old_text occurs {} times, at lines {listed}{more}", lines.len()),
-        "more lines around it, or replace_all=true",
+        "include more lines around it, or set replace_all=true",
     )
     .with("lines", lines)
 }
@@ -218,9 +223,9 @@ fn no_match(text: &str, old: &str) -> Error {
     let missing =
         |what: String, fix: String, line: usize| Error::new(Code::NoMatch, what, fix).with("closest_line", line);
     if let Some(at) = same_but_for_blanks(text, old) {
-        let what = format!("old_text does not occur in the file; lines {at} and on differ from it only in blanks");
+        let what = format!("old_text does not occur in the file; the text from line {at} differs only in whitespace");
         let end = at + old.lines().count().saturating_sub(1);
-        return missing(what, format!("the indentation as it is: read lines {at} to {end} again"), at);
+        return missing(what, format!("copy the whitespace exactly: read lines {at} to {end} again"), at);
     }
     let wanted: String =
         old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
@@ -237,12 +242,12 @@ fn no_match(text: &str, old: &str) -> Error {
     match closest {
         Some((_, number, line)) => missing(
             "old_text does not occur in the file".to_owned(),
-            format!("the exact text; the closest line is {number}: {}", line.trim_end()),
+            format!("copy the exact text; the closest line is {number}: {}", line.trim_end()),
             number,
         ),
         None => Error::new(
             Code::NoMatch,
-            "old_text does not occur in the file, and no line is like it",
+            "old_text does not occur in the file, and no line is similar",
             "read the file first",
         ),
     }
@@ -283,7 +288,7 @@ mod tests {
         assert_eq!(replace("aaa", "aa", "b", false).expect_err("it is there twice").code, Code::NotUnique);
         assert_eq!(replace("aaa", "aa", "b", true).expect("from the left"), "ba");
         let blanks = replace("x\nfn a() {\n\tb();\n}\n", "fn a() {\n    b();", "y", false).expect_err("a tab");
-        assert!(blanks.message.contains("lines 2 and on differ from it only in blanks"), "{}", blanks.message);
+        assert!(blanks.message.contains("the text from line 2 differs only in whitespace"), "{}", blanks.message);
     }
 
     /// The long tier is `PIXIR_EDITS=100000 cargo test -p pixir-core edit`.

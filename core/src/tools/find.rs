@@ -61,8 +61,8 @@ impl Tool for Find {
             .map_err(|e| {
                 Error::new(
                     Code::InvalidArgs,
-                    format!("the glob is not valid: {}", e.kind()),
-                    "a glob like *.rs or src/**/*.rs",
+                    format!("the glob is invalid: {}", e.kind()),
+                    "use a glob like *.rs or src/**/*.rs",
                 )
                 .with("input", pattern.clone())
             })?

@@ -79,7 +79,7 @@ impl Tool for Grep {
             .map_err(|e| {
                 Error::new(
                     Code::InvalidArgs,
-                    format!("the pattern is not a valid regular expression: {e}"),
+                    format!("the pattern is an invalid regular expression: {e}"),
                     "escape the special characters: \\( \\[ \\.",
                 )
                 .with("input", args.pattern.clone())
@@ -153,7 +153,7 @@ impl Hunt {
         let mut found =
             Found { text: String::new(), path: shown.to_owned(), matches: 0, limit: self.limit, before: String::new() };
         if let Err(e) = searcher.search_file(&self.matcher, file, &mut found) {
-            found.text.push_str(&format!("{shown}: not searched to its end: {e}\n"));
+            found.text.push_str(&format!("{shown}: search stopped early: {e}\n"));
         }
         found
     }
@@ -237,7 +237,7 @@ fn first_matches(found: &Found, most: usize) -> &str {
 fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
     let whole = text.contains('/');
     let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(whole).build().map_err(|e| {
-        Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "a glob like *.rs")
+        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "use a glob like *.rs")
             .with("input", text)
     })?;
     Ok((glob.compile_matcher(), whole))

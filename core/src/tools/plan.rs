@@ -83,7 +83,7 @@ pub(crate) fn checked(items: Vec<PlanItem>) -> Result<(String, Fact)> {
         return Err(Error::new(
             Code::InvalidArgs,
             "more than one step is in_progress",
-            "one step at a time; the others pending or completed",
+            "set one step to in_progress, and the others to pending or completed",
         ));
     }
     let told = format!("{} of {} steps completed", count(StepStatus::Completed), items.len());

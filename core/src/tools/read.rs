@@ -13,6 +13,7 @@ use crate::files::workspace::Inside;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Attachment;
+use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
 use crate::text::media::{Guard, media_type};
@@ -90,7 +91,7 @@ impl Tool for Read {
             }
             if page.is_binary {
                 return Err(Error {
-                    remediation: format!("bash: file {shown}, or xxd {shown} | head"),
+                    remedy: format!("bash: file {shown}, or xxd {shown} | head").into(),
                     ..binary_file(&shown, &page.start, len)
                 });
             }
@@ -116,8 +117,11 @@ pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
     let (file, len, _) = ctx.workspace.open_file(at)?;
     let image = images::keep(&ctx.blobs, file, len, &shown)?;
     if !ctx.sees_images {
-        let fix = "a model that can (/model), or what a program says of it: file, identify";
-        return Err(Error::new(Code::VisionUnsupported, "this model cannot look at images", fix).with("input", shown));
+        let fix = Remedy::any_of([
+            Remedy::ChooseModel { need: ModelNeed::Images },
+            "inspect it with a program such as file or identify".into(),
+        ]);
+        return Err(Error::new(Code::VisionUnsupported, "this model does not accept images", fix).with("input", shown));
     }
     let told = format!("image {shown} ({}, {})\n", human_size(len), image.media_type);
     Ok((image, told))
@@ -242,7 +246,7 @@ impl Page {
             return Err(Error::new(
                 Code::InvalidArgs,
                 format!("the file has {total} lines"),
-                format!("offset between 1 and {total}"),
+                format!("use an offset from 1 to {total}"),
             )
             .with("input", first));
         }

@@ -16,7 +16,8 @@ impl Tool for SkillsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skills_list".into(),
-            description: "List the skills of this workspace and the person: written practices for certain work.".into(),
+            description: "List the skills of this workspace and of the user: instructions for certain kinds of work."
+                .into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
             streams: "reads nothing from stdin; one skill a line".into(),
@@ -52,7 +53,7 @@ impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill_view".into(),
-            description: "Read a skill in full before work that it is about.".into(),
+            description: "Read a skill in full before you do the work it covers.".into(),
             parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
             reads_only: true,
             streams: "reads nothing from stdin; the skill's text is its output".into(),

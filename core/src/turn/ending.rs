@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::TurnStatus;
+use crate::protocol::remedy::{ModelNeed, Remedy};
 
 /// How many rounds in a row may make the same calls and have all of them fail.
 pub(super) const MAX_CIRCLES: u32 = 6;
@@ -54,23 +55,27 @@ impl Circle {
 }
 
 pub(super) fn empty_answer() -> Outcome {
-    let fix = "say it again, ask for less at once, or try another model (/model)";
+    let other = Remedy::ChooseModel { need: ModelNeed::Any };
+    let fix = Remedy::any_of(["send it again".into(), "ask for less at once".into(), other]);
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
 /// The answer is not complete; the part that arrived is recorded.
 pub(super) fn cut_short(reason: &str) -> Outcome {
+    let other = || Remedy::ChooseModel { need: ModelNeed::Any };
     let (code, said, fix) = match reason {
         "refusal" | "content_filter" => {
-            (Code::Refused, "the provider stopped the answer", "ask differently, or another model (/model)")
+            let fix = Remedy::any_of(["rephrase the request".into(), other()]);
+            (Code::Refused, "the provider stopped the answer", fix)
         }
         "model_context_window_exceeded" => {
-            (Code::ContextOverflow, "the window was full before the answer was whole", "/compact, then say “go on”")
+            let fix = Remedy::steps([Remedy::Compact, "send “go on”".into()]);
+            (Code::ContextOverflow, "the window was full before the answer was complete", fix)
         }
         _ => (
             Code::OutputTruncated,
-            "the model stopped before its answer was whole",
-            "say “go on”, or ask for less at once",
+            "the model stopped before its answer was complete",
+            Remedy::text("send “go on”, or ask for less at once"),
         ),
     };
     let error = Error::new(code, format!("{said} ({reason})"), fix);

@@ -16,6 +16,7 @@ use super::App;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::saved_draft::SavedDraft;
 use crate::composer::mention::Index;
+use crate::remedy::Remedies;
 use crate::state::{Connection, Effect, Now};
 use crate::transcript::Cell;
 use crate::transcript::reading::find::Matches;
@@ -190,20 +191,24 @@ impl App {
 
     pub(super) fn attach_file(&mut self, path: String, pasted: String) {
         let Some(harness) = self.harness.clone() else { return };
+        let remedies = self.state.look.more.remedies.clone();
         self.state.pending.images += 1;
         self.spawn_blocking_for(FailedTask::Image(None), move || {
-            BackgroundEvent::Attached(harness.attach(&path).map_err(|error| (Some(pasted), one_line(&error))))
+            BackgroundEvent::Attached(
+                harness.attach(&path).map_err(|error| (Some(pasted), one_line(&error, &remedies))),
+            )
         });
     }
 
     pub(super) fn attach_clipboard(&mut self) {
         let Some(harness) = self.harness.clone() else { return };
         let clipboards = self.clipboards.clone();
+        let remedies = self.state.look.more.remedies.clone();
         self.state.pending.images += 1;
         self.spawn_for(FailedTask::Image(None), async move {
             let image = clipboard::image(&clipboards).await.map_err(str::to_owned);
-            let attached =
-                image.and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| one_line(&e)));
+            let attached = image
+                .and_then(|bytes| harness.attach_bytes(&bytes, "clipboard.png").map_err(|e| one_line(&e, &remedies)));
             BackgroundEvent::Attached(attached.map_err(|why| (None, why)))
         });
     }
@@ -332,7 +337,10 @@ impl App {
                         self.put_back(&it.text, "not sent: its session is not open any more");
                     }
                     Ok(_) => {}
-                    Err((text, error)) => self.put_back(&text, &one_line(&error)),
+                    Err((text, error)) => {
+                        let why = one_line(&error, &self.state.look.more.remedies);
+                        self.put_back(&text, &why);
+                    }
                 }
             }
             BackgroundEvent::Attached(Ok(image)) => {
@@ -380,8 +388,8 @@ impl App {
 }
 
 /// An error and its remedy, on one line.
-fn one_line(error: &Error) -> String {
-    format!("{}; {}", error.message, error.remediation)
+fn one_line(error: &Error, remedies: &Remedies) -> String {
+    format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 
 /// The current branch of the workspace's repository, read without running git.

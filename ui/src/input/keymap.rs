@@ -163,10 +163,10 @@ mod tests {
         let keymap = Keymap::new(&BTreeMap::new()).expect("the defaults do not contradict each other");
         assert_eq!(keymap.key_of(Action::OpenTree).as_deref(), Some("Ctrl+T"));
         let error = |wish| Keymap::new(&wish).expect_err("it is wrong");
-        assert_eq!(error(wish("tre", &["f5"])).remediation, "did you mean `tree`?");
+        assert_eq!(error(wish("tre", &["f5"])).remedy, "did you mean `tree`?".into());
         let conflict = error(wish("tree", &["ctrl+p"]));
         assert!(conflict.message.contains("Ctrl+P would be both"), "{}", conflict.message);
-        assert!(conflict.remediation.contains("palette"), "{}", conflict.remediation);
+        assert!(conflict.remedy.plain().contains("palette"), "{:?}", conflict.remedy);
         assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the composer has it already");
         assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it decides about an approval");
         assert!(error(wish("allow-once", &["enter"])).message.contains("by accident"));

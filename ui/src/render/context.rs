@@ -1,6 +1,7 @@
 //! What rows depend on besides their text: theme, width, and how much of each kind of cell is shown.
 
 use super::highlight::Highlighter;
+use crate::remedy::Remedies;
 use crate::theme::Theme;
 
 /// Everything that rendering needs to turn a text into rows.
@@ -73,9 +74,12 @@ impl Fold {
 pub(crate) struct MoreHints {
     pub(crate) details: String,
     pub(crate) thinking: String,
+    /// What to do about an error, with the keys that are bound.
+    pub(crate) remedies: Remedies,
 }
 
 impl MoreHints {
     /// No key shows more.
-    pub(crate) const NONE: &'static MoreHints = &MoreHints { details: String::new(), thinking: String::new() };
+    pub(crate) const NONE: &'static MoreHints =
+        &MoreHints { details: String::new(), thinking: String::new(), remedies: Remedies::NONE };
 }

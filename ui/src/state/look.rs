@@ -2,6 +2,7 @@
 
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
+use crate::remedy::Remedies;
 use crate::render::context::{Fold, MoreHints};
 use crate::render::highlight::Highlighter;
 use crate::theme::{Background, Depth, Theme};
@@ -61,5 +62,9 @@ impl Look {
 
 fn more_hints(keymap: &Keymap) -> MoreHints {
     let hint = |action| keymap.key_of(action).map_or_else(String::new, |key| format!(" · {key}"));
-    MoreHints { details: hint(Action::CycleDetails), thinking: hint(Action::CycleThinking) }
+    MoreHints {
+        details: hint(Action::CycleDetails),
+        thinking: hint(Action::CycleThinking),
+        remedies: Remedies::new(keymap),
+    }
 }

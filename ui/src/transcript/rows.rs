@@ -1,6 +1,7 @@
 //! One cell as rows.
 
 use pixir_core::changes::FileDiff;
+use pixir_core::error::ErrorBody;
 use pixir_core::event::{
     ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
     StepStatus, ToolResult, TurnStatus, UserMessage,
@@ -141,7 +142,7 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
                 &[Span::styled("■ ", style)],
                 &[Span::raw("  ")],
             );
-            rows.extend(fix(Some(&it.remediation), context));
+            rows.extend(fix(Some(it), context));
             rows
         }
         Cell::Notice(severity, text) => notice(*severity, text, context),
@@ -242,7 +243,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 &[Span::raw("  ")],
             );
             if it.status != TurnStatus::Interrupted {
-                rows.extend(fix(it.error.as_ref().map(|e| e.remediation.as_str()), context));
+                rows.extend(fix(it.error.as_ref(), context));
             }
             rows
         }
@@ -303,10 +304,13 @@ fn marked(mark: &'static str, text: &str, style: Style, context: &RenderContext<
     Row { gutter: width(mark), ..Row::text(line) }
 }
 
-fn fix(remediation: Option<&str>, context: &RenderContext<'_>) -> Vec<Row> {
-    let Some(text) = remediation.filter(|t| !t.is_empty()) else { return Vec::new() };
+fn fix(error: Option<&ErrorBody>, context: &RenderContext<'_>) -> Vec<Row> {
+    let text = error.map_or_else(String::new, |error| context.more.remedies.of(error));
+    if text.is_empty() {
+        return Vec::new();
+    }
     wrap(
-        &[Span::styled(visible(text), context.theme.fg(context.theme.text))],
+        &[Span::styled(visible(&text), context.theme.fg(context.theme.text))],
         context.columns,
         &[Span::styled("  fix: ", context.theme.dim())],
         &[Span::raw("       ")],

@@ -140,7 +140,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     // A replay shows entries only.
     if state.replay.is_some() {
         if let Live::Refused(Refusal { error, .. }) = live {
-            state.say(format!("{}; {}", error.message, error.remediation));
+            state.say(format!("{}; {}", error.message, state.look.more.remedies.of(&error)));
         }
         return Vec::new();
     }
@@ -208,7 +208,10 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }
-        Live::Notice { severity, message, .. } => state.transcript.push(Cell::Notice(severity, message.into())),
+        Live::Notice { severity, message, remedy, .. } => {
+            let fix = remedy.map_or_else(String::new, |it| format!("; {}", state.look.more.remedies.word(&it)));
+            state.transcript.push(Cell::Notice(severity, format!("{message}{fix}").into()));
+        }
     }
     Vec::new()
 }

@@ -24,7 +24,7 @@ fn set_or_say(state: &mut State, change: pixir_core::Result<SettingsChange>) -> 
     match change {
         Ok(change) => set(change),
         Err(e) => {
-            state.say(format!("{}: {}", e.message, e.remediation));
+            state.say(format!("{}: {}", e.message, state.look.more.remedies.word(&e.remedy)));
             Vec::new()
         }
     }

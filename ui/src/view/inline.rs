@@ -107,7 +107,12 @@ fn begin(state: &mut State, rows: usize, columns: u16, printed: &mut Vec<Row>) -
         return printed.min(state.transcript.len());
     }
     if state.transcript.is_empty() {
-        let lines = welcome_lines(&state.session.connection, usize::from(columns.saturating_sub(4)), &state.look.theme);
+        let lines = welcome_lines(
+            &state.session.connection,
+            usize::from(columns.saturating_sub(4)),
+            &state.look.theme,
+            &state.look.more.remedies,
+        );
         // The welcome is printed once, when the connection is known.
         if state.session.id.is_some() || matches!(state.session.connection, Connection::Failed(_)) {
             printed.extend(lines.into_iter().map(Row::text));

@@ -6,6 +6,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
+use crate::remedy::Remedies;
 use crate::render::text::{Row, width, wrap_lines};
 use crate::state::{Connection, Focus, State, render_context};
 use crate::terminal::canvas::{Canvas, RegionState, Shift};
@@ -24,7 +25,8 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         );
     }
     if let Some(connection) = state.transcript.is_empty().then_some(&state.session.connection) {
-        let lines = welcome_lines(connection, usize::from(area.width.saturating_sub(4)), &state.look.theme);
+        let columns = usize::from(area.width.saturating_sub(4));
+        let lines = welcome_lines(connection, columns, &state.look.theme, &state.look.more.remedies);
         for (row, line) in (area.y + 1..area.bottom()).zip(lines) {
             canvas.line(line, Rect { x: area.x + 2, y: row, width: area.width.saturating_sub(4), height: 1 });
         }
@@ -175,7 +177,12 @@ fn draw_scrollbar(state: &State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn welcome_lines(
+    connection: &Connection,
+    columns: usize,
+    theme: &Theme,
+    remedies: &Remedies,
+) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("pixir", theme.bold())];
     let about = "A coding assistant that works on your files, and asks before it changes them.";
     lines.extend(wrap_lines(&[Span::styled(about, theme.dim())], columns, &[], &[]));
@@ -208,7 +215,7 @@ pub(super) fn welcome_lines(connection: &Connection, columns: usize, theme: &The
         }
         Connection::Failed(e) => {
             say("■ ", theme.error, e.message.clone());
-            say("  ", theme.dim, format!("fix: {}", e.remediation));
+            say("  ", theme.dim, format!("fix: {}", remedies.word(&e.remedy)));
         }
     }
     lines

@@ -242,23 +242,23 @@ fn branch_text(it: &BranchSummary) -> String {
 
 fn restored_text(it: &FilesRestored) -> Option<String> {
     let what = match it.reason {
-        RestoreReason::Undo => "took back changes to these files",
-        RestoreReason::Redo => "brought back the changes to these files that had been taken back",
+        RestoreReason::Undo => "undid changes to these files",
+        RestoreReason::Redo => "redid the changes to these files that had been undone",
         RestoreReason::Unknown => "set these files back",
         RestoreReason::Rewind => return None,
         RestoreReason::Stayed => {
             let paths: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
             return Some(format!(
-                "<note>The person went back to here in the conversation; these files are not as you know them from it: {}. Read them before you rely on them.</note>",
+                "<note>The user went back to this point of the conversation; these files differ from what you read in it: {}. Read them before you rely on them.</note>",
                 paths.join(", ")
             ));
         }
     };
     let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
-    Some(format!("<note>The person {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
+    Some(format!("<note>The user {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
 }
 
 /// What the model reads of a command of the user.
 pub(super) fn command_text(command: &str, output: &str) -> String {
-    format!("<command by=\"the person\">\n{command}\n</command>\n<output>\n{}\n</output>", output.trim_end())
+    format!("<command by=\"the user\">\n{command}\n</command>\n<output>\n{}\n</output>", output.trim_end())
 }

@@ -215,7 +215,7 @@ impl Toolset {
     pub fn parse(name: &str) -> Result<Toolset> {
         Toolset::ALL.into_iter().find(|toolset| toolset.name() == name).ok_or_else(|| {
             let message = format!("there is no toolset `{}`", name.escape_debug());
-            Error::new(Code::ConfigInvalid, message, "typed, run or both").with("input", name)
+            Error::new(Code::ConfigInvalid, message, "use typed, run or both").with("input", name)
         })
     }
 }
@@ -264,7 +264,7 @@ impl Mode {
             Error::new(
                 Code::ConfigInvalid,
                 format!("there is no mode `{}`", name.escape_debug()),
-                "read-only, ask or auto",
+                "use read-only, ask or auto",
             )
             .with("input", name)
         })

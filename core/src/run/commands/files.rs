@@ -33,7 +33,7 @@ pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Ite
 /// Names in the workspace that fit a glob, sorted. As in a shell, what begins with a dot must be named so.
 pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error> {
     let invalid = |e: globset::Error| {
-        Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "quotes for the text itself")
+        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "quote it to use the text itself")
             .with("input", pattern)
     };
     // An absolute one is meant from the root of the file system, and only what lies in the workspace is looked at.
@@ -43,7 +43,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         None if pattern.starts_with('/') => {
             let message = format!("`{pattern}` is outside the workspace");
             return Err(
-                Error::new(Code::OutsideWorkspace, message, "a path inside the workspace").with("input", pattern)
+                Error::new(Code::OutsideWorkspace, message, "use a path inside the workspace").with("input", pattern)
             );
         }
         None => (pattern, ""),
@@ -116,7 +116,7 @@ fn see(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     for at in io.all_paths(it, &flags.operands)? {
         let (attachment, told) = read::look(&io.ctx, &at).map_err(|mut error| {
             if error.code == Code::InvalidArgs {
-                error.remediation = format!("cat {}", at.display());
+                error.remedy = format!("cat {}", at.display()).into();
             }
             error
         })?;
@@ -189,7 +189,7 @@ pub(super) const FIND: Builtin = Builtin {
     about: "find files by name",
     usage: "[path…] [-name GLOB] [-iname GLOB] [-path GLOB] [-type f|d|l] [-maxdepth N] [-mindepth N] [-not TEST]",
     subcommands: &[],
-    details: "What .gitignore names is left out. All tests must hold; -not turns the next round.\nTo do something with each: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 also when nothing is found.",
+    details: "Files that .gitignore names are left out. All tests must hold; -not negates the next one.\nTo do something with each: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 also when nothing is found.",
     example: "find src -name '*.rs' -type f",
     stdin: Stdin::None,
     expands: true,
@@ -222,7 +222,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 .case_insensitive(fold)
                 .build()
                 .map(|it| it.compile_matcher())
-                .map_err(|e| usage(format!("the glob is not valid: {}", e.kind()), "find . -name '*.rs'"))
+                .map_err(|e| usage(format!("the glob is invalid: {}", e.kind()), "find . -name '*.rs'"))
         };
         let test = match word.text.as_str() {
             "-name" => Test::Name(glob(value()?, false)?),
@@ -252,8 +252,8 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             }
             "-print" | "-a" | "-and" => continue,
             "-exec" | "-execdir" | "-ok" | "-delete" => {
-                let fix = "find … alone, then a command for the names; or bash -c 'find …'";
-                return Err(usage(format!("{} is not supported: find only looks", word.text), fix).into());
+                let fix = "use find … alone, then a command for the names; or bash -c 'find …'";
+                return Err(usage(format!("{} is not supported: find only lists", word.text), fix).into());
             }
             other => {
                 let shown: String = other.escape_debug().take(40).collect();
@@ -322,7 +322,7 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         io.open(&at)?.take(MAX_WHOLE + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_WHOLE {
             let message = format!("{} is larger than 64 MB", word.text);
-            return Err(Error::new(Code::InvalidArgs, message, "the program of that name: env diff …").into());
+            return Err(Error::new(Code::InvalidArgs, message, "use the program of that name: env diff …").into());
         }
         Ok(bytes)
     };
@@ -343,10 +343,10 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 pub(super) const TEST: Builtin = Builtin {
     name: "test",
-    about: "ask about a file or compare text",
+    about: "test a file or compare text",
     usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
     subcommands: &[],
-    details: "-e  it is there   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front turns it round. Exit 0 when it is so, else 1.",
+    details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when it holds, else 1.",
     example: "test -f Cargo.toml && echo rust",
     stdin: Stdin::None,
     expands: false,
@@ -383,8 +383,8 @@ fn test(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         [a, op @ ("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"), b] => {
             let number = |text: &str| {
                 text.trim().parse::<i64>().map_err(|_| {
-                    let what = format!("{op} compares numbers, and `{}` is none", text.escape_debug());
-                    Error::new(Code::Usage, what, "= compares text")
+                    let what = format!("{op} compares numbers, and `{}` is not one", text.escape_debug());
+                    Error::new(Code::Usage, what, "use = to compare text")
                 })
             };
             let (a, b) = (number(a)?, number(b)?);

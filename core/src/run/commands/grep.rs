@@ -15,7 +15,7 @@ pub(super) const GREP: Builtin = Builtin {
     about: "filter lines by a pattern (-i -v -c -n -l -r -E -F)",
     usage: "[-ivcnlLwxoqsrhHEFP] [-m N] [-A N] [-B N] [-C N] [-e PATTERN] <pattern> [path…]",
     subcommands: &[],
-    details: "A folder is searched with what is below it, but for what .gitignore names.\n-i  upper and lower case are the same     -v  lines that do not match\n-c  only how many                          -n  with line numbers\n-l  only names of files that match         -L  only names of those that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
+    details: "A folder is searched recursively, without files that .gitignore names.\n-i  upper and lower case are the same     -v  lines that do not match\n-c  only how many                          -n  with line numbers\n-l  only names of files that match         -L  only names of those that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
     example: "grep -rn 'fn main' src",
     stdin: Stdin::Optional,
     expands: true,
@@ -164,7 +164,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 
 fn glob(text: &str) -> Result<globset::GlobMatcher, Error> {
     globset::Glob::new(text).map(|it| it.compile_matcher()).map_err(|e| {
-        Error::new(Code::InvalidArgs, format!("the glob is not valid: {}", e.kind()), "a glob like '*.rs'")
+        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "use a glob like '*.rs'")
     })
 }
 
@@ -193,8 +193,8 @@ fn matcher(flags: &Flags, patterns: &[String]) -> Result<RegexMatcher, Error> {
         .line_terminator(Some(b'\n'))
         .build(&whole)
         .map_err(|e| {
-            let message = format!("the pattern is not a valid expression: {e}");
-            Error::new(Code::InvalidArgs, message, "grep -F for plain text").with("input", patterns.join("\n"))
+            let message = format!("the pattern is an invalid expression: {e}");
+            Error::new(Code::InvalidArgs, message, "use grep -F for plain text").with("input", patterns.join("\n"))
         })
 }
 

@@ -98,7 +98,7 @@ pub(super) const SORT: Builtin = Builtin {
     about: "sort lines (-r -n -u -f -k -t)",
     usage: "[-rnufb] [-t CHAR] [-k FIELD[,FIELD][nr]]… [path…]",
     subcommands: &[],
-    details: "Byte by byte, as in the C locale.\n-r  the other way round   -n  as numbers   -u  each line once\n-f  upper and lower case are the same   -b  without blanks in front\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
+    details: "Byte by byte, as in the C locale.\n-r  reverse   -n  as numbers   -u  each line once\n-f  upper and lower case are the same   -b  ignore leading blanks\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
     example: "cat access.log | sort -k 2,2n | head 5",
     stdin: Stdin::Optional,
     expands: true,
@@ -148,8 +148,8 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         // An order without one of the inputs would be the answer to another question.
         io.reader(input.as_ref())?.take(room + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SORTED {
-            let fix = "the program of that name: env sort …";
-            return Err(Error::new(Code::InvalidArgs, "that is more than 64 MB to sort", fix).into());
+            let fix = "use the program of that name: env sort …";
+            return Err(Error::new(Code::InvalidArgs, "the input is larger than 64 MB", fix).into());
         }
         if bytes.last().is_some_and(|last| *last != b'\n') {
             bytes.push(b'\n');
@@ -185,7 +185,8 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 fn key(text: &str, all: How) -> Result<Key, Error> {
     let wrong = || {
         let shown: String = text.escape_debug().take(40).collect();
-        Error::new(Code::Usage, format!("`{shown}` is not a key"), "-k 2, -k 2,2 or -k 2,2nr").with("input", shown)
+        Error::new(Code::Usage, format!("`{shown}` is not a sort key"), "use -k 2, -k 2,2 or -k 2,2nr")
+            .with("input", shown)
     };
     let mut how = How::default();
     let mut is_first = true;
@@ -292,7 +293,7 @@ pub(super) const UNIQ: Builtin = Builtin {
     about: "leave out repeated lines (-c -d -u -i)",
     usage: "[-cdui] [path]",
     subcommands: &[],
-    details: "Only lines beside each other; sort first.\n-c  with how often   -d  only repeated   -u  only not repeated   -i  ignoring case",
+    details: "Only adjacent lines count; sort first.\n-c  with their count   -d  only repeated   -u  only not repeated   -i  ignoring case",
     example: "cat names.txt | sort | uniq -c",
     stdin: Stdin::Optional,
     expands: true,
@@ -305,7 +306,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     let long = [("count", 'c'), ("repeated", 'd'), ("unique", 'u'), ("ignore-case", 'i')];
     let flags = Flags::parse(it, args, "cdui", "", &long)?;
     if flags.operands.len() > 1 {
-        let message = "it takes one path; a second would be written to";
+        let message = "uniq takes one path, and does not write to a second one";
         return Err(Error::new(Code::Usage, message, "uniq <path> | write <other path>").into());
     }
     let mut last: Option<(Vec<u8>, u64)> = None;
@@ -410,7 +411,7 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 /// `1,3-5,7-,-2`, from 1.
 fn ranges(list: &str) -> Result<Vec<(usize, usize)>, Error> {
-    let end = |text: &str| number(text, "a place in the list").map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let end = |text: &str| number(text, "a position in the list").map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut all = Vec::new();
     for part in list.split(',') {
         let (from, to) = match part.split_once('-') {
@@ -420,8 +421,8 @@ fn ranges(list: &str) -> Result<Vec<(usize, usize)>, Error> {
             Some((from, to)) => (end(from)?, end(to)?),
         };
         if from == 0 || to < from {
-            let message = format!("`{}` is no range; places count from 1", part.escape_debug());
-            return Err(Error::new(Code::Usage, message, "a list like 1,3-5,7-"));
+            let message = format!("`{}` is not a range; positions count from 1", part.escape_debug());
+            return Err(Error::new(Code::Usage, message, "use a list like 1,3-5,7-"));
         }
         all.push((from, to));
     }

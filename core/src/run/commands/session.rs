@@ -12,6 +12,7 @@ use crate::permissions::Action;
 use crate::process;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
+use crate::protocol::remedy::Remedy;
 use crate::run::chain::How;
 use crate::run::parse::{Command, Stderr, Word};
 use crate::run::{Kind, kind_of, unknown};
@@ -24,7 +25,7 @@ const MAX_NOTE: u64 = 4 << 10;
 const LIMIT: usize = 10;
 
 /// Said of what is not known before a program has run, or a person was asked.
-const UNKNOWN: &str = "what comes before it prints";
+const UNKNOWN: &str = "the output of the command before it";
 
 /// It changes pixir's own record, and nothing else.
 fn notes(_: &[Word], _: &Context) -> Action {
@@ -80,7 +81,7 @@ fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     };
     let items: Vec<PlanItem> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).map(step).collect();
     if items.is_empty() {
-        return Err(Error::new(Code::InvalidArgs, "there is no step", it.usage_line()).into());
+        return Err(Error::new(Code::InvalidArgs, "the plan has no step", it.usage_line()).into());
     }
     let (told, fact) = planning::checked(items)?;
     if note(io, "plan", told.clone(), fact) {
@@ -98,7 +99,7 @@ fn step(line: &str) -> PlanItem {
 
 pub(super) const SKILL: Builtin = Builtin {
     name: "skill",
-    about: "written practices for certain work",
+    about: "instructions for certain kinds of work",
     usage: "",
     subcommands: &[("list", ""), ("show", "<name>")],
     details: "",
@@ -110,10 +111,7 @@ pub(super) const SKILL: Builtin = Builtin {
     run: |it, args, io| {
         let text = match (args[0].text.as_str(), args.get(1)) {
             ("list", _) => skill::listed(&io.ctx),
-            (_, Some(name)) => skill::viewed(&io.ctx, &name.text).map_err(|mut error| {
-                error.remediation = error.remediation.replace("/skill ", "skill show ");
-                error
-            })?,
+            (_, Some(name)) => skill::viewed(&io.ctx, &name.text).map_err(in_commands)?,
             (other, None) => return Err(it.subcommand_usage(other).into()),
         };
         io.out.write_all(text.as_bytes())?;
@@ -123,7 +121,7 @@ pub(super) const SKILL: Builtin = Builtin {
 
 pub(super) const MEMORY: Builtin = Builtin {
     name: "memory",
-    about: "search past sessions; keep what is worth knowing",
+    about: "search past sessions; store notes for later ones",
     usage: "",
     subcommands: &[
         ("search", "<query> [-t topic_id] [-k keyword]"),
@@ -132,7 +130,7 @@ pub(super) const MEMORY: Builtin = Builtin {
         ("facts", ""),
         ("forget", "<id>"),
     ],
-    details: "search  messages of earlier sessions that hold all the words\nrecent  what was stored last   facts  everything that was stored, with its id",
+    details: "search  messages of earlier sessions that contain all the words\nrecent  the newest notes   facts  all notes, with their ids",
     example: "memory search 'login timeout'",
     stdin: Stdin::Optional,
     expands: false,
@@ -192,7 +190,7 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             let text = text_of(it, args, io)?;
             if text.is_empty() || text.len() as u64 > MAX_NOTE {
                 let message = "a note is between 1 byte and 4 KB of text";
-                return Err(Error::new(Code::InvalidArgs, message, "write a file for more").into());
+                return Err(Error::new(Code::InvalidArgs, message, "write longer text to a file").into());
             }
             let id = format!("{:06x}", uuid::Uuid::now_v7().as_u128() & 0xff_ffff);
             let shown = format!("remember: {text}");
@@ -207,7 +205,7 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             remembers(io)?;
             if !io.ctx.library.remembered().iter().any(|it| it.id == id.text) {
                 let shown: String = id.text.escape_debug().take(40).collect();
-                let message = format!("nothing is remembered as `{shown}`");
+                let message = format!("there is no note `{shown}`");
                 return Err(Error::new(Code::NotFound, message, "memory facts").with("input", shown).into());
             }
             let fact = MemoryFact { id: id.text.clone(), text: None };
@@ -217,13 +215,24 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
     }
 }
 
+/// The error of a missing skill, with the command of this language that helps.
+fn in_commands(error: Error) -> Error {
+    if let Remedy::UseSkill { name } = &error.remedy {
+        return Error { remedy: format!("skill show {name}").into(), ..error };
+    }
+    if error.remedy == Remedy::ShowSkills {
+        return Error { remedy: "skill list".into(), ..error };
+    }
+    error
+}
+
 /// What is remembered is an entry of a Session.
 fn remembers(io: &Io) -> Result<(), Error> {
     if io.ctx.library.session.is_some() {
         return Ok(());
     }
-    let message = "there is no session here that could remember it";
-    Err(Error::new(Code::CommandFailed, message, "pixir --toolset run, where a session keeps it"))
+    let message = "notes can only be stored inside a session";
+    Err(Error::new(Code::CommandFailed, message, Remedy::RunInSession))
 }
 
 pub(super) const TOPIC: Builtin = Builtin {
@@ -231,7 +240,7 @@ pub(super) const TOPIC: Builtin = Builtin {
     about: "earlier sessions of this workspace",
     usage: "",
     subcommands: &[("list", "[n]"), ("info", "<id>"), ("search", "<query>")],
-    details: "list  the latest first: id, when, turns, what it was about",
+    details: "list  the latest first: id, time, turns, subject",
     example: "topic list 5",
     stdin: Stdin::None,
     expands: false,
@@ -281,7 +290,7 @@ pub(super) const JOB: Builtin = Builtin {
         ("output", "<n> [seconds to wait]"),
         ("kill", "<n>"),
     ],
-    details: "A job ends with its session at the latest. What it changes in files is not recorded.",
+    details: "A job ends with its session at the latest. Its file changes are not recorded.",
     example: "job start npm run dev",
     stdin: Stdin::None,
     expands: false,
@@ -312,8 +321,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 Kind::Program { runs_unasked } => runs_unasked,
                 Kind::Unknown => return Err(unknown(&args[0].text).into()),
                 Kind::Builtin(_) => {
-                    let message = format!("{} is over at once; it needs no background", args[0].text);
-                    return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
+                    let message = format!("{} ends at once and cannot run in the background", args[0].text);
+                    return Err(Error::new(Code::InvalidArgs, message, "use the command alone").into());
                 }
             };
             let shown = command.quoted();
@@ -365,10 +374,10 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
 
 pub(super) const ASK: Builtin = Builtin {
     name: "ask",
-    about: "ask the person something only they can decide",
+    about: "ask the user what only they can decide",
     usage: "<question> [option…]",
     subcommands: &[],
-    details: "Own words are always possible. Exit 1 when there is no answer.\nA line that asks may take as long as the answer does.",
+    details: "The user may always answer in their own words. Exit 1 when there is no answer.\nThe line waits for the answer without a time limit.",
     example: "ask 'Which name?' alpha beta",
     stdin: Stdin::None,
     expands: false,
@@ -386,7 +395,7 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         io.effects.lock().plans.push(plan);
         return Ok(0);
     }
-    let nobody = || Error::new(Code::InputRequired, "nobody can be asked here", "decide, and say what you assumed");
+    let nobody = || Error::new(Code::InputRequired, "no user can be asked here", "decide, and state what you assumed");
     let forms = io.ctx.forms.clone().ok_or_else(nobody)?;
     let (reply, answer) = oneshot::channel();
     forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| nobody())?;

@@ -218,8 +218,8 @@ fn bounded(bytes: usize) -> Result<(), Fault> {
     if bytes <= MAX_TAIL {
         return Ok(());
     }
-    let message = "that many lines are larger than 64 MB";
-    Err(Error::new(Code::InvalidArgs, message, "fewer lines, or the program of that name: env tail …").into())
+    let message = "those lines are larger than 64 MB";
+    Err(Error::new(Code::InvalidArgs, message, "use fewer lines, or the program of that name: env tail …").into())
 }
 
 fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
@@ -319,7 +319,7 @@ pub(super) const ECHO: Builtin = Builtin {
             let known = text.replace("\\\\", "").split('\\').skip(1).all(|part| part.starts_with(['n', 't']));
             if !known {
                 let message = "echo -e knows \\n, \\t and \\\\";
-                return Err(Error::new(Code::Usage, message, "printf, which is a program").into());
+                return Err(Error::new(Code::Usage, message, "use the program printf").into());
             }
             let parts = text.split("\\\\").map(|part| part.replace("\\n", "\n").replace("\\t", "\t"));
             text = parts.collect::<Vec<_>>().join("\\");

@@ -53,7 +53,11 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
     if flags.has('b') {
         after.retain(|byte| !byte.is_ascii_whitespace());
         after = STANDARD.decode(&after).map_err(|e| {
-            Error::new(Code::InvalidArgs, format!("the content is not base64: {e}"), "write without -b for text")
+            Error::new(
+                Code::InvalidArgs,
+                format!("the content is not valid base64: {e}"),
+                "use write without -b for text",
+            )
         })?;
     }
     let replacement = if flags.has('a') {
@@ -68,7 +72,7 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
 
 fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {
     io.ctx.workspace.check_writable(at)?;
-    let target = format!("{} (what a program before it prints)", at.display());
+    let target = format!("{} (the output of the program before it)", at.display());
     let plan = Plan { would: would.to_owned(), target, paths: vec![at.display()], ..Plan::default() };
     let mut effects = io.effects.lock();
     effects.planned.insert(io.number, None);
@@ -87,7 +91,7 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
         effects.planned.insert(io.number, Some(after).filter(|_| !depends));
         let mut plan = replacement.plan;
         if depends {
-            plan.would.push_str(" (as things are now)");
+            plan.would.push_str(" (in the current state)");
         }
         effects.plans.push(plan);
         return Ok(0);
@@ -101,9 +105,8 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
             None => false,
         };
         if !is_as_planned {
-            let message =
-                format!("what would be written to {path} is not what was planned: something changed meanwhile");
-            return Err(Error::new(Code::FileChanged, message, "look again, then repeat it")
+            let message = format!("the new content of {path} differs from the preview");
+            return Err(Error::new(Code::FileChanged, message, "check the files, then repeat the line")
                 .with("input", path)
                 .into());
         }
@@ -146,15 +149,15 @@ fn edit_file(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fa
         [path] if io.stdin.is_some() => {
             let text = io.whole_stdin(MAX_WHOLE)?;
             let edits: Vec<Change> = serde_json::from_slice(&text).map_err(|e| {
-                let fix = "[{\"old_text\": \"…\", \"new_text\": \"…\"}] on stdin";
-                Error::new(Code::InvalidArgs, format!("stdin holds no list of edits: {e}"), fix)
+                let fix = "pass [{\"old_text\": \"…\", \"new_text\": \"…\"}] on stdin";
+                Error::new(Code::InvalidArgs, format!("stdin is not a list of edits: {e}"), fix)
             })?;
             (path, edits)
         }
         _ => return Err(it.usage_error().into()),
     };
     if edits.is_empty() {
-        return Err(Error::new(Code::InvalidArgs, "there is no edit in the list", it.usage_line()).into());
+        return Err(Error::new(Code::InvalidArgs, "the list has no edits", it.usage_line()).into());
     }
     let at = io.ctx.workspace.locate(&path.text)?;
     let replacement = edit::planned(&io.ctx, at, &edits)?;

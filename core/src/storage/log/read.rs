@@ -9,6 +9,7 @@ use super::disk::DiskFile;
 use super::{read_failed, unreadable};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, SessionId};
+use crate::protocol::remedy::Remedy;
 
 /// The longest line that is read or written, bytes.
 pub(super) const MAX_LINE: usize = 64 << 20;
@@ -54,10 +55,10 @@ impl Damage {
         Error::new(
             Code::CorruptLogLine,
             format!(
-                "line {} of the session log is damaged ({}); the session is open for reading only",
+                "line {} of the session log is damaged ({}); the session is open read-only",
                 self.line, self.reason
             ),
-            format!("pixir sessions repair {id} --dry-run"),
+            Remedy::Repair { id },
         )
         .with("line", self.line)
         .with("log", path.display().to_string())
@@ -151,7 +152,7 @@ impl Contents {
     /// A Log has its first line when it gets its name, so a Log without any Entry is damaged.
     pub(super) fn judged(mut self) -> Contents {
         if self.entries.is_empty() && self.damage.is_empty() {
-            self.damage.push(Damage { line: 1, reason: "nothing in it can be read".into() });
+            self.damage.push(Damage { line: 1, reason: "no line of it is readable".into() });
         }
         self
     }
@@ -227,7 +228,7 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
                 it.damage.push(Damage { line: line.number, reason: reason.clone() });
             }
             Verdict::ChainDamaged => {
-                it.damage.push(Damage { line: line.number, reason: "its chain was changed".into() });
+                it.damage.push(Damage { line: line.number, reason: "its chain value was changed".into() });
             }
             Verdict::Duplicate => it.duplicates += 1,
             Verdict::Torn => {}
@@ -372,7 +373,7 @@ impl Reader {
         let split = text.ok().and_then(chain::split);
         let parsed = match (text, split) {
             (Err(_), _) => Err("not UTF-8".to_owned()),
-            (Ok(_), None) => Err("it has no chain".to_owned()),
+            (Ok(_), None) => Err("it has no chain value".to_owned()),
             (Ok(text), Some((open, claimed))) => match Entry::decode_next(text, self.session.as_ref()) {
                 Ok(entry) => Ok((entry, open, claimed)),
                 Err(e) => Err(format!("not an entry: {e}")),
@@ -434,7 +435,7 @@ impl Reader {
                 visit(Line { number: self.number, bytes, entry: Some(entry), verdict, whole });
                 if let Some(Suspect { number, bytes, entry, claimed, .. }) = swapped {
                     self.accept(&entry, claimed);
-                    let verdict = Verdict::AfterGap("it stands before the line that it follows".into());
+                    let verdict = Verdict::AfterGap("it precedes the line that it follows".into());
                     visit(Line { number, bytes: &bytes, entry: Some(entry), verdict, whole: true });
                     self.last = bytes;
                 }
@@ -446,7 +447,7 @@ impl Reader {
                 let reason = match missing {
                     _ if !own => "it belongs to another session".to_owned(),
                     Some(0) => "its chain does not follow from the line before".to_owned(),
-                    Some(_) | None => format!("seq {} where {} belongs", entry.seq, self.seq + self.damaged.0),
+                    Some(_) | None => format!("it has seq {} instead of {}", entry.seq, self.seq + self.damaged.0),
                 };
                 if own {
                     self.computed = Some(chain::link(self.chain, open.as_bytes())).filter(|_| !self.lost);

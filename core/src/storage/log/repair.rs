@@ -12,6 +12,7 @@ use super::read::{Damage, Reader, Verdict};
 use super::{open_locked, unreadable, write_failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, LogRepaired, SessionId, now};
+use crate::protocol::remedy::Remedy;
 
 /// What a repair does, or its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -58,7 +59,7 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
             match (line.verdict, line.entry) {
                 (Verdict::Proven | Verdict::Unproven, Some(entry)) => it.keep(&entry, line.bytes),
                 (Verdict::ChainDamaged, Some(entry)) => {
-                    it.damage(number, "its chain was changed");
+                    it.damage(number, "its chain value was changed");
                     it.keep(&entry, line.bytes);
                 }
                 (Verdict::AfterGap(reason), Some(entry)) => {
@@ -77,8 +78,8 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
     if whole.plan.kept == 0 {
         return Err(Error::new(
             Code::CorruptLogLine,
-            format!("nothing in this session log can be read: {}", path.display()),
-            format!("pixir sessions delete {id} --yes  # it stays in the trash"),
+            format!("no line of the session log {} is readable", path.display()),
+            Remedy::DeleteSession { id: id.to_string() },
         ));
     }
     // A new chain is always recorded.

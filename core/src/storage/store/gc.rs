@@ -53,7 +53,7 @@ impl Store {
             Error::new(
                 Code::LogReadFailed,
                 format!("read {}: {e}; nothing was removed", path.display()),
-                "make it readable for you, then try again",
+                "make it readable, then try again",
             )
         })
     }

@@ -128,7 +128,7 @@ impl Summary {
 
     /// The name or the first prompt.
     pub fn title(&self) -> &str {
-        self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(nothing was said)")
+        self.name.as_deref().or(self.first_prompt.as_deref()).unwrap_or("(no prompt)")
     }
 }
 

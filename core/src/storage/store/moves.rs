@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Place, Store, Summary, failed, make_private, write_whole};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{SessionId, SettingsChanged, now};
+use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::log::{Log, rename_new};
 
 const MANIFEST: &str = "manifest.json";
@@ -64,21 +65,25 @@ impl Store {
     pub fn undelete(&self, id: &SessionId) -> Result<Trashed> {
         let mine = self.trashed_folders().into_iter().filter(|(_, it)| it.summary.id == id.as_str());
         let (from, trashed) = mine.max_by(|(_, a), (_, b)| a.deleted.cmp(&b.deleted)).ok_or_else(|| {
-            Error::new(Code::SessionNotFound, format!("{id} is not in the trash"), "pixir sessions list --trash")
-                .with("input", id.as_str())
+            Error::new(
+                Code::SessionNotFound,
+                format!("{id} is not in the trash"),
+                Remedy::ListSessions { which: Sessions::Trash },
+            )
+            .with("input", id.as_str())
         })?;
         if let Some(there) = self.places().into_iter().find(|it| it.id == *id) {
             return Err(Error::new(
                 Code::WriteFailed,
-                format!("there is a session {id} again, in {}", there.folder.display()),
-                format!("pixir sessions delete {id} --yes  # puts that one into the trash as well"),
+                format!("a session {id} exists again, in {}", there.folder.display()),
+                Remedy::DeleteSession { id: id.to_string() },
             ));
         }
         let place = Place::new(&trashed.folder, id.clone());
         make_private(&trashed.folder)
             .and_then(|()| move_all(&place, &from, &trashed.folder))
             .and_then(|()| fs::remove_dir_all(&from))
-            .map_err(|e| failed("get the session back from the trash", &e))?;
+            .map_err(|e| failed("restore the session from the trash", &e))?;
         Ok(trashed)
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::document::{Block, Story, Tool};
 use crate::output::safe;
+use crate::remedies;
 
 const STYLE: &str = include_str!("page.css");
 /// Outputs with more lines than this are folded in the page.
@@ -93,7 +94,7 @@ fn one(block: &Block) -> String {
         Block::Note(text) => format!("<p class=\"note\">{}</p>\n", escape(text)),
         Block::Ended(it) => {
             let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", escape(&e.message)));
-            let fix = it.error.as_ref().map_or(String::new(), |e| format!("<br>fix: {}", escape(&e.remediation)));
+            let fix = it.error.as_ref().map_or(String::new(), |e| format!("<br>fix: {}", escape(&remedies::of(e))));
             format!("<p class=\"ended\">{}{why}{fix}</p>\n", it.status.name())
         }
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use pixir_core::event::{Entry, Fact};
 
+use crate::remedy::Remedies;
 use crate::render::context::Fold;
 use crate::render::markdown;
 use crate::render::split::Part;
@@ -163,7 +164,7 @@ enum Source {
 }
 
 /// Collects all texts to search. Recorded texts are shared and not copied.
-pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
+pub(crate) fn haystack(transcript: &Transcript, remedies: &Remedies) -> Vec<Hay> {
     let cells = transcript.cells();
     let draft: Arc<str> = transcript.draft().into();
     let mut hay = Vec::with_capacity(cells.len());
@@ -175,7 +176,7 @@ pub(crate) fn haystack(transcript: &Transcript) -> Vec<Hay> {
             Cell::Tool(tool) => tool.entries().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
             Cell::Thoughts(all) => all.iter().for_each(|entry| put(Source::Entry(Arc::clone(entry), None))),
             Cell::Thinking(it) => put(Source::Text(it.text.clone())),
-            Cell::Error(it) => put(Source::Text(format!("{}\n{}", it.message, it.remediation))),
+            Cell::Error(it) => put(Source::Text(format!("{}\n{}", it.message, remedies.of(it)))),
             Cell::Notice(_, text) => put(Source::Text(text.to_string())),
             Cell::Drafted(part) => put(Source::Draft(Arc::clone(&draft), Part::clone(part))),
             Cell::Tail => put(Source::Draft(Arc::clone(&draft), transcript.tail())),

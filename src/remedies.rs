@@ -1,0 +1,81 @@
+//! Remedies in the words of the command line.
+
+use pixir_core::error::ErrorBody;
+use pixir_core::event::Mode;
+use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
+
+/// What to do, as commands and flags of `pixir`.
+pub(crate) fn word(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Text { text } => text.clone(),
+        Remedy::AnyOf { remedies } => either(remedies, word),
+        Remedy::Steps { steps } => in_order(steps, word),
+        Remedy::Interrupt => "Ctrl+C interrupts it".into(),
+        Remedy::Retry { after_s } => retry(*after_s),
+        Remedy::AnswerOpenApproval => "decide on the approval that is open now".into(),
+        Remedy::AnswerOpenForm => "answer the form that is open now".into(),
+        Remedy::Compact => "/compact in the terminal interface".into(),
+        Remedy::NewSession => "pixir  # starts a new session".into(),
+        Remedy::ShowTree => "pixir tree".into(),
+        Remedy::Undo => "pixir undo".into(),
+        Remedy::Redo => "pixir redo".into(),
+        Remedy::ResolveConflicts => "--dry-run shows each file; --changed-since merge or overwrite decides".into(),
+        Remedy::SetMode { mode: Mode::Auto } => "--write".into(),
+        Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => {
+            format!("--write, or --mode {} in the terminal interface", mode.name())
+        }
+        Remedy::RaiseLimit { limit: Limit::Deadline } => "a longer --deadline".into(),
+        Remedy::RaiseLimit { limit: Limit::Rounds } => "more --max-rounds".into(),
+        Remedy::ShowSkills => "pixir run 'skill list'".into(),
+        Remedy::UseSkill { name } => format!("--skill {name}"),
+        Remedy::ListSessions { which: Sessions::Here } => "pixir sessions list".into(),
+        Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
+        Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
+        Remedy::Resume { id } => format!("pixir resume {id}"),
+        Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
+        Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
+        Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes  # moves it to the trash"),
+        Remedy::ExportSession => "a file that pixir sessions export --to json wrote".into(),
+        Remedy::RunInSession => "pixir --toolset run, which runs it in a session".into(),
+        Remedy::SetWorkspace => "name an existing folder: --workspace DIR".into(),
+        Remedy::ChooseModel { need } => format!("{}: --model NAME (pixir models list)", need.words()),
+        Remedy::NameModel { .. } => "name one: --model NAME".into(),
+        Remedy::SetBaseUrl { url: Some(url) } => format!("--base-url {url}"),
+        Remedy::SetBaseUrl { url: None } => "--base-url URL".into(),
+        Remedy::CheckEndpoint => "check --model, --dialect and --base-url (pixir doctor)".into(),
+        Remedy::Login { provider: Some(provider) } => format!("pixir auth login {provider}"),
+        Remedy::Login { provider: None } => "pixir auth login PROVIDER".into(),
+        Remedy::SignIn { provider: Some(provider) } => format!("pixir auth login {provider} --device"),
+        Remedy::SignIn { provider: None } => "pixir auth login PROVIDER --device".into(),
+        Remedy::SetVariable { name } => format!("export {name}=…"),
+        Remedy::ReplaceVariable { name } => {
+            format!("the server rejected the key in {name}: export {name}=… with another")
+        }
+        Remedy::ReplaceKey { provider } => {
+            format!("the server rejected the stored key: pixir auth login {provider} with another")
+        }
+        Remedy::CheckSetup => "pixir doctor".into(),
+        Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
+        Remedy::ShowScriptSchema => "the form that pixir schema --script prints".into(),
+        Remedy::ShowErrorCodes => "a code that pixir schema lists".into(),
+    }
+}
+
+/// The same, for an error that a Session recorded or refused with.
+pub(crate) fn of(body: &ErrorBody) -> String {
+    word(&body.remedy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_worded_as_commands_and_flags() {
+        let limit = Remedy::RaiseLimit { limit: Limit::Deadline };
+        assert_eq!(word(&Remedy::any_of(["send a message".into(), limit])), "send a message, or a longer --deadline");
+        let login = Remedy::Login { provider: Some("openai".into()) };
+        let key = Remedy::any_of([Remedy::SetVariable { name: "OPENAI_API_KEY".into() }, login]);
+        assert_eq!(word(&key), "export OPENAI_API_KEY=…, or pixir auth login openai");
+    }
+}

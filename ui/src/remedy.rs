@@ -1,0 +1,108 @@
+//! Remedies in the words of the terminal interface: its slash commands, and the keys that are bound to them.
+
+use pixir_core::error::ErrorBody;
+use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
+
+use crate::input::action::Action;
+use crate::input::keymap::Keymap;
+
+/// The keys that remedies name; empty where the user has bound none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Remedies {
+    interrupt: String,
+    cycle_mode: String,
+    tree: String,
+}
+
+impl Remedies {
+    /// No key is bound to anything.
+    pub(crate) const NONE: Remedies =
+        Remedies { interrupt: String::new(), cycle_mode: String::new(), tree: String::new() };
+
+    pub(crate) fn new(keymap: &Keymap) -> Remedies {
+        let key = |action| keymap.key_of(action).unwrap_or_default();
+        Remedies { interrupt: key(Action::Escape), cycle_mode: key(Action::CycleMode), tree: key(Action::OpenTree) }
+    }
+
+    /// What to do, as slash commands and keys; commands of the shell where the interface has none.
+    pub(crate) fn word(&self, remedy: &Remedy) -> String {
+        let or_key = |command: &str, key: &str| {
+            if key.is_empty() { command.to_owned() } else { format!("{command}, or {key}") }
+        };
+        match remedy {
+            Remedy::Text { text } => text.clone(),
+            Remedy::AnyOf { remedies } => either(remedies, |it| self.word(it)),
+            Remedy::Steps { steps } => in_order(steps, |it| self.word(it)),
+            Remedy::Interrupt if self.interrupt.is_empty() => "/interrupt stops the turn".into(),
+            Remedy::Interrupt => format!("{} interrupts it", self.interrupt),
+            Remedy::Retry { after_s } => retry(*after_s),
+            Remedy::AnswerOpenApproval => "decide on the approval that is on the screen".into(),
+            Remedy::AnswerOpenForm => "answer the form that is on the screen".into(),
+            Remedy::Compact => "/compact".into(),
+            Remedy::NewSession => "/new".into(),
+            Remedy::ShowTree => or_key("/tree", &self.tree),
+            Remedy::Undo => "/undo".into(),
+            Remedy::Redo => "/redo".into(),
+            Remedy::ResolveConflicts => "preview it again, then merge or overwrite each file there".into(),
+            Remedy::SetMode { mode } => or_key(&format!("/mode {}", mode.name()), &self.cycle_mode),
+            Remedy::RaiseLimit { limit: Limit::Deadline } => "start pixir with a longer --deadline".into(),
+            Remedy::RaiseLimit { limit: Limit::Rounds } => "start pixir with more --max-rounds".into(),
+            Remedy::ShowSkills => "/skill lists them".into(),
+            Remedy::UseSkill { name } => format!("/skill {name}"),
+            Remedy::ListSessions { which: Sessions::Here } => "/resume lists them".into(),
+            Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
+            Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
+            Remedy::Resume { id } => format!("/resume {id}"),
+            Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
+            Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
+            Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes"),
+            Remedy::ExportSession => "pixir sessions export --to json".into(),
+            Remedy::RunInSession => "run it in a session".into(),
+            Remedy::SetWorkspace => "start pixir with --workspace DIR".into(),
+            Remedy::ChooseModel { need } => format!("{} (/model)", need.words()),
+            Remedy::NameModel { provider } => format!("/model {provider}/NAME"),
+            Remedy::SetBaseUrl { url: Some(url) } => format!("start pixir with --base-url {url}"),
+            Remedy::SetBaseUrl { url: None } => "start pixir with --base-url URL".into(),
+            Remedy::CheckEndpoint => "check the model (/model) and the base URL (pixir doctor)".into(),
+            Remedy::Login { provider: Some(provider) } => format!("pixir auth login {provider}"),
+            Remedy::Login { provider: None } => "pixir auth login PROVIDER".into(),
+            Remedy::SignIn { provider: Some(provider) } => format!("pixir auth login {provider} --device"),
+            Remedy::SignIn { provider: None } => "pixir auth login PROVIDER --device".into(),
+            Remedy::SetVariable { name } => format!("export {name}=…"),
+            Remedy::ReplaceVariable { name } => {
+                format!("the server rejected the key in {name}: export {name}=… with another")
+            }
+            Remedy::ReplaceKey { provider } => {
+                format!("the server rejected the stored key: pixir auth login {provider} with another")
+            }
+            Remedy::CheckSetup => "pixir doctor".into(),
+            Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
+            Remedy::ShowScriptSchema => "the form that pixir schema --script prints".into(),
+            Remedy::ShowErrorCodes => "a code that pixir schema lists".into(),
+        }
+    }
+
+    /// The same, for an error that the Session recorded or refused with.
+    pub(crate) fn of(&self, body: &ErrorBody) -> String {
+        self.word(&body.remedy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use pixir_core::event::Mode;
+
+    #[test]
+    fn a_remedy_names_the_key_that_is_bound() {
+        let ask = Remedy::SetMode { mode: Mode::Ask };
+        let word =
+            |wished: BTreeMap<String, Vec<String>>| Remedies::new(&Keymap::new(&wished).expect("free keys")).word(&ask);
+        let keys = |key: &str| BTreeMap::from([("cycle-mode".to_owned(), vec![key.to_owned()])]);
+        assert_eq!(word(BTreeMap::new()), "/mode ask, or Shift+Tab");
+        assert_eq!(word(keys("f5")), "/mode ask, or F5");
+        assert_eq!(word(keys("none")), "/mode ask");
+    }
+}
