@@ -100,7 +100,7 @@ pub enum Chunk {
 pub struct Answer {
     /// What it says and asks for, in order: some servers take it back only in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Said>,
+    pub said: Vec<AnswerPart>,
     /// What it took, if the Provider says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -115,7 +115,7 @@ pub struct Answer {
 /// A part of what an answer says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum AnswerPart {
     /// Thinking.
     Reasoning {
         /// What may be shown of it.
@@ -176,10 +176,10 @@ pub struct Failure {
     pub usage: Option<Usage>,
 }
 
-impl Said {
+impl AnswerPart {
     /// A text that is said for nothing in particular.
-    pub fn text(text: String) -> Said {
-        Said::Text { text, phase: None }
+    pub fn text(text: String) -> AnswerPart {
+        AnswerPart::Text { text, phase: None }
     }
 }
 
@@ -187,20 +187,20 @@ impl Answer {
     /// Its text, without the thinking.
     pub fn text(&self) -> String {
         let texts = self.said.iter().filter_map(|said| match said {
-            Said::Text { text, .. } => Some(text.as_str()),
-            Said::Reasoning { .. } | Said::Call(_) => None,
+            AnswerPart::Text { text, .. } => Some(text.as_str()),
+            AnswerPart::Reasoning { .. } | AnswerPart::Call(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
     /// The tools that it asks for.
     pub fn calls(&self) -> impl Iterator<Item = &CallRequest> {
-        self.said.iter().filter_map(|said| if let Said::Call(call) = said { Some(call) } else { None })
+        self.said.iter().filter_map(|said| if let AnswerPart::Call(call) = said { Some(call) } else { None })
     }
 
     /// What the model did not finish asking for is not done.
     fn drop_calls(&mut self) {
-        self.said.retain(|said| !matches!(said, Said::Call(_)));
+        self.said.retain(|said| !matches!(said, AnswerPart::Call(_)));
     }
 }
 

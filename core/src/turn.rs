@@ -20,7 +20,7 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
-use crate::provider::{Answer, CallRequest, Ended, Failure, Request, Said};
+use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure, Request};
 use crate::tools::bash;
 
 mod budget; // tokens and money that Turns may spend
@@ -213,11 +213,13 @@ impl Turn {
         let mut calls = Vec::new();
         for said in unique(&step.request, answer.said) {
             match said {
-                Said::Reasoning { text, item } => {
+                AnswerPart::Reasoning { text, item } => {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
                 }
-                Said::Text { text, phase } => self.record(AssistantMessage { text, partial: false, phase }).await?,
-                Said::Call(CallRequest { id, name, args }) => {
+                AnswerPart::Text { text, phase } => {
+                    self.record(AssistantMessage { text, partial: false, phase }).await?
+                }
+                AnswerPart::Call(CallRequest { id, name, args }) => {
                     let call = Call { id, tool: name, args, caller: Caller::Model };
                     let info = self.describe(&call, step.toolset).await;
                     self.record(ToolCall {
@@ -379,11 +381,11 @@ impl Authority for Turn {
 
 /// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each
 /// is made its own.
-fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
+fn unique(request: &Request, said: Vec<AnswerPart>) -> Vec<AnswerPart> {
     let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
     let mut known: HashSet<(String, String, String)> = HashSet::new();
     let own = |said| {
-        let Said::Call(mut call) = said else { return Some(said) };
+        let AnswerPart::Call(mut call) = said else { return Some(said) };
         if !known.insert((call.id.clone(), call.name.clone(), call.args.to_string())) {
             return None;
         }
@@ -393,7 +395,7 @@ fn unique(request: &Request, said: Vec<Said>) -> Vec<Said> {
             call.id = format!("{given}_{n}");
             n += 1;
         }
-        Some(Said::Call(call))
+        Some(AnswerPart::Call(call))
     };
     said.into_iter().filter_map(own).collect()
 }

@@ -15,7 +15,7 @@ use pixir_core::history::Piece;
 use pixir_core::input::{Queued, Wish};
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
-use pixir_core::provider::{Answer, CallRequest, Chunk, Failure, Provider, Request, Said, args_object};
+use pixir_core::provider::{Answer, AnswerPart, CallRequest, Chunk, Failure, Provider, Request, args_object};
 use pixir_core::session::{Handle, Limits, Options};
 use pixir_core::watch::Watch;
 use pixir_core::{Accepted, Code, Decision, Event, Fact, Input};
@@ -41,11 +41,11 @@ impl Provider for Obedient {
                 let call = |(n, line): (usize, &str)| {
                     let (name, args) = line.split_once(' ').expect("a tool and its arguments");
                     let id = format!("call_{}_{n}", request.items.len());
-                    Said::Call(CallRequest { id, name: name.to_owned(), args: args_object(args) })
+                    AnswerPart::Call(CallRequest { id, name: name.to_owned(), args: args_object(args) })
                 };
                 text.lines().enumerate().map(call).collect()
             }
-            _ => vec![Said::text("Done.".to_owned())],
+            _ => vec![AnswerPart::text("Done.".to_owned())],
         };
         Box::pin(async move { Ok(Answer { said, ..Answer::default() }) })
     }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::dialect::{Base64, Heard, Reader, pieces, plain};
+use super::dialect::{Base64, Reader, StreamProgress, pieces, plain};
 use super::models::{Effort, Facts, Thinking};
 use super::refusal::{closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
+use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
@@ -248,7 +248,7 @@ fn blocks<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, fact
 
 /// Reads an answer, block by block.
 #[derive(Default)]
-pub(super) struct Listener {
+pub(super) struct AnswerDecoder {
     blocks: BTreeMap<u64, OpenBlock>,
     input: Counts,
     ended: Option<Ended>,
@@ -296,7 +296,7 @@ impl Counts {
     }
 }
 
-impl Listener {
+impl AnswerDecoder {
     fn open(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<()> {
         let (index, block) = (index(event)?, &event["content_block"]);
         let call = self.blocks.values().filter(|b| b.opened["type"] == "tool_use").count();
@@ -357,8 +357,8 @@ fn index(event: &Value) -> Result<u64> {
     event["index"].as_u64().ok_or_else(|| invalid("an event of the answer has no block index"))
 }
 
-impl Reader for Listener {
-    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+impl Reader for AnswerDecoder {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress> {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => self.input.take(&event["message"]["usage"]),
             "content_block_start" => self.open(event, say)?,
@@ -373,16 +373,16 @@ impl Reader for Listener {
                         // end_turn, tool_use, stop_sequence, and whatever else a server calls its end.
                         _ => Ended::Whole,
                     });
-                    return Ok(Heard::Usable);
+                    return Ok(StreamProgress::Usable);
                 }
             }
-            "message_stop" => return Ok(Heard::All),
+            "message_stop" => return Ok(StreamProgress::All),
             "error" => return Err(told_in_stream(&event["error"])),
             _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
             // Pings, ends of blocks, and what comes later.
             _ => {}
         }
-        Ok(Heard::Part)
+        Ok(StreamProgress::Part)
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -405,16 +405,16 @@ impl Reader for Listener {
 fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
     let OpenBlock { opened, text, signature, .. } = block;
     match opened["type"].as_str().unwrap_or_default() {
-        "text" if !text.is_empty() => answer.said.push(Said::text(text)),
+        "text" if !text.is_empty() => answer.said.push(AnswerPart::text(text)),
         "thinking" => {
             // Unsigned thinking is refused when it is given back.
             let item = (!signature.is_empty())
                 .then(|| json!({ "type": "thinking", "thinking": text, "signature": signature }));
             if item.is_some() || !text.is_empty() {
-                answer.said.push(Said::Reasoning { text, item });
+                answer.said.push(AnswerPart::Reasoning { text, item });
             }
         }
-        "redacted_thinking" => answer.said.push(Said::Reasoning { text: String::new(), item: Some(opened) }),
+        "redacted_thinking" => answer.said.push(AnswerPart::Reasoning { text: String::new(), item: Some(opened) }),
         "tool_use" => {
             let name = opened["name"].as_str().unwrap_or_default().to_owned();
             if name.is_empty() {
@@ -427,7 +427,7 @@ fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
             // A server that sends no deltas opens the block with everything.
             let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
             let args = whole.map_or_else(|| args_object(&text), |input| Value::Object(input.clone()));
-            answer.said.push(Said::Call(CallRequest { id, name, args }));
+            answer.said.push(AnswerPart::Call(CallRequest { id, name, args }));
         }
         _ => {}
     }

@@ -7,11 +7,11 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{AsText, DataUrl, Heard, Reader, pieces, plain};
+use super::dialect::{AsText, DataUrl, Reader, StreamProgress, pieces, plain};
 use super::models::Facts;
 use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
+use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
@@ -331,7 +331,7 @@ const FIELDS: &str = "chat_fields";
 
 /// Reads an answer. Calls may be interleaved; each piece says which it belongs to, or continues the last.
 #[derive(Default)]
-pub(super) struct Listener {
+pub(super) struct AnswerDecoder {
     text: String,
     reasoning: String,
     /// The thinking as the server named it, to be given back.
@@ -353,7 +353,7 @@ struct OpenCall {
     args: String,
 }
 
-impl Listener {
+impl AnswerDecoder {
     fn take_reasoning(&mut self, delta: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
         // Servers that send both mean the same by them.
         let named = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(&delta[name])?)));
@@ -434,8 +434,8 @@ impl Listener {
     }
 }
 
-impl Reader for Listener {
-    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+impl Reader for AnswerDecoder {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress> {
         if !event["error"].is_null() {
             return Err(told_in_stream(&event["error"]));
         }
@@ -474,8 +474,8 @@ impl Reader for Listener {
             self.ended = Some(reason.to_owned());
         }
         Ok(match (&self.ended, &self.usage) {
-            (None, _) => Heard::Part,
-            (Some(_), _) => Heard::Usable,
+            (None, _) => StreamProgress::Part,
+            (Some(_), _) => StreamProgress::Usable,
         })
     }
 
@@ -488,10 +488,10 @@ impl Reader for Listener {
         let mut answer = Answer { usage: self.usage, usd: self.usd, ..Answer::default() };
         if !self.reasoning.is_empty() || !self.fields.is_empty() {
             let item = (!self.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": self.fields }));
-            answer.said.push(Said::Reasoning { text: self.reasoning, item });
+            answer.said.push(AnswerPart::Reasoning { text: self.reasoning, item });
         }
         if !self.text.is_empty() {
-            answer.said.push(Said::text(self.text));
+            answer.said.push(AnswerPart::text(self.text));
         }
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
@@ -504,7 +504,7 @@ impl Reader for Listener {
         };
         // What the model did not finish asking for is not done.
         if answer.ended == Ended::Whole {
-            answer.said.extend(Listener::calls(self.calls)?.into_iter().map(Said::Call));
+            answer.said.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
         }
         Ok(answer)
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::script::{Script, Scripted};
-use super::{Answer, Chunk, Failure, Provider, Request, Said};
+use super::{Answer, AnswerPart, Chunk, Failure, Provider, Request};
 use crate::conversation::history::Piece;
 use crate::protocol::event::Usage;
 use futures_util::future::BoxFuture;
@@ -62,7 +62,7 @@ impl Provider for Unconnected {
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));
-            Ok(Answer { said: vec![Said::text(text)], usage: Some(Usage::default()), ..Answer::default() })
+            Ok(Answer { said: vec![AnswerPart::text(text)], usage: Some(Usage::default()), ..Answer::default() })
         })
     }
 }

@@ -71,9 +71,9 @@ impl Dialect {
     /// Somebody who reads one answer.
     pub fn reader(self) -> Box<dyn Reader> {
         match self {
-            Dialect::Responses => Box::<responses::Listener>::default(),
-            Dialect::Chat => Box::<chat::Listener>::default(),
-            Dialect::Anthropic => Box::<anthropic::Listener>::default(),
+            Dialect::Responses => Box::<responses::AnswerDecoder>::default(),
+            Dialect::Chat => Box::<chat::AnswerDecoder>::default(),
+            Dialect::Anthropic => Box::<anthropic::AnswerDecoder>::default(),
         }
     }
 }
@@ -84,7 +84,7 @@ pub trait Reader: Send {
     ///
     /// # Errors
     /// What the server reports; `INVALID_RESPONSE` when the event contradicts itself or those before it.
-    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard>;
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress>;
 
     /// What it has been told so far that the answer took.
     fn usage(&self) -> Option<Usage>;
@@ -98,7 +98,7 @@ pub trait Reader: Send {
 
 /// How far an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum StreamProgress {
     /// More has to come.
     Part,
     /// It can be used; what may still come is only numbers.

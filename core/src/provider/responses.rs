@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::dialect::{AsText, DataUrl, Heard, Reader, pieces, plain};
+use super::dialect::{AsText, DataUrl, Reader, StreamProgress, pieces, plain};
 use super::models::Facts;
 use super::preset::Quirks;
 use super::refusal::{closed, told_in_stream};
-use super::{Answer, CallRequest, Chunk, Ended, Request, Said, args_object, count, invalid};
+use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
@@ -154,7 +154,7 @@ fn parts<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts
 
 /// Reads an answer. Items may be interleaved, and closed in any order; each keeps its place.
 #[derive(Default)]
-pub(super) struct Listener {
+pub(super) struct AnswerDecoder {
     items: BTreeMap<usize, OpenItem>,
     /// Places by the item's id, for events that leave the place out.
     places: BTreeMap<String, usize>,
@@ -172,7 +172,7 @@ struct OpenItem {
     done: Option<Value>,
 }
 
-impl Listener {
+impl AnswerDecoder {
     /// The place of the item that an event is about. Some servers leave `output_index` out.
     fn place(&mut self, event: &Value) -> usize {
         let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
@@ -247,8 +247,8 @@ impl Listener {
     }
 }
 
-impl Reader for Listener {
-    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<Heard> {
+impl Reader for AnswerDecoder {
+    fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress> {
         let delta = || event["delta"].as_str().ok_or_else(|| invalid("a delta of the answer has no text"));
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
@@ -274,12 +274,12 @@ impl Reader for Listener {
             "response.output_item.done" => self.close(event)?,
             "response.completed" => {
                 self.end(&event["response"], Ended::Whole)?;
-                return Ok(Heard::All);
+                return Ok(StreamProgress::All);
             }
             "response.incomplete" => {
                 let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
                 self.end(&event["response"], Ended::CutShort(reason.to_owned()))?;
-                return Ok(Heard::All);
+                return Ok(StreamProgress::All);
             }
             "response.failed" => return Err(told_in_stream(&event["response"]["error"])),
             "error" => return Err(told_in_stream(if event["error"].is_object() { &event["error"] } else { event })),
@@ -287,7 +287,7 @@ impl Reader for Listener {
             // Everything else is about parts that `output_item.done` holds whole.
             _ => {}
         }
-        Ok(Heard::Part)
+        Ok(StreamProgress::Part)
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -300,7 +300,7 @@ impl Reader for Listener {
         for part in self.items.into_values() {
             match part.done {
                 Some(item) => take_item(&mut answer, &item, part.text)?,
-                None if !part.text.is_empty() => answer.said.push(Said::text(part.text)),
+                None if !part.text.is_empty() => answer.said.push(AnswerPart::text(part.text)),
                 None => {}
             }
         }
@@ -324,21 +324,21 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
                 return Err(invalid("a function call has no call_id or no name"));
             };
             let args = args_object(item["arguments"].as_str().unwrap_or_default());
-            answer.said.push(Said::Call(CallRequest { id, name, args }));
+            answer.said.push(AnswerPart::Call(CallRequest { id, name, args }));
         }
         "reasoning" => {
             let text =
                 Some(texts("summary", "\n\n")).filter(|t| !t.is_empty()).unwrap_or_else(|| texts("content", "\n\n"));
             // Without its encrypted part the item cannot be given back to a server that stores nothing.
             let item = item["encrypted_content"].is_string().then(|| item.clone());
-            answer.said.push(Said::Reasoning { text, item });
+            answer.said.push(AnswerPart::Reasoning { text, item });
         }
         "message" => {
             // A server that sends no deltas.
             let text = if streamed.is_empty() { texts("content", "") } else { streamed };
             if !text.is_empty() {
                 let phase = item["phase"].as_str().map(str::to_owned);
-                answer.said.push(Said::Text { text, phase });
+                answer.said.push(AnswerPart::Text { text, phase });
             }
         }
         _ => {}

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Answer, CallRequest, Chunk, Ended, Failure, Provider, Request, Said, args_object};
+use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Failure, Provider, Request, args_object};
 use crate::conversation::history::Piece;
 use crate::protocol::error::{Code, Error, ErrorBody, Result, nearest};
 use crate::protocol::event::Usage;
@@ -340,9 +340,13 @@ impl Provider for Scripted {
             });
             let reasoning = Some(step.reasoning).filter(|it| !it.is_empty());
             let text = Some(step.text).filter(|it| !it.is_empty());
-            let reasoning = reasoning.map(|text| Said::Reasoning { text, item: None });
+            let reasoning = reasoning.map(|text| AnswerPart::Reasoning { text, item: None });
             Ok(Answer {
-                said: reasoning.into_iter().chain(text.map(Said::text)).chain(calls.map(Said::Call)).collect(),
+                said: reasoning
+                    .into_iter()
+                    .chain(text.map(AnswerPart::text))
+                    .chain(calls.map(AnswerPart::Call))
+                    .collect(),
                 usage: step.usage,
                 usd: None,
                 ended: step.cut_short.map_or(Ended::Whole, Ended::CutShort),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sse_stream::{Sse, SseByteStream};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::dialect::{Dialect, Heard};
+use super::dialect::{Dialect, StreamProgress};
 use super::refusal::{closed, shown};
 use super::retry::Patience;
 use super::{Answer, Chunk, Failure, invalid};
@@ -65,9 +65,9 @@ where
         match heard {
             Err(_) if usable_until.is_some() => break Ok(()),
             Err(e) => break Err(e),
-            Ok(Heard::All) => break Ok(()),
-            Ok(Heard::Usable) => usable_until = usable_until.or_else(|| Some(Instant::now() + GRACE)),
-            Ok(Heard::Part) => {}
+            Ok(StreamProgress::All) => break Ok(()),
+            Ok(StreamProgress::Usable) => usable_until = usable_until.or_else(|| Some(Instant::now() + GRACE)),
+            Ok(StreamProgress::Part) => {}
         }
     };
     let usage = reader.usage();
