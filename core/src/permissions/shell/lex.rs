@@ -35,7 +35,7 @@ pub(super) fn script(source: &str, line_end: LineEnd) -> Script<'_> {
         };
         let is_end_of_line = kind == TokenKind::Operator(Operator::Newline);
         script.tokens.push(Token { span: lexer.span(at), kind });
-        if is_end_of_line && has_document {
+        if is_end_of_line && has_document && !lexer.rest().is_empty() {
             let from = std::mem::replace(&mut lexer.at, source.len());
             script.tokens.push(Token { span: lexer.span(from), kind: TokenKind::HereDocument });
         }
@@ -203,7 +203,8 @@ impl<'a> Lexer<'a> {
             };
             parts.push(self.part(from, kind));
         }
-        Word { span: self.span(start), parts, brace: braces.first }
+        let span = self.span(start);
+        Word { span, parts, brace: braces.first(span) }
     }
 
     /// What is between two double quotes; it ends with `Unclosed` where the second is missing.
@@ -326,27 +327,56 @@ enum Quotes {
     Double,
 }
 
-/// The braces of a word that are not quoted.
+/// What may make a brace expansion of a word: its braces and separators that are not quoted.
 #[derive(Default)]
 struct Braces {
-    open: Vec<usize>,
-    /// Where the last comma or `..` stands.
-    separator: usize,
-    /// Where the first expansion begins.
-    first: Option<usize>,
+    marks: Vec<(usize, Mark)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Open,
+    Close,
+    /// A comma or `..`.
+    Separator,
 }
 
 impl Braces {
+    /// Words with more are not searched; they count as expanding.
+    const MAX_MARKS: usize = 256;
+
     fn see(&mut self, byte: u8, source: &str, at: usize) {
-        match byte {
-            b'{' => self.open.push(at),
-            b',' => self.separator = at,
-            b'.' if at > 0 && source.as_bytes()[at - 1] == b'.' => self.separator = at,
-            b'}' => {
-                let expands = self.open.pop().filter(|opened| self.separator > *opened);
-                self.first = [self.first, expands].into_iter().flatten().min();
-            }
-            _ => {}
+        let mark = match byte {
+            b'{' => Mark::Open,
+            b'}' => Mark::Close,
+            b',' => Mark::Separator,
+            b'.' if at > 0 && source.as_bytes()[at - 1] == b'.' => Mark::Separator,
+            _ => return,
+        };
+        self.marks.push((at, mark));
+    }
+
+    /// Where the first expansion of a word begins, found as bash finds it (`brace_gobbler` in its `braces.c`).
+    fn first(&self, word: Span<'_>) -> Option<usize> {
+        let opens = |(at, mark): (usize, Mark)| (mark == Mark::Open).then_some(at);
+        if self.marks.len() > Self::MAX_MARKS {
+            return self.marks.iter().copied().find_map(opens);
         }
+        (0..self.marks.len()).find_map(|i| {
+            // `{}` at the start of a word is left alone.
+            let at = opens(self.marks[i]).filter(|at| *at > word.at || !word.source.starts_with("{}"))?;
+            let (mut depth, mut has_separator) = (0, false);
+            for (_, mark) in &self.marks[i + 1..] {
+                match mark {
+                    Mark::Close if depth == 0 && has_separator => return Some(at),
+                    // It closes nothing: it is text.
+                    Mark::Close if depth == 0 => {}
+                    Mark::Close => depth -= 1,
+                    Mark::Open => depth += 1,
+                    Mark::Separator => has_separator |= depth == 0,
+                }
+            }
+            None
+        })
     }
 }

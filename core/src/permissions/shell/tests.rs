@@ -200,6 +200,10 @@ fn every_construct_has_a_kind_of_its_own() {
         ("{1..3}", "Literal expands"),
         ("{{a},b}", "Literal expands"),
         ("{a}{}", "Literal"),
+        // A brace that closes nothing is text for bash.
+        ("{a},b}", "Literal expands"),
+        ("{},b}", "Literal"),
+        ("x{2},y{3}", "Literal"),
         ("{'a,b'}", "Literal Single Literal"),
         ("'a", "Unclosed"),
         ("\"a", "Double Unclosed"),
