@@ -269,7 +269,7 @@ impl Run<'_> {
                         number: self.first + i,
                         unknown_input,
                     };
-                    // A dry run does not ask, so the command's output is unknown to the next one.
+                    // A dry run does not ask the user, so the next command's stdin is unknown.
                     if self.how == How::Dry && builtin.asks_others {
                         (unknown_input, self.ended.assumed) = (true, true);
                     }
@@ -312,7 +312,7 @@ impl Run<'_> {
         Ok(Stage::Program { child: Box::new(child), group: Arc::new(group) })
     }
 
-    /// Waits for every command and passes the last one's output to `take`; returns false when it exceeds the time limit.
+    /// Waits for every command and passes the last one's output to `take`; returns false when the time limit expires.
     async fn attend(&mut self, steps: &[Step], stages: Vec<Stage>, output: Receiver, take: Take<'_>) -> Result<bool> {
         let groups: Vec<Arc<Group>> = stages.iter().filter_map(Stage::group).collect();
         let all = join_all(stages.into_iter().map(over));
