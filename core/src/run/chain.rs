@@ -24,7 +24,7 @@ use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 
-/// The most bytes of a command's stderr that are held, from its start and again from its end.
+/// How many bytes of a command's stderr are retained from its start, and at least as many from its end.
 const MAX_STDERR: usize = 64 << 10;
 /// How long commands may take to end after they are cancelled.
 const ENDING: Duration = Duration::from_secs(5);
