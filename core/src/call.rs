@@ -1,7 +1,7 @@
 //! The way of a tool call: check → prepare → gate → run → present.
 //!
-//! The Turn, `pixir run`, `pixir tools run` and a user's own command all go this way. [`gate`] is the only place that
-//! allows or refuses, and [`carry_out`] the only one that strings the steps together.
+//! The Turn, `pixir run`, `pixir tools run` and a user's own command all use these steps. [`gate`] is the only place
+//! that allows or refuses a call, and [`carry_out`] is the only function that runs the steps in order.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
@@ -33,29 +33,31 @@ pub use result::Done;
 pub(crate) use tool::off_loop;
 pub use tool::{Prepared, Tool};
 
-/// One call of a tool, before anything is known about it.
+/// One use of a tool, not yet checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     /// The call's id; unique in its Session.
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments; not yet checked against the tool's schema.
     pub args: Value,
-    /// Who wants it to run.
+    /// Who requested the call.
     pub caller: Caller,
 }
 
-/// Who wants a call to run.
+/// Who requested a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The model: what needs permission is asked about.
+    /// The model. The gate asks the user for an approval where one is needed.
     Model,
-    /// The user typed it, and thereby allows what would be asked about.
+    /// The user. Typing the call is the approval.
     User,
 }
 
-/// What the call is about, as far as its arguments say. Nothing is touched, and bad arguments are no error yet.
+/// The title and target of a call, taken from its arguments alone.
+///
+/// It reads no file, and invalid arguments are not an error here.
 pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
     match registry.find(&call.tool, ctx.toolset) {
         Ok(Registered { spec, tool }) => {
@@ -66,11 +68,13 @@ pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
     }
 }
 
-/// Checks a call against the tool's schema and works out what it would do. Nothing is touched, so a call can be prepared
-/// again. It runs on a thread of its own, because tools read files here.
+/// Checks a call against the tool's schema and computes its preview.
+///
+/// It changes nothing, so a call can be prepared again. It runs on a blocking thread, because tools read files here.
 ///
 /// # Errors
-/// Whatever makes the call impossible: an unknown tool, arguments that do not fit, a path that leads outside.
+/// An unknown tool, arguments that do not match the schema, a path outside the workspace, or any other reason why the
+/// call cannot run.
 pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<Prepared> {
     let (registry, call, ctx) = (registry.clone(), call.clone(), ctx.clone());
     off_loop(move || {
@@ -91,17 +95,17 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
     .await
 }
 
-/// Runs what was prepared. A tool that panics fails like any other.
+/// Runs a prepared call. A panic in the tool becomes an error.
 ///
 /// # Errors
-/// Whatever the tool could not do.
+/// The tool's own error.
 pub async fn run(prepared: Prepared, ctx: Context) -> Result<Output> {
-    // The closure is called inside the future, so that a panic in it is caught too.
+    // The closure is called inside the future, so that `catch_unwind` covers it too.
     let run = AssertUnwindSafe(async move { (prepared.run)(ctx).await });
     run.catch_unwind().await.unwrap_or_else(|_| Err(tool::panicked("it panicked")))
 }
 
-/// The whole way of one call, from its arguments to what is recorded of it.
+/// Takes one call through all steps, from its arguments to the result that is recorded.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
@@ -111,7 +115,7 @@ pub async fn carry_out(
     ctx: Context,
     authority: &impl Authority,
 ) -> Result<Done, Gone> {
-    // However this ends, work that still runs on another thread is cancelled.
+    // Dropping the guard cancels work that still runs on another thread, also when this future is dropped.
     let _cancel = ctx.cancel.clone().drop_guard();
     let prepared = match prepare(registry, call, &ctx).await {
         Ok(prepared) => prepared,
@@ -120,7 +124,7 @@ pub async fn carry_out(
     carry_out_prepared(call, prepared, ctx, authority).await
 }
 
-/// The rest of the way of a call that is prepared already.
+/// Takes a prepared call through the remaining steps.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.

@@ -1,4 +1,4 @@
-//! Whether a call may run: what it touches, the mode, and the rules that the person made.
+//! Whether a call may run, decided from its action, the mode and the user's rules.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ pub mod shell; // one line, parsed
 
 pub use readers::{prove, prove_read_only};
 
-/// What a call touches, known before anything runs.
+/// What a call touches, determined before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It only reads, inside the workspace.
     Read,
-    /// It changes pixir's own record of the Session, and nothing else.
+    /// It changes only pixir's own record of the Session.
     Note,
     /// It changes files.
     Files {
-        /// Which, where it is one that is known.
+        /// The file, if the call changes exactly one and its path is known.
         path: Option<String>,
-        /// One of them can run code or widen what pixir may do.
+        /// A protected path among them: it can run code or widen pixir's permissions.
         protected: Option<String>,
     },
     /// It runs a command line through the shell.
@@ -31,38 +31,40 @@ pub enum Action {
     Program(Vec<String>),
 }
 
-/// What is to be done with a call.
+/// The outcome of judging a call.
 #[derive(Debug, Clone)]
 pub enum Judgement {
     /// Run it.
     Allow {
-        /// By whom it was allowed; `None` for what needs no permission.
+        /// Who allowed it; `None` for a call that needs no permission.
         by: Option<DecidedBy>,
         /// The rule that allowed it.
         rule: Option<Rule>,
-        /// Why, in words.
+        /// The reason, for the user.
         reason: String,
     },
-    /// Ask the person.
+    /// Ask the user.
     Ask {
-        /// Why, in words.
+        /// The reason, for the user.
         reason: String,
-        /// What "always" would allow.
+        /// The rule that the decision "always" would add.
         rule: Option<Rule>,
     },
     /// Do not run it.
     Deny {
-        /// The mode, or a rule.
+        /// Whether the mode or a rule denies it.
         by: DecidedBy,
         /// The rule that denies it.
         rule: Option<Rule>,
-        /// What the model reads.
+        /// The error that the model receives.
         error: Error,
     },
 }
 
-/// Judges a call. A deny rule binds in every mode. A call that is not proven to only read is asked about in `ask` and
-/// refused in `read-only`.
+/// Judges a call.
+///
+/// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
+/// in `read-only`.
 pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Judgement {
     if let Some(rule) = rules.iter().find(|rule| denies(rule, action)) {
         return Judgement::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
@@ -89,7 +91,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
     };
     match mode {
         Mode::ReadOnly => Judgement::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
-        // It may deny just this call, so only the user can say.
+        // The unreadable rule may deny exactly this call, so the user decides.
         Mode::Ask | Mode::Auto if rules.contains(&Rule::Deny(Scope::Unknown)) => Judgement::Ask {
             reason: format!("{reason}, and a deny rule of a newer pixir cannot be read here"),
             rule: None,
@@ -98,7 +100,7 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
             Some(it) => Judgement::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
             None => Judgement::Ask { reason, rule },
         },
-        // What is protected is asked about however free the mode is.
+        // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() => Judgement::Ask { reason, rule },
         Mode::Auto => Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
     }

@@ -1,4 +1,4 @@
-//! The run language: one line is a whole workflow of commands, over bytes, without a shell.
+//! The run language: one line runs a workflow of commands over bytes, without a shell.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -25,24 +25,24 @@ pub use shell::{After, quote};
 /// The most names that an error lists.
 const MAX_NAMES: usize = 40;
 
-/// What a command turned out to be.
+/// How a command is executed.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
-    /// One of ours, in this process.
+    /// A built-in command; it runs inside this process.
     Builtin(&'static Builtin),
-    /// A program, with its arguments as they are.
+    /// A program; it receives its arguments unchanged.
     Program { runs_unasked: bool },
-    /// Neither, and so it fails.
+    /// Neither a built-in nor a program on `PATH`; running it fails.
     Unknown,
 }
 
-/// A chain of which each command is known: what it is and what it touches is found out once, before anybody is asked.
+/// A parsed line whose commands are resolved. Each is resolved once, before the user is asked for an approval.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) pipelines: Vec<(After, Vec<Step>)>,
 }
 
-/// A command that is known.
+/// A resolved command.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) command: Command,
@@ -51,10 +51,11 @@ pub(crate) struct Step {
 }
 
 impl Bound {
-    /// Finds out what each command is. What cannot work, however things turn out, is refused here.
+    /// Resolves each command. A command that can never succeed is refused here.
     ///
     /// # Errors
-    /// `UNSUPPORTED_SYNTAX` for a glob that nobody would expand, `USAGE` for stdin that is missing or not read.
+    /// `UNSUPPORTED_SYNTAX` for a glob in a command that expands none; `USAGE` for a pipe into a command that does not
+    /// read stdin.
     pub(crate) fn find(chain: Chain, has_stdin: bool, ctx: &Context) -> Result<Bound> {
         let mut pipelines = Vec::new();
         let mut may_be_made = false;
@@ -63,7 +64,7 @@ impl Bound {
             for (i, command) in pipeline.commands.into_iter().enumerate() {
                 let is_fed = i > 0 || (n == 0 && has_stdin);
                 let kind = match kind_of(&command, ctx)? {
-                    // What is not there yet may be what the line makes.
+                    // A missing program may be created by an earlier command of the line.
                     Kind::Unknown if may_be_made && command.words[0].text.contains('/') => {
                         Kind::Program { runs_unasked: false }
                     }
@@ -88,7 +89,7 @@ impl Bound {
         Ok(Bound { pipelines })
     }
 
-    /// What each command touches; one that only reads says so.
+    /// The action of each command, in order; `Action::Read` for one that only reads.
     pub(crate) fn actions(&self) -> Vec<Action> {
         self.steps().map(|step| step.action.clone()).collect()
     }
@@ -98,10 +99,10 @@ impl Bound {
     }
 }
 
-/// Finds out what a command is.
+/// Resolves a command to a built-in or a program.
 ///
 /// # Errors
-/// `UNSUPPORTED_SYNTAX` for a glob that nobody would expand.
+/// `UNSUPPORTED_SYNTAX` for a glob in a command that expands none.
 pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     let name = command.words[0].text.as_str();
     let builtin = BUILTINS.iter().find(|it| it.name == name);
@@ -126,7 +127,7 @@ pub(crate) fn kind_of(command: &Command, ctx: &Context) -> Result<Kind> {
     })
 }
 
-/// Whether a program with its arguments is proven to only read.
+/// Whether a program with these arguments is proven to only read.
 pub(crate) fn only_reads(command: &Command, ctx: &Context) -> bool {
     prove(&command.texts(), ctx.workspace.root()).is_ok()
 }
@@ -142,7 +143,7 @@ fn is_on_path(name: &str, ctx: &Context) -> bool {
         && path.split(':').filter(|folder| !folder.is_empty()).any(|folder| runs(&Path::new(folder).join(name)))
 }
 
-/// A name that is neither a command nor a program.
+/// The error for a name that is neither a built-in nor a program; it lists the nearest name and all built-ins.
 pub(crate) fn unknown(name: &str) -> Error {
     let names: Vec<&str> = BUILTINS.iter().map(|it| it.name).collect();
     let shown: String = name.escape_debug().take(80).collect();
@@ -154,42 +155,42 @@ pub(crate) fn unknown(name: &str) -> Error {
         .with("input", shown)
 }
 
-/// What a chain did beside printing.
+/// The effects of a line, apart from its output.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Files that it changed.
+    /// Files that the line changed.
     pub changes: Vec<FileChange>,
-    /// What is recorded with its result.
+    /// Facts that are recorded with the call's result.
     pub facts: Vec<Fact>,
-    /// Images that it looked at.
+    /// Images that the line read for the model.
     pub attachments: Vec<Attachment>,
-    /// What would be done, in a dry run.
+    /// In a dry run, the preview of each command that would change something.
     pub(crate) plans: Vec<Plan>,
-    /// What was planned for each command that changes a file: the hash of its bytes after, where it was known.
+    /// The commands that the preview covers, by number. The hash is that of the file after the change, if it is known.
     pub(crate) planned: HashMap<usize, Option<blake3::Hash>>,
-    /// Files that this chain has changed already.
+    /// Files that this line has already changed.
     pub(crate) touched: HashSet<String>,
-    /// What has to be said about its changes.
+    /// Remarks about the changes, for the model.
     pub notes: String,
 }
 
 impl Effects {
-    /// Something was planned that what comes after it may depend on.
+    /// Whether a previewed change may affect a later command of the line.
     fn changes_things(&self) -> bool {
         const NOTES: [&str; 5] = ["plan", "remember", "forget", "stop", "ask"];
         self.plans.iter().any(|plan| !NOTES.contains(&plan.would.as_str()))
     }
 
-    /// Something would be done, or may be.
+    /// Whether the line would change something, or may do so.
     fn would_do_anything(&self) -> bool {
         self.plans.iter().any(|plan| plan.would != CANNOT)
     }
 }
 
-/// What is planned for a command that cannot do it as things are.
+/// Stands in the preview of a command that would fail on the current files.
 pub(crate) const CANNOT: &str = "cannot yet";
 
-/// Effects that several commands add to.
+/// Effects that the threads of several commands append to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(Arc<Mutex<Effects>>);
 
@@ -198,11 +199,11 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of it, when nobody adds any more.
+    /// Takes the effects out; called when every command has ended.
     pub(crate) fn take(&self) -> Effects {
         std::mem::take(&mut *self.lock())
     }
 }
 
-/// How long a chain may take, unless asked otherwise.
+/// The default time limit of a line.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,4 +1,4 @@
-//! The built-in tools of the `typed` toolset, one file each.
+//! The built-in tools of the `typed` toolset, one per file.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::protocol::tool_spec::ToolSpec;
 /// Checks arguments against everything that the tool's schema says.
 ///
 /// # Errors
-/// `INVALID_ARGS` that names each fault, where it is, and what was probably meant.
+/// `INVALID_ARGS`, which names each fault, its position and the likely intention.
 pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
     let mut faults = Vec::new();
     look(&spec.parameters, args, "", &mut faults);
@@ -19,7 +19,7 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<()> {
     Err(Error::new(Code::InvalidArgs, faults.join(", "), usage(spec)).with("input", args.clone()))
 }
 
-/// What is null is left out, and a whole number is one however it is written.
+/// Removes null fields and turns floats with a whole value into integers.
 pub(crate) fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -27,7 +27,7 @@ pub(crate) fn tidy(value: &mut Value) {
             fields.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
-        // 3.0 is 3.
+        // Some models write 3.0 for 3.
         Value::Number(n) if n.is_f64() => {
             let whole = n.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15);
             if let Some(whole) = whole {
@@ -38,7 +38,7 @@ pub(crate) fn tidy(value: &mut Value) {
     }
 }
 
-/// How it is called, in one line: `read {path, offset?, limit?}`.
+/// The usage in one line: `read {path, offset?, limit?}`.
 pub(crate) fn usage(spec: &ToolSpec) -> String {
     let names = names(&spec.parameters);
     let required = required(&spec.parameters);
@@ -54,13 +54,13 @@ fn required(schema: &Value) -> Vec<&str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The arguments as the tool's own struct; the schema has been checked before.
+/// Parses arguments into the tool's own struct, after the schema check.
 ///
 /// # Errors
 /// `INVALID_ARGS` for constraints that the schema cannot express.
 pub(crate) fn parse<T: DeserializeOwned>(mut args: Value) -> Result<T> {
     tidy(&mut args);
-    // The way of a call adds the tool's usage to an error without a remedy.
+    // `prepare` adds the tool's usage to an error without a remedy.
     serde_json::from_value(args.clone())
         .map_err(|e| Error::new(Code::InvalidArgs, e.to_string(), "").with("input", args))
 }
@@ -70,7 +70,7 @@ pub(crate) fn text<'a>(args: &'a Value, name: &str) -> &'a str {
     args[name].as_str().unwrap_or_default()
 }
 
-/// Arguments that fit a schema, for an example: the required ones, with a value of their type.
+/// Example arguments for a schema: each required one, with a value of its type.
 pub(crate) fn example(schema: &Value) -> Value {
     let value = |name: &str| {
         let property = &schema["properties"][name];
@@ -148,7 +148,7 @@ fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         faults.extend(missing.map(|key| format!("`{}` is missing", place(key))));
         for (key, inner) in given {
             let known = &schema["properties"][key.as_str()];
-            // Some models send null for what they leave out.
+            // Some models send null for an argument that they omit.
             if known.is_object() && inner.is_null() && !required(schema).contains(&key.as_str()) {
                 continue;
             }

@@ -9,19 +9,19 @@ use tokio::process::Command;
 use super::Context;
 use crate::protocol::event::{FileChange, Printed};
 
-/// Where the programs of a command that runs without a question come from, whatever a workspace puts in front of them.
+/// `PATH` for a command that runs without an approval, so that a workspace cannot substitute its programs.
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/opt/homebrew/bin";
 
-/// A command that is to be run, and where.
+/// A command to run, and its working folder.
 pub(crate) struct Line {
     pub(crate) command: Command,
     pub(crate) folder: PathBuf,
-    /// It was proven to only read, and runs without a question.
+    /// It is proven to only read and runs without an approval.
     pub(crate) runs_unasked: bool,
 }
 
 impl Line {
-    /// With its environment, without a terminal, nothing on stdin, both streams piped.
+    /// The command with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
         let Line { mut command, folder, runs_unasked } = self;
         let safety = if runs_unasked { unasked(ctx.workspace.root()) } else { Vec::new() };
@@ -37,8 +37,10 @@ impl Line {
     }
 }
 
-/// What a command that runs without a question gets on top: programs of the system alone, and a git that does not run
-/// what a repository names, fetch what it lacks, look into submodules, or search for a repository further up.
+/// Extra environment for a command that runs without an approval.
+///
+/// It finds only programs of the system. Its git runs no hook or fsmonitor of the repository, fetches no missing
+/// objects, ignores submodules, and searches no parent folder for a repository.
 fn unasked(root: &Path) -> Vec<(&'static str, String)> {
     let fixed = [
         ("PATH", SYSTEM),
@@ -57,14 +59,14 @@ fn unasked(root: &Path) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Keeps the workspace's files as they are, so that what a command changes can be found.
+/// Takes a snapshot of the workspace before a command, to find the command's changes afterwards.
 pub(crate) async fn look_before(ctx: &Context) {
     let ctx = ctx.clone();
     let look = move || ctx.snapshot.before(&ctx.call_id, &ctx.workspace, &ctx.blobs, &ctx.cancel);
     let _ = tokio::task::spawn_blocking(look).await;
 }
 
-/// What was changed since, and what has to be said about that.
+/// The changes since [`look_before`], and remarks about them for the model.
 pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
     let ctx = ctx.clone();
     let find = move || ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs);
@@ -75,12 +77,12 @@ pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
 /// Said when processes outlived their command.
 pub(crate) const LEFT_BEHIND: &[u8] = b"processes that the command left running were stopped\n";
 
-/// Said when a command took too long.
+/// The message when a command exceeds its time limit.
 pub(crate) fn timed_out(limit: Duration) -> String {
     format!("stopped after {} s; set a longer timeout if the command needs one\n", limit.as_secs())
 }
 
-/// A full channel drops news for the live view; what is recorded is whole.
+/// Sends output to the live view. A full channel drops it; the recorded result is still complete.
 pub(crate) fn tell(ctx: &Context, printed: Printed) {
     if let Some(progress) = &ctx.progress
         && printed != Printed::default()

@@ -29,11 +29,11 @@ pub struct Context {
     pub blobs: Blobs,
     /// Where output that is too long for the model is saved; `None` saves none.
     pub overflow: Option<Overflow>,
-    /// Receives the output of a running command for the live view; a full channel drops it.
+    /// Sends the output of a running command to the live view; a full channel drops it.
     pub progress: Option<mpsc::Sender<Printed>>,
     /// Cancelled when the caller no longer waits for the call.
     pub cancel: CancellationToken,
-    /// Calls that would change something return their preview instead.
+    /// Whether a call that would change something returns its preview instead.
     pub dry_run: bool,
     /// The workspace's files as last seen.
     pub(crate) snapshot: SessionSnapshot,
@@ -47,7 +47,7 @@ pub struct Context {
     pub(crate) library: Arc<Library>,
     /// Opens forms for the user; `None` where no user can answer.
     pub forms: Option<mpsc::Sender<FormRequest>>,
-    /// The model accepts images.
+    /// Whether the model accepts images.
     pub sees_images: bool,
     /// The environment of child processes.
     pub environment: Arc<[(String, String)]>,

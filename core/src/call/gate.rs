@@ -14,7 +14,7 @@ use crate::protocol::remedy::Remedy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-/// What is in force at the moment of a judgement.
+/// The mode and rules in force when a call is judged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Standing {
     /// The mode.
@@ -23,18 +23,18 @@ pub struct Standing {
     pub rules: Vec<Rule>,
 }
 
-/// Who is asked about a call: it knows the mode and the rules, puts approvals to the user, and records decisions.
+/// Supplies the mode and the rules, asks the user for approvals, and records decisions.
 pub trait Authority: Sync {
-    /// Learns what a call would do, before it is judged.
+    /// Receives the preview of a call, before the call is judged.
     fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> impl Future<Output = Result<(), Gone>> + Send;
 
-    /// The mode and rules in force now; asked at each judgement, because the user may change them between two calls.
+    /// The mode and rules in force now. The gate asks for each call, because the user may change them in between.
     fn standing(&self) -> impl Future<Output = Result<Standing, Gone>> + Send;
 
-    /// Puts an approval to the user. `None` where no user can answer.
+    /// Asks the user for an approval. `None` where no user can answer.
     fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
 
-    /// Records a decision. When it returns, the decision is durable.
+    /// Records a decision; the decision is durable when this returns.
     fn record(&self, decision: PermissionDecision) -> impl Future<Output = Result<(), Gone>> + Send;
 }
 
@@ -63,7 +63,7 @@ impl Authority for Unattended {
     }
 }
 
-/// Whether every part of a call may run. Parts that need the user's permission are put into one approval.
+/// Decides whether every part of a call may run. Parts that need the user's permission share one approval.
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call; the inner error refuses it.
@@ -105,7 +105,7 @@ pub async fn gate(
         decisions.extend(made);
         refusal = refused;
     }
-    // A decision is durable before the call runs, and with it the entry of the call.
+    // Decisions are durable before the call runs. Recording one also makes the call's own Entry durable.
     for decision in decisions {
         authority.record(decision).await?;
     }

@@ -5,33 +5,33 @@ use super::present::{Budget, Capture, Overflow};
 use crate::protocol::error::Error;
 use crate::protocol::event::{Attachment, Fact, FileChange};
 
-/// What a tool did.
+/// A tool's outcome: its streams, its exit code and its effects.
 #[derive(Debug)]
 pub struct Output {
-    /// What it printed.
+    /// The tool's output.
     pub stdout: Capture,
-    /// What went wrong meanwhile, in the child's words.
+    /// The stderr of the child process.
     pub stderr: Capture,
-    /// 0 where there is no child; 128 + n after a signal.
+    /// The exit code: 0 if there is no child process, 128 + n after signal n.
     pub exit: i32,
-    /// The exit code of each command of the last pipeline, when it had several.
+    /// The exit code of each command of the last pipeline; empty if it has only one command.
     pub pipestatus: Vec<i32>,
-    /// Files that it changed.
+    /// Files that the tool changed.
     pub changes: Vec<FileChange>,
-    /// What it found out that is recorded with its result: a new plan, a memory.
+    /// Facts that are recorded with the result: a new plan, a memory.
     pub facts: Vec<Fact>,
-    /// Images for the model to look at.
+    /// Images for the model.
     pub attachments: Vec<Attachment>,
-    /// What commands of a chain could not do, by their names.
+    /// The errors of a line's commands, each with the name of its command.
     pub errors: Vec<(String, Error)>,
-    /// stderr is presented although the whole succeeded.
+    /// Whether the model reads stderr even if the exit code is 0.
     pub tell_stderr: bool,
-    /// The command that read the file which the output is, where that is not the tool itself.
+    /// If the output is a file's content: the command that read the file, unless the tool itself did.
     pub reader: Option<&'static str>,
 }
 
 impl Output {
-    /// Nothing yet; what is printed is bounded like this.
+    /// An empty output with this budget.
     pub(crate) fn new(ctx: &Context, budget: Budget) -> Output {
         let aside = ctx.overflow.clone().map(|it| Overflow { name: format!("{}.stderr", it.name), ..it });
         Output {
@@ -48,7 +48,7 @@ impl Output {
         }
     }
 
-    /// The text of files.
+    /// An output with text from files.
     pub(crate) fn of_files(ctx: &Context, text: &str) -> Output {
         let mut output = Output::new(ctx, Budget::TYPED);
         output.stdout.is_of_files();
@@ -56,7 +56,7 @@ impl Output {
         output
     }
 
-    /// Plain text, bounded like any other output.
+    /// An output with this text.
     pub(crate) fn text(ctx: &Context, text: &str) -> Output {
         let mut output = Output::new(ctx, Budget::TYPED);
         output.stdout.push(text.as_bytes());

@@ -1,4 +1,5 @@
-//! Layer 2: what a tool printed, made fit for a model — stripped, guarded, bounded, with a footer.
+//! Turns a tool's raw output into the text that the model reads: stripped, checked for binary data, bounded, with a
+//! footer.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -24,12 +25,12 @@ pub struct Budget {
     pub bytes: usize,
     /// The most lines.
     pub lines: u64,
-    /// Of a failure: how many tenths are its start; the rest is its end.
+    /// After a failure, how many tenths of the budget go to the start of the output; the rest goes to its end.
     start_tenths: u64,
     explore: Explore,
 }
 
-/// The words in which a model is told how to see the rest.
+/// The toolset whose calls are suggested for reading the omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Explore {
     Typed,
@@ -37,12 +38,12 @@ enum Explore {
 }
 
 impl Budget {
-    /// A typed tool's output.
+    /// The budget of a typed tool.
     pub const TYPED: Budget = Budget { bytes: 16_000, lines: u64::MAX, start_tenths: 4, explore: Explore::Typed };
-    /// The output of `run`.
+    /// The budget of `run`.
     pub const RUN: Budget = Budget { bytes: 51_200, lines: 200, start_tenths: 8, explore: Explore::Run };
 
-    /// What a failing command says of its failure; its end matters most.
+    /// The budget of stderr, mostly for its end, which usually holds the reason of a failure.
     pub const fn stderr(self) -> Budget {
         Budget { bytes: 8_000, lines: 100, start_tenths: 3, explore: self.explore }
     }
@@ -53,43 +54,43 @@ impl Budget {
     }
 }
 
-/// Where the whole of an output goes when it is too long to show.
+/// Where an output is saved when it is too long to show.
 #[derive(Debug, Clone)]
 pub struct Overflow {
-    /// The Session's own folder for outputs.
+    /// The Session's folder for saved outputs.
     pub folder: PathBuf,
-    /// The file's name without its ending: `cmd-3`.
+    /// The file's name without its extension: `cmd-3`.
     pub name: String,
 }
 
-/// The file whose bytes a stream is.
+/// The file whose bytes a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its path, as it was given.
+    /// Its path, as written in the call.
     pub path: String,
 }
 
-/// One stream of a tool's output, taken in as it comes; memory stays bounded however much that is.
+/// Collects one stream of a tool's output, in bounded memory.
 #[derive(Debug)]
 pub struct Capture {
     budget: Budget,
     overflow: Option<Overflow>,
     source: Option<Source>,
-    /// It is the text of files, not what a program did to a terminal.
+    /// Whether the stream is text from files, which is shown without terminal effects.
     is_of_files: bool,
     stripper: Stripper,
-    /// The begin of a character whose rest has not come.
+    /// The first bytes of a character whose remaining bytes have not arrived.
     cut: Vec<u8>,
-    /// The first bytes, stripped: the budget, and a little more, so that the place of the cut can be looked at.
+    /// The first stripped bytes: the budget and `AROUND` more, which the search for a boundary needs.
     head: Vec<u8>,
-    /// The last bytes after the head, stripped: up to twice the budget, cut back when full.
+    /// The last stripped bytes after the head: up to twice the budget, cut back when full.
     tail: Vec<u8>,
-    /// Stripped bytes seen.
+    /// The number of stripped bytes so far.
     shown: u64,
     newlines: u64,
     ends_open: bool,
     guard: Guard,
-    /// The raw bytes until it is known that they need a file.
+    /// The raw bytes, until the output exceeds the budget and is saved.
     held: Vec<u8>,
     raw: u64,
     spill: Spill,
@@ -102,25 +103,25 @@ enum Spill {
     Failed(String),
 }
 
-/// What a stream came to.
+/// A finished stream.
 #[derive(Debug, Default)]
 pub struct Presented {
-    /// What the model reads, without the footer.
+    /// The text that the model reads, without the footer.
     pub text: String,
-    /// What was left out of it.
+    /// How much of the stream the text omits.
     pub truncated: Option<Truncated>,
-    /// Where all of it is, as tools name it.
+    /// The path of the saved output, as tools accept it.
     pub overflow_path: Option<String>,
-    /// Raw bytes of the stream.
+    /// The number of raw bytes in the stream.
     pub bytes: u64,
-    /// Colours that a program gave it, when nothing was left out.
+    /// Colours that a program set, if nothing is omitted.
     pub colours: Vec<Colouring>,
-    /// It is the content of a file that is no text.
+    /// The error, if the stream is a file that is not text.
     pub binary: Option<Error>,
 }
 
 impl Capture {
-    /// A stream of which the model reads so much.
+    /// An empty capture with this budget.
     pub fn new(budget: Budget, overflow: Option<Overflow>) -> Capture {
         Capture {
             budget,
@@ -141,23 +142,23 @@ impl Capture {
         }
     }
 
-    /// The stream is this file, as it is.
+    /// States which file the stream carries.
     pub fn is_of(&mut self, source: Option<Source>) {
         self.is_of_files |= source.is_some();
         self.source = source;
     }
 
-    /// It is the text of files: what it holds stays, also where a terminal would have drawn over it.
+    /// States that the stream is text from files. A return in it then hides nothing.
     pub fn is_of_files(&mut self) {
         self.is_of_files = true;
     }
 
-    /// What a person would have seen: a progress bar that drew over itself, in its last state.
+    /// The text as a terminal would show it at the end: only the last state of a progress bar.
     fn settled(&self, text: &str) -> String {
         if self.is_of_files { text.replace("\r\n", "\n") } else { pieces(text, &last_states(text)) }
     }
 
-    /// What was taken out of a file's text is not passed over.
+    /// Adds a note if control bytes were stripped from a file's text.
     fn told_of_controls(&self, text: &mut String) {
         let left_out = self.raw.saturating_sub(self.shown);
         if self.is_of_files && left_out > 0 {
@@ -166,7 +167,7 @@ impl Capture {
         }
     }
 
-    /// Takes in what came, and returns it stripped, for a live view.
+    /// Adds bytes to the stream; returns them stripped, for a live view.
     pub fn push(&mut self, bytes: &[u8]) -> Printed {
         self.guard.see(bytes);
         self.keep_raw(bytes);
@@ -186,7 +187,7 @@ impl Capture {
         self.live(stripped, colours)
     }
 
-    /// What is new for a live view: a character that was cut waits for its rest.
+    /// The new text for a live view; an incomplete character waits for its remaining bytes.
     fn live(&mut self, new: Vec<u8>, mut colours: Vec<Colouring>) -> Printed {
         let mut bytes = std::mem::take(&mut self.cut);
         colours.iter_mut().for_each(|it| it.at += bytes.len() as u64);
@@ -195,7 +196,7 @@ impl Capture {
             let valid = e.valid_up_to();
             match e.error_len() {
                 None => self.cut = bytes.split_off(valid),
-                // Behind bytes that are no text, places in them are none in the text.
+                // After invalid UTF-8, positions in the bytes differ from positions in the text.
                 Some(_) => colours.retain(|it| it.at <= valid as u64),
             }
         }
@@ -222,7 +223,7 @@ impl Capture {
         }
     }
 
-    /// From now on the stream goes to its file.
+    /// Starts to save the stream to its file.
     fn save(&mut self) {
         let Some(overflow) = &self.overflow else { return };
         if !matches!(self.spill, Spill::NotNeeded) {
@@ -244,7 +245,7 @@ impl Capture {
         }
     }
 
-    /// What the model reads of it. On failure the end is kept as well as the start.
+    /// Finishes the stream for the model. After a failure the text includes the end of the stream as well as its start.
     pub fn finish(mut self, ok: bool) -> Presented {
         if self.guard.is_binary(self.raw) {
             return self.finish_binary();
@@ -252,7 +253,7 @@ impl Capture {
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
             let shown = String::from_utf8_lossy(&self.head);
             let mut text = self.settled(&shown);
-            // Of what is no text nobody knows where they stood.
+            // In invalid UTF-8 the positions of colours do not match the text.
             let has_colours = shown.as_bytes() == self.head && !self.is_of_files;
             let colours = if has_colours { self.stripper.take_colours() } else { Vec::new() };
             let colours = colours_of(colours, &last_states(&shown));
@@ -271,7 +272,7 @@ impl Capture {
             return Presented { truncated, bytes: self.raw, binary: Some(error), ..Presented::default() };
         }
         self.save();
-        // A file of bytes is not offered as text.
+        // The extension `.bin` tells tools that the saved output is not text.
         if let Spill::Open(_, path) = &mut self.spill {
             let renamed = path.with_extension("bin");
             if fs::rename(&path, &renamed).is_ok() {
@@ -310,7 +311,7 @@ impl Capture {
         let tail = if ok { &[] } else { last_of(&rest, tail_bytes, tail_lines) };
         let tail = String::from_utf8_lossy(tail).into_owned();
         let lines_total = self.lines().max(1);
-        // A line of which only a part is kept is not kept.
+        // A line that is shown only in part counts as omitted.
         let kept_lines = (head.matches('\n').count() + tail.lines().count()) as u64;
         let is_torn = !head.is_empty() && !head.ends_with('\n');
         let truncated =
@@ -360,7 +361,7 @@ impl Capture {
     }
 }
 
-/// What a model is told of a file that is no text: `[error] cat: binary image file (182KB). Use: see photo.png`.
+/// The error for a file that is not text: `[error] cat: binary image file (182KB). Use: see photo.png`.
 pub(crate) fn binary_file(path: &str, start: &[u8], bytes: u64) -> Error {
     let media = media_type(start);
     let (kind, fix) = match media {
@@ -376,7 +377,7 @@ pub(crate) fn binary_file(path: &str, start: &[u8], bytes: u64) -> Error {
 fn open_spill(overflow: &Overflow) -> std::io::Result<(File, PathBuf)> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&overflow.folder)?;
     let mut name = overflow.name.clone();
-    // A fork has the outputs of the Session that it came from; they are shared, and never written again.
+    // A fork shares the saved outputs of the Session it was copied from, so an existing file is never overwritten.
     for more in 2.. {
         let path = overflow.folder.join(format!("{name}.txt"));
         if path.with_extension("bin").exists() {
@@ -398,13 +399,13 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// The model's text of a finished call: output, what could not be done, stderr where it helps, footer.
+/// The text of a finished call for the model: output, errors, stderr where it helps, footer.
 pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32, took: Duration) -> String {
     let mut text = stdout.to_owned();
     end_line(&mut text);
     text.push_str(errors);
     end_line(&mut text);
-    // A failure always says why; a success that printed nothing else is told by its stderr.
+    // The model reads stderr after a failure, and after a success that printed nothing else.
     if !stderr.trim().is_empty() && (tells || text.trim().is_empty()) {
         text.push_str("[stderr] ");
         text.push_str(stderr);
@@ -414,7 +415,7 @@ pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32,
     text
 }
 
-/// `[exit:0 | 12ms]`, the last line of every result.
+/// The last line of every result: `[exit:0 | 12ms]`.
 pub fn footer(exit: i32, took: Duration) -> String {
     format!("[exit:{exit} | {}]", human_duration(took))
 }
@@ -517,7 +518,7 @@ Explore: cat .pixir/out/cmd-1.txt | grep <pattern>
          cat .pixir/out/cmd-1.txt | tail 100
 ";
         assert_eq!((it.text, saved), (numbers(200) + expected, numbers(201)));
-        // Without a new line at its end, the last line is one too.
+        // A last line without a newline counts.
         let (it, _) = captured(format!("{}x", numbers(200)).as_bytes(), true, Budget::RUN);
         assert_eq!(it.truncated.map(|cut| (cut.lines_total, cut.lines_omitted)), Some((201, 1)));
     }

@@ -1,4 +1,4 @@
-//! Files as the model last saw them: what changed since then is not changed by it unread.
+//! Files as the model last saw them. A call does not overwrite a file that changed since then.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 use crate::files::workspace::{Inside, Workspace};
 use crate::protocol::error::{Code, Error, Result};
 
-/// What a Session's model has read and written, by content. It begins empty when a Session is opened.
+/// The content hashes of the files that the model has read or written. It is empty when a Session opens.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet(Mutex<HashMap<PathBuf, blake3::Hash>>);
 
 impl ReadSet {
-    /// The model knows the file like this.
+    /// Records that the model has seen the file with this content.
     pub(crate) fn note(&self, workspace: &Workspace, at: &Inside, hash: blake3::Hash) {
         self.0.lock().insert(workspace.real(at), hash);
     }
 
-    /// Whether a file that the model knows is still as it knows it. One that it never saw is no surprise.
+    /// Checks that a file still has the content that the model last saw. A file that it never saw passes.
     ///
     /// # Errors
-    /// `FILE_CHANGED`.
+    /// `FILE_CHANGED` if the file changed or was deleted.
     pub(crate) fn check(&self, workspace: &Workspace, at: &Inside, now: Option<&[u8]>) -> Result<()> {
         let Some(known) = self.0.lock().get(&workspace.real(at)).copied() else { return Ok(()) };
         if now.map(blake3::hash) == Some(known) {
@@ -37,7 +37,7 @@ impl ReadSet {
         .with("input", shown))
     }
 
-    /// It is not there any more, and the model has been told.
+    /// Removes a file whose change or deletion the model already knows about.
     pub(crate) fn forget(&self, workspace: &Workspace, at: &Inside) {
         self.0.lock().remove(&workspace.real(at));
     }

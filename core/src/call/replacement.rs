@@ -1,4 +1,4 @@
-//! A file that a call creates or replaces: planned first, then applied exactly as planned.
+//! A file that a call creates or replaces: previewed first, then applied exactly as previewed.
 
 use super::{Context, Output, Prepared, off_loop};
 use crate::files::changes;
@@ -15,22 +15,24 @@ pub(crate) struct Replacement {
     at: Inside,
     before: Option<Contents>,
     after: Vec<u8>,
-    /// What would change.
+    /// The preview.
     pub(crate) plan: Plan,
 }
 
 impl Replacement {
-    /// Plans it; touches nothing.
+    /// Computes the preview of a change; changes nothing.
     ///
     /// # Errors
-    /// `NOT_REGULAR_FILE`, `WRITE_FAILED` for a protected output folder, `FILE_CHANGED` when the file changed since the model read it.
+    /// `NOT_REGULAR_FILE`; `WRITE_FAILED` for a protected output folder; `FILE_CHANGED` if the file changed since the
+    /// model read it.
     pub(crate) fn plan(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
         let before = ctx.workspace.read_if_there(&at)?;
         Replacement::of(would, ctx, at, before, after)
     }
 
-    /// The same for bytes that were derived from `before`: the file must still hold those bytes when it is applied.
+    /// Like [`Replacement::plan`], for bytes derived from `before`. Applying the change fails if the file differs from
+    /// `before`.
     ///
     /// # Errors
     /// As [`Replacement::plan`].
@@ -77,7 +79,7 @@ impl Replacement {
         blake3::hash(&self.after)
     }
 
-    /// As a call of one part.
+    /// A prepared call that makes this change.
     pub(crate) fn prepared(self, ctx: &Context) -> Prepared {
         let action = Replacement::action(ctx, &self.at);
         Prepared::new(self.plan.clone(), action, move |ctx| {
@@ -90,10 +92,10 @@ impl Replacement {
         })
     }
 
-    /// Applies it, unless the file changed since it was planned.
+    /// Applies the change, unless the file changed since the preview.
     ///
     /// # Errors
-    /// `FILE_CHANGED`, `WRITE_FAILED`; then the file is as it was.
+    /// `FILE_CHANGED`, `WRITE_FAILED`; the file is unchanged in both cases.
     pub(crate) fn apply(self, ctx: &Context) -> Result<(FileChange, String)> {
         let Replacement { at, before, after, plan } = self;
         let shown = plan.target;
@@ -111,7 +113,7 @@ impl Replacement {
             )
             .with("input", shown.as_str()));
         }
-        // The earlier version is stored before it is replaced.
+        // The earlier version is stored first, so that a restore can always bring it back.
         let unkept = |why: String| {
             Error::new(
                 Code::WriteFailed,

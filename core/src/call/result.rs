@@ -1,4 +1,4 @@
-//! What is recorded of a call: its result as the model reads it, and Facts that the tool established.
+//! The record of a call: its result as the model reads it, and Facts from the tool.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Presents what the tool returned, or why it could not run.
+    /// Builds the result from the tool's output or its error.
     pub fn of(call: &Call, outcome: Result<Output>, took: Duration) -> Done {
         match outcome {
             Ok(output) => presented(call, output, took),
@@ -29,12 +29,12 @@ impl Done {
         }
     }
 
-    /// A call that did not run: the model reads what went wrong and what to do instead.
+    /// The result of a call that did not run; the model reads the error and its remedy.
     pub fn failed(call: &Call, error: &Error) -> Done {
         Done { result: failure(call, error, Duration::ZERO), facts: Vec::new(), ran: false }
     }
 
-    /// A dry run: the model reads what the call would do.
+    /// The result of a dry run: the preview as text.
     pub fn planned(call: &Call, plan: Plan) -> Done {
         let mut text = "[dry run] would ".to_owned();
         write_plan(&mut text, &plan, "");
@@ -73,7 +73,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         plan: None,
         error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body()),
     };
-    // The output is a file that is not text: reading failed, not the command.
+    // The output is a binary file. The result is an error, although the command itself succeeded.
     let result = match stdout.binary {
         Some(error) => {
             let name = output.reader.unwrap_or(&call.tool);
@@ -89,7 +89,7 @@ fn failure(call: &Call, error: &Error, took: Duration) -> ToolResult {
 }
 
 fn failure_of(call: &Call, name: &str, error: &Error, took: Duration) -> ToolResult {
-    // In a line of several commands, the one that failed.
+    // In a line of several commands, name the command that failed.
     let name = error.details.get("command").and_then(Value::as_str).unwrap_or(name);
     ToolResult {
         call_id: call.id.clone(),

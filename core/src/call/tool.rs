@@ -1,4 +1,4 @@
-//! A tool as pixir sees it: how it is offered, what a call of it is about, and how the call is prepared.
+//! The trait `Tool`: how a tool is offered, what a call of it is about, and how the call is prepared.
 
 use std::fmt;
 
@@ -14,22 +14,23 @@ use crate::protocol::tool_spec::ToolSpec;
 
 /// Something that a model can call.
 ///
-/// A tool decides everything in [`Tool::prepare`], which touches nothing; its preview is shown to the user, and exactly
-/// that runs.
+/// A tool decides everything in [`Tool::prepare`], which changes nothing. The user sees the preview, and the call does
+/// exactly what the preview shows.
 pub trait Tool: Send + Sync {
-    /// How it is offered to a model.
+    /// The name, description and schema that the model receives.
     fn spec(&self) -> ToolSpec;
 
-    /// What a call with these arguments is about. It is asked before the arguments are checked, so it takes them as they
-    /// are, touches nothing and never fails.
+    /// What a call with these arguments is about.
+    ///
+    /// The arguments are not checked yet, so this accepts any, reads no file and never fails.
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
         CallInfo::unknown(&self.spec().name, args)
     }
 
-    /// Takes checked arguments and works out what the call would do.
+    /// Computes from checked arguments what the call would do.
     ///
     /// # Errors
-    /// Whatever makes the call impossible: a user is never asked to approve a call that cannot run.
+    /// Any reason why the call cannot run, so that the user is never asked to approve it.
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared>;
 
     /// The toolset that offers it.
@@ -42,21 +43,21 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Arguments for an example in help texts; by default made from the schema.
+    /// Arguments for an example in help texts; by default derived from the schema.
     fn example(&self) -> Value {
         arguments::example(&self.spec().parameters)
     }
 }
 
-/// A call that can run: what it would do, what that touches, and the work itself.
+/// A call that can run: its preview, its actions and the work itself.
 pub struct Prepared {
-    /// What the call is about. The way of a call fills it in; a tool leaves it empty.
+    /// What the call is about. `call::prepare` fills it in; a tool leaves it empty.
     pub info: CallInfo,
-    /// What it would do, for the user and for a dry run.
+    /// The preview, for the user and for a dry run.
     pub plan: Plan,
-    /// What each part of it touches: one part for a typed tool, one for each command of a line.
+    /// The actions: one for a typed tool, one for each command of a line.
     pub actions: Vec<Action>,
-    /// Does the work, once. To run it again, prepare the call again.
+    /// Does the work, once; to run the call again, prepare it again.
     pub run: Box<dyn FnOnce(Context) -> BoxFuture<'static, Result<Output>> + Send>,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Debug for Prepared {
 }
 
 impl Prepared {
-    /// A call of one part.
+    /// A call with one action.
     pub fn new<F, R>(plan: Plan, action: Action, run: F) -> Prepared
     where
         F: FnOnce(Context) -> R + Send + 'static,
@@ -81,7 +82,7 @@ impl Prepared {
         }
     }
 
-    /// A call that only reads. `run` may block: it runs on a thread for such work.
+    /// A call that only reads. `run` may block, because it runs on a blocking thread.
     pub fn reading<F>(would: &str, target: String, run: F) -> Prepared
     where
         F: FnOnce(&Context) -> Result<Output> + Send + 'static,
@@ -90,18 +91,18 @@ impl Prepared {
         Prepared::new(plan, Action::Read, |ctx| off_loop(move || run(&ctx)))
     }
 
-    /// Whether it changes nothing.
+    /// Whether the call changes nothing.
     pub fn reads_only(&self) -> bool {
         self.actions.iter().all(|action| *action == Action::Read)
     }
 }
 
-/// Runs blocking work on a thread where it delays nothing else.
+/// Runs blocking work on a thread outside the async runtime's workers.
 pub(crate) async fn off_loop<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(panicked(&e.to_string())))
 }
 
-/// A tool that panicked: a fault of pixir, reported to the model like any failure.
+/// The error for a tool that panics; the model receives it like any failure.
 pub(crate) fn panicked(why: &str) -> Error {
     Error::new(Code::CommandFailed, format!("the tool failed because of a bug in pixir: {why}"), "try another way")
 }

@@ -1,4 +1,4 @@
-//! A line that can run: what it would do is known before anybody is asked.
+//! A line that can run; its preview is computed before the user is asked for an approval.
 
 use std::time::Duration;
 
@@ -10,27 +10,28 @@ use crate::permissions::Action;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 
-/// A chain that can run: what it would do is known as far as it can be.
+/// A line that can run, with its preview.
 pub struct Call {
     bound: Bound,
     stdin: Option<Vec<u8>>,
     limit: Duration,
     planned: Effects,
-    /// For a person.
+    /// The preview, for the user.
     pub plan: Plan,
-    /// What each of its commands touches.
+    /// The action of each command.
     pub actions: Vec<Action>,
 }
 
 impl Call {
-    /// Reads the line, and does it dry when it would change anything: what reads does so, what changes says how.
+    /// Parses the line and computes its preview by a dry run: commands that read run, commands that change something
+    /// describe the change.
     ///
     /// # Errors
-    /// `UNSUPPORTED_SYNTAX`, and what makes a single command impossible.
+    /// `UNSUPPORTED_SYNTAX`, or the error of a command that cannot succeed.
     pub fn plan(line: &str, stdin: Option<Vec<u8>>, limit: Duration, ctx: &Context) -> Result<Call> {
         let bound = Bound::find(parse(line)?, stdin.is_some(), ctx)?;
         let plan = Plan { would: "run".into(), target: line.trim().to_owned(), ..Plan::default() };
-        // A person takes as long as a person takes.
+        // The time that the user needs to answer must not count against the time limit.
         let asks = bound.steps().any(|step| step.command.words[0].text == "ask");
         let limit = if asks { limit + Duration::from_secs(24 * 3600) } else { limit };
         let actions = bound.actions();
@@ -40,7 +41,7 @@ impl Call {
         }
         let effects = Shared::default();
         let stdin = call.stdin.clone();
-        // What ends the planning does not end what is planned.
+        // Cancelling the dry run must not cancel the call itself.
         let ctx = &Context { cancel: ctx.cancel.child_token(), ..ctx.clone() };
         let mut unheard = |_: &[u8]| true;
         let dry = perform(&call.bound, stdin, How::Dry, call.limit, ctx, &effects, &mut unheard);
@@ -50,7 +51,8 @@ impl Call {
             return Err(Error::new(Code::Timeout, message, "set a longer timeout, or read less"));
         }
         call.planned = effects.take();
-        // Nobody is asked to approve what cannot run: a command that is not called as it must be, a line of which nothing would come.
+        // The user is not asked to approve a line that cannot run: one with a usage error, or one that would fail
+        // without changing anything.
         let is_one = call.bound.pipelines.len() == 1;
         let in_vain = ended.exit != 0 && !ended.assumed && (is_one || !call.planned.would_do_anything());
         let fault =
@@ -59,14 +61,14 @@ impl Call {
             return Err(error.clone().with("command", name.clone()));
         }
         if call.planned.plans.is_empty() {
-            // As it is now it changes nothing; should that be otherwise when it runs, it still does not.
+            // The preview contains no change, and the real run refuses a change that the preview does not contain.
             call.actions = vec![Action::Read];
         }
         call.plan = told(call.plan, &call.planned, &ended);
         Ok(call)
     }
 
-    /// The file whose bytes it prints, when it is nothing but `cat <path>`.
+    /// The file whose bytes the line prints, if the line is `cat <path>`.
     pub(crate) fn source(&self) -> Option<Source> {
         let [(_, steps)] = self.bound.pipelines.as_slice() else { return None };
         let [step] = steps.as_slice() else { return None };
@@ -78,16 +80,16 @@ impl Call {
         }
     }
 
-    /// Some of what it prints is printed by commands of ours: the text of files.
+    /// Whether a built-in command prints part of the output. That part is text from files.
     pub(crate) fn is_of_files(&self) -> bool {
         let ours = |steps: &Vec<Step>| steps.last().is_some_and(|step| !matches!(step.kind, Kind::Program { .. }));
         self.bound.pipelines.iter().any(|(_, steps)| ours(steps))
     }
 
-    /// Layer 1: what it prints, as it is.
+    /// Runs the line and passes its raw output to `take`.
     ///
     /// # Errors
-    /// What the system says when there are no more pipes or processes.
+    /// The system's error when it cannot create a pipe or a process.
     pub async fn perform(self, ctx: &Context, take: Take<'_>) -> Result<(Ended, Effects)> {
         let effects = Shared::default();
         effects.lock().planned = self.planned.planned;
@@ -104,7 +106,7 @@ impl Call {
     }
 }
 
-/// The plan of a chain: what each command would do, and what is not certain.
+/// The preview of a line: what each command would do, and what is uncertain.
 fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
     for it in &planned.plans {
         let new: Vec<String> = it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Pipes between commands, and when each runs. Layer 1: bytes, as they are.
+//! Runs the commands of a line and connects them by pipes. Bytes pass through unchanged.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
@@ -24,49 +24,49 @@ use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 
-/// What a command says on stderr is kept up to this, bytes.
+/// How many bytes of a command's stderr are retained from its start, and at least as many from its end.
 const MAX_STDERR: usize = 64 << 10;
-/// How long commands may take to end when they were told to.
+/// How long commands may take to end after they are cancelled.
 const ENDING: Duration = Duration::from_secs(5);
-/// How long the last pipe is still read when every command has ended.
+/// How long the output is still read after every command has ended.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// Whether commands do what they say.
+/// Whether commands make their changes or only describe them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     Really,
-    /// What reads does so; what changes says what it would do; programs do not run.
+    /// A dry run: commands that read run, commands that change something describe the change, programs do not run.
     Dry,
 }
 
-/// How a chain ended.
+/// How a line ended.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// As a shell would say it, but for failures in the middle of a pipeline, which count.
+    /// The exit code of the last pipeline that ran. As with `pipefail`, a failure inside the pipeline counts.
     pub exit: i32,
-    /// Of each command of the last pipeline that ran.
+    /// The exit code of each command of the last pipeline that ran.
     pub pipestatus: Vec<i32>,
-    /// What programs said on stderr, each line after the name of its command.
+    /// The stderr of the commands; each line is prefixed with the name of its command.
     pub stderr: Vec<u8>,
-    /// What our commands could not do, by name.
+    /// The errors of the commands, each with the name of its command.
     pub errors: Vec<(String, Error)>,
-    /// What programs said that nobody wanted to hear; it is told when the line fails.
+    /// The stderr of commands with `2>/dev/null`. The model reads it only if the line fails.
     unwanted: Vec<u8>,
-    /// Some pipeline failed, whatever came after it.
+    /// Whether any pipeline failed, even if a later one succeeded.
     pub(crate) had_failure: bool,
-    /// A program was not run, and was taken to have succeeded.
+    /// Whether the dry run assumed that a program or a question succeeds.
     pub(crate) assumed: bool,
-    /// It was stopped.
+    /// Whether the time limit stopped the line.
     pub timed_out: bool,
 }
 
-/// Hears what a chain prints; false when nobody wants more of it.
+/// Receives the output of a line; returns false to receive no more.
 pub type Take<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + Send);
 
-/// Does a chain. `stdin` goes to its first command; what the last command of each pipeline prints goes to `take`.
+/// Runs a line. `stdin` goes to its first command; the output of each pipeline's last command goes to `take`.
 ///
 /// # Errors
-/// What the system says when there are no more pipes or processes; a command that fails is no error.
+/// The system's error when it cannot create a pipe or a thread. A command that fails is reported in [`Ended`].
 pub(crate) async fn perform(
     bound: &Bound,
     stdin: Option<Vec<u8>>,
@@ -112,20 +112,20 @@ struct Run<'a> {
     how: How,
     effects: &'a Shared,
     deadline: Instant,
-    /// The number of its first command in the chain.
+    /// The number of the pipeline's first command within the line.
     first: usize,
     ended: &'a mut Ended,
 }
 
-/// A command that runs.
+/// A running or finished command.
 enum Stage {
-    /// On a thread of its own.
+    /// It runs on its own thread.
     Builtin(oneshot::Receiver<StageEnded>),
     Program {
         child: Box<tokio::process::Child>,
         group: Arc<Group>,
     },
-    /// It has ended already, or is only planned.
+    /// It has ended, or a dry run skips it.
     Over(i32),
 }
 
@@ -136,7 +136,8 @@ struct StageEnded {
 }
 
 impl Run<'_> {
-    /// What is not done as things are may be done after all when something before it was only planned.
+    /// Adds commands that the dry run skipped to the preview. The real run may reach them when an earlier command was
+    /// only assumed to succeed.
     fn note_what_may_be(&self, steps: &[Step]) {
         if self.how == How::Really || !(self.ended.assumed || self.effects.lock().would_do_anything()) {
             return;
@@ -158,7 +159,8 @@ impl Run<'_> {
         effects.plans.push(Plan { would: would.to_owned(), target, paths, ..Plan::default() });
     }
 
-    /// What does more than read was told before anybody was asked; else it is not done, whatever has changed since.
+    /// Whether the preview covers this command. A command that does more than read runs only if the preview covers it,
+    /// because the user approved the preview.
     fn is_planned(&self, i: usize, step: &Step) -> bool {
         let mut effects = self.effects.lock();
         match self.how {
@@ -170,7 +172,7 @@ impl Run<'_> {
         }
     }
 
-    /// False when it took too long.
+    /// Runs one pipeline; returns false when it exceeds the time limit.
     async fn pipeline(&mut self, steps: &[Step], stdin: Option<Vec<u8>>, take: Take<'_>) -> Result<bool> {
         let runs_programs = steps.iter().any(|step| matches!(step.kind, Kind::Program { runs_unasked: false }));
         let changes_files = self.how == How::Really && runs_programs;
@@ -182,11 +184,11 @@ impl Run<'_> {
         if changes_files {
             let (found, notes) = look_after(self.ctx).await;
             let mut effects = self.effects.lock();
-            // What one of our own commands changed meanwhile it has told itself.
+            // Built-in commands report their own changes, so the snapshot's finding of the same file is dropped.
             let own: Vec<String> = effects.changes[before..].iter().map(|change| change.path.clone()).collect();
             let found: Vec<_> = found.into_iter().filter(|change| !own.contains(&change.path)).collect();
             for change in &found {
-                // The line that lets a program change a file knows that it does.
+                // The line itself changed this file, so a later edit must not fail with `FILE_CHANGED`.
                 if let Ok(at) = self.ctx.workspace.locate(&change.path) {
                     self.ctx.read_set.forget(&self.ctx.workspace, &at);
                 }
@@ -239,12 +241,12 @@ impl Run<'_> {
                     self.effects.lock().plans.push(plan);
                     Stage::Over(0)
                 }
-                // It was let through because it only reads; that must still be so.
+                // The program was allowed because it only reads. An earlier command may have changed that.
                 Kind::Program { runs_unasked: true } if !only_reads(&step.command, self.ctx) => {
                     let message = "the preview showed a command that only reads, and it no longer does";
                     refused(Error::new(Code::FileChanged, message, "check the files, then repeat the line"), self.ended)
                 }
-                // It was to be made by the line itself.
+                // An earlier command should have created this program and did not.
                 Kind::Program { .. } if !is_on_path(name, self.ctx) => refused(unknown(name), self.ended),
                 Kind::Program { runs_unasked } => match self.start(&step.command, *runs_unasked, stdin, out) {
                     Ok(stage) => stage,
@@ -263,7 +265,7 @@ impl Run<'_> {
                         number: self.first + i,
                         unknown_input,
                     };
-                    // What it would print is not known before it is asked.
+                    // A dry run does not ask the user, so the next command's stdin is unknown.
                     if self.how == How::Dry && builtin.asks_others {
                         (unknown_input, self.ended.assumed) = (true, true);
                     }
@@ -276,7 +278,7 @@ impl Run<'_> {
         self.attend(steps, stages, output, take).await
     }
 
-    /// Starts a program between two pipes.
+    /// Starts a program; `stdin` and `out` are its ends of the neighbouring pipes.
     fn start(
         &self,
         command: &Command,
@@ -302,17 +304,17 @@ impl Run<'_> {
         }
         ready.stdout(Stdio::from(out));
         let (child, group) = Group::start(ready, &self.ctx.stopping).map_err(failed)?;
-        // The pipes are the child's now; as long as we held them too, nobody would see their end.
+        // `ready` is dropped here, so only the child holds the pipe ends. A second holder would prevent end of file.
         Ok(Stage::Program { child: Box::new(child), group: Arc::new(group) })
     }
 
-    /// Waits for every command, and takes in what the last one prints. False when it took too long.
+    /// Waits for every command and passes the last one's output to `take`; returns false when the time limit expires.
     async fn attend(&mut self, steps: &[Step], stages: Vec<Stage>, output: Receiver, take: Take<'_>) -> Result<bool> {
         let groups: Vec<Arc<Group>> = stages.iter().filter_map(Stage::group).collect();
         let all = join_all(stages.into_iter().map(over));
         tokio::pin!(all);
-        // Should nobody wait for this any more, our own commands know before the programs that they read from end:
-        // half of what was to be written is not written.
+        // If this future is dropped, the guard cancels the built-ins before the programs that feed them are stopped. A
+        // built-in then discards the partial input instead of writing it to a file.
         let told = self.ctx.cancel.clone().drop_guard();
         let mut output = Some(output);
         let mut buffer = vec![0; 32 << 10];
@@ -324,7 +326,7 @@ impl Run<'_> {
             tokio::select! {
                 n = read_some(&mut output, &mut buffer), if output.is_some() => match n {
                     Ok(0) | Err(_) => output = None,
-                    // Whoever writes hears that nobody reads.
+                    // Dropping the reader gives the writer EPIPE.
                     Ok(n) => output = output.take().filter(|_| take(&buffer[..n])),
                 },
                 ended = &mut all, if over.is_none() => {
@@ -342,7 +344,7 @@ impl Run<'_> {
                 }
             }
         }
-        // Whoever takes it may be slow; what is there already is taken all the same.
+        // The deadline may pass while `take` is busy. Bytes that are already in the pipe still belong to the output.
         while let Some(rest) = &output {
             match rest.try_read(&mut buffer) {
                 Ok(n) if n > 0 => output = output.take().filter(|_| take(&buffer[..n])),
@@ -361,7 +363,7 @@ impl Run<'_> {
         for (i, (step, it)) in steps.iter().zip(over).enumerate() {
             let name = &step.command.words[0].text;
             if let Some(error) = it.error {
-                // After something that is only planned, nothing is known to fail.
+                // After an assumed success, a failure in the dry run does not prove that the real run fails.
                 let is_called_wrong = [Code::Usage, Code::UnknownFlag].contains(&error.code);
                 let is_uncertain = self.ended.assumed || self.effects.lock().would_do_anything();
                 if self.how == How::Dry && is_uncertain && !is_called_wrong {
@@ -414,7 +416,7 @@ async fn over(stage: Stage) -> StageEnded {
                 let room = MAX_STDERR.saturating_sub(said.len()).min(bytes.len());
                 said.extend_from_slice(&bytes[..room]);
                 last.extend_from_slice(&bytes[room..]);
-                // The end of it matters most.
+                // Drop the middle: the reason of a failure usually stands at the end.
                 if last.len() > 2 * MAX_STDERR {
                     left_out += last.len() - MAX_STDERR;
                     last.drain(..last.len() - MAX_STDERR);
@@ -427,7 +429,7 @@ async fn over(stage: Stage) -> StageEnded {
             said.append(&mut last);
             if group.is_alive() {
                 said.extend_from_slice(LEFT_BEHIND);
-                // Whoever is left holds the pipe open that the next command reads.
+                // A remaining process holds the pipe open, and the next command would wait for its end.
                 group.stop().await;
             }
             StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, said }
@@ -435,11 +437,12 @@ async fn over(stage: Stage) -> StageEnded {
     }
 }
 
-/// What says no with an exit code of 1, and fails with more.
+/// Commands whose exit code 1 means "no" and whose failures use higher codes.
 const SAYS_NO: [&str; 3] = ["grep", "diff", "test"];
 
-/// The last command's exit, or that of the last one before it that really failed: not of one that only says "no"
-/// (`grep`, `diff`, `test`), nor of one whose reader had enough.
+/// The exit code of a pipeline: that of the last command, else that of the last command before it that failed.
+///
+/// A command that answers "no" (`grep`, `diff`, `test`) or ends because its reader closed the pipe has not failed.
 fn status(over: &[StageEnded], steps: &[Step]) -> i32 {
     const CLOSED: i32 = 128 + 13;
     let Some((last, before)) = over.split_last() else { return 0 };
@@ -454,11 +457,11 @@ fn status(over: &[StageEnded], steps: &[Step]) -> i32 {
     before.iter().zip(steps).rev().find(really).map_or(0, |(it, _)| it.exit)
 }
 
-/// A pipe that a thread fills, so that it holds up nobody however long the text is.
+/// A pipe that a thread fills, so that a text longer than the pipe's buffer does not block the caller.
 fn fed(bytes: Vec<u8>) -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     std::thread::Builder::new().name("pixir-stdin".into()).spawn(move || {
-        // A reader that has enough is no failure.
+        // An error here means that the reader closed the pipe early, which is not a failure.
         let _ = writer.write_all(&bytes);
     })?;
     Ok(reader)
@@ -475,7 +478,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         });
         let (exit, mut error) = match outcome {
             Ok(exit) => (exit, None),
-            // Nobody waits for it any more, or its reader has enough.
+            // The line was cancelled; otherwise the reader closed the pipe early.
             Err(Fault::Closed) if io.ctx.cancel.is_cancelled() => (130, None),
             Err(Fault::Closed) => (0, None),
             Err(Fault::Error(error)) => {
@@ -491,7 +494,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
             }
         }
         let _ = io.out.flush();
-        // The end of the output is seen before the end of the command.
+        // The reader must see the end of the output before the end of the command.
         drop(io);
         let _ = done.send(StageEnded { exit, error, said });
     })?;

@@ -1,4 +1,4 @@
-//! What can be said: the commands of `run`, each with its help, what it reads and what it touches.
+//! The built-in commands of the run language, each with its help, its inputs and its action.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,33 +18,33 @@ mod session; // plan, skill, memory, topic, job, ask, recall, help
 mod text; // cat, head, tail, echo, true, false
 mod writing; // write, edit
 
-/// The most that is taken in whole, bytes.
+/// The most bytes of a file or stdin that a command reads into memory.
 const MAX_WHOLE: u64 = 64 << 20;
-/// The most names that one glob may stand for.
+/// The most names that one glob may expand to.
 const MAX_GLOB: usize = 1_000;
 
-/// A command of ours.
+/// A built-in command.
 #[derive(Debug)]
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub about: &'static str,
-    /// How it is called, without its name where it has no subcommands.
+    /// The usage, without the command's name; for a command without subcommands.
     pub usage: &'static str,
-    /// Its subcommands, each with how it is called.
+    /// Its subcommands, each with its usage.
     pub subcommands: &'static [(&'static str, &'static str)],
-    /// Flags and what is special, a line each.
+    /// Flags and special cases, one per line.
     pub details: &'static str,
-    /// A line that works.
+    /// A complete example line.
     pub example: &'static str,
     /// Whether it reads stdin.
     pub stdin: Stdin,
-    /// Its words with `*`, `?` or `[` stand for the names that fit.
+    /// Whether its words with `*`, `?` or `[` are expanded to matching file names.
     pub(crate) expands: bool,
-    /// What it prints is what others say, and is not asked for in a dry run.
+    /// Whether its output is the user's answer, which a dry run does not ask for.
     pub(crate) asks_others: bool,
-    /// What it touches with these arguments.
+    /// The action of a call with these arguments.
     pub(crate) touches: fn(&[Word], &Context) -> Action,
     run: fn(&'static Builtin, &[Word], &mut Io) -> Result<i32, Fault>,
 }
@@ -52,13 +52,13 @@ pub struct Builtin {
 /// Whether a command reads stdin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdin {
-    /// Never; what is piped to it is an error.
+    /// Never; a pipe into it is an error.
     None,
     /// When no file is named.
     Optional,
 }
 
-/// All of them, in the order in which they are told.
+/// All built-in commands, in the order of the help.
 pub const BUILTINS: &[Builtin] = &[
     text::CAT,
     files::SEE,
@@ -87,7 +87,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::HELP,
 ];
 
-/// It only reads.
+/// The action of a command that only reads.
 fn reads(_: &[Word], _: &Context) -> Action {
     Action::Read
 }
@@ -96,7 +96,7 @@ fn reads(_: &[Word], _: &Context) -> Action {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Error(Error),
-    /// Its reader has enough, or nobody waits for it any more.
+    /// Its reader closed the pipe, or the call was cancelled.
     Closed,
 }
 
@@ -115,27 +115,27 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// What a command reads, writes and leans on.
+/// The input, output and context of a running command.
 pub(crate) struct Io {
     pub(crate) stdin: Option<Box<dyn Read + Send>>,
     pub(crate) out: Box<dyn Write + Send>,
-    /// What it says beside its output.
+    /// Its stderr.
     pub(crate) said: Vec<u8>,
-    /// The last file that was not there, when it went on with others.
+    /// The error of the last unreadable input; the command continues with its other inputs.
     pub(crate) missing: Option<Error>,
     pub(crate) ctx: Context,
     pub(crate) effects: Shared,
     pub(crate) how: How,
-    /// Where work that waits is done.
+    /// Runs async work for this thread.
     pub(crate) runtime: tokio::runtime::Handle,
-    /// Its number in the chain.
+    /// The command's number within the line.
     pub(crate) number: usize,
-    /// What it reads is not known, because a program before it was not run.
+    /// Whether stdin is unknown because the dry run skipped the command before it.
     pub(crate) unknown_input: bool,
 }
 
 impl Io {
-    /// What one word names; several, when it is a glob that fits several.
+    /// The paths that one word names; a glob may name several.
     fn paths(&self, word: &Word) -> Result<Vec<Inside>, Fault> {
         let Some(glob) = &word.glob else {
             return Ok(vec![self.ctx.workspace.locate(&word.text)?]);
@@ -153,7 +153,7 @@ impl Io {
         Ok(names.iter().map(|name| self.ctx.workspace.locate(name)).collect::<Result<_, _>>()?)
     }
 
-    /// What all of them name. One that names nothing does not hide the others: it is told at the end.
+    /// The paths that all words name. A word that names nothing does not stop the others; its error is reported last.
     fn all_paths(&mut self, it: &Builtin, words: &[Word]) -> Result<Vec<Inside>, Fault> {
         let mut all = Vec::new();
         for word in words {
@@ -180,13 +180,13 @@ impl Io {
         } else {
             Box::new(self.ctx.workspace.open_file(at)?.0)
         };
-        // What was read to its end is how the model knows the file from now on.
+        // A file that is read to its end enters the ReadSet with this content.
         let notes = !is_stdin && self.how == How::Really;
         let seen = notes.then(|| (Box::new(blake3::Hasher::new()), at.clone()));
         Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, seen, ctx: self.ctx.clone() })))
     }
 
-    /// What the named files hold, one after the other, else what comes on stdin. Each is `None` for stdin.
+    /// The inputs in order: the named files, or `None` for stdin if no file is named.
     fn inputs(&mut self, builtin: &Builtin, words: &[Word]) -> Result<Vec<Option<Inside>>, Fault> {
         if words.is_empty() {
             if self.stdin.is_none() && !self.unknown_input {
@@ -207,7 +207,7 @@ impl Io {
         }
     }
 
-    /// The same, but a file that is not there does not hide the others: it is told at the end.
+    /// Like `reader`, but an unreadable file does not stop the others; its error is reported at the end.
     fn next_reader(&mut self, it: &Builtin, input: Option<&Inside>) -> Result<Option<Box<dyn BufRead + Send>>, Fault> {
         match self.reader(input) {
             Ok(reader) => Ok(Some(reader)),
@@ -219,12 +219,12 @@ impl Io {
         }
     }
 
-    /// Fails when a file was not there.
+    /// Fails if an input was unreadable.
     fn missed(&mut self) -> Result<(), Fault> {
         self.missing.take().map_or(Ok(()), |error| Err(Fault::Error(error)))
     }
 
-    /// Everything on stdin, up to a bound.
+    /// All of stdin; an error if it is larger than `most` bytes.
     fn whole_stdin(&mut self, most: u64) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         self.reader(None)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -240,7 +240,7 @@ impl Io {
     }
 }
 
-/// Reading ends when nobody waits for it any more.
+/// A reader that fails once the call is cancelled.
 struct Watched {
     inner: Box<dyn Read + Send>,
     seen: Option<(Box<blake3::Hasher>, Inside)>,
@@ -253,7 +253,7 @@ impl Read for Watched {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         let read = self.inner.read(buffer)?;
-        // What was cut off has an end that is none.
+        // After a cancellation the end of file may come from a stopped writer, so the input may be incomplete.
         if read == 0 && self.ctx.cancel.is_cancelled() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
@@ -267,7 +267,7 @@ impl Read for Watched {
 }
 
 impl Builtin {
-    /// Does it, or prints its help.
+    /// Runs the command, or prints its help.
     pub(crate) fn perform(&'static self, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         if asks_for_help(args) {
             io.out.write_all(self.help().as_bytes())?;
@@ -282,7 +282,7 @@ impl Builtin {
         (self.run)(self, args, io)
     }
 
-    /// What is piped to a command that does not read it is a mistake.
+    /// Refuses a pipe into a command that does not read stdin.
     ///
     /// # Errors
     /// `USAGE`.
@@ -297,7 +297,7 @@ impl Builtin {
         }
     }
 
-    /// How it is called: `grep [-ivcnl] <pattern> [path…]`.
+    /// The usage line: `grep [-ivcnl] <pattern> [path…]`.
     pub fn usage_line(&self) -> String {
         if self.subcommands.is_empty() {
             return format!("{} {}", self.name, self.usage).trim_end().to_owned();
@@ -330,7 +330,7 @@ impl Builtin {
         .with("input", shown)
     }
 
-    /// All that there is to say about it.
+    /// The full help text.
     pub fn help(&self) -> String {
         let mut help = format!("{} — {}\n\nUsage:\n", self.name, self.about);
         if self.subcommands.is_empty() {
@@ -358,12 +358,12 @@ fn asks_for_help(args: &[Word]) -> bool {
     args.first().is_some_and(|word| word.text == "--help" || (word.text == "-h" && args.len() == 1))
 }
 
-/// With these arguments a command only says how it is called.
+/// Whether a command with these arguments only prints its usage.
 pub(super) fn only_tells(args: &[Word], is_fed: bool) -> bool {
     (args.is_empty() && !is_fed) || asks_for_help(args)
 }
 
-/// The help of one command, or the list of all.
+/// The help of one command, or the list of all commands.
 fn help_for(name: Option<&str>) -> Result<String, Error> {
     let Some(name) = name else {
         let list: String = BUILTINS.iter().map(|it| format!("{:<7} {}\n", it.name, it.about)).collect();
@@ -374,10 +374,10 @@ fn help_for(name: Option<&str>) -> Result<String, Error> {
     BUILTINS.iter().find(|it| it.name == name).map(Builtin::help).ok_or_else(|| unknown(name))
 }
 
-/// The longest line that is held whole, bytes.
+/// The longest line that is held in memory, bytes.
 const MAX_LINE: usize = 64 << 20;
 
-/// The next line with its end, empty at the end of the text; memory does not follow a line that never ends.
+/// Reads the next line, including its newline; a bound keeps memory limited on a line that never ends.
 fn next_line(mut reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Fault> {
     line.clear();
     let read = (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;
@@ -388,7 +388,7 @@ fn next_line(mut reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, F
     Ok(read > 0)
 }
 
-/// The flags that a command was given, and the rest.
+/// The parsed flags and operands of a command.
 #[derive(Debug, Default)]
 struct Flags {
     set: Vec<(char, Option<String>)>,
@@ -396,7 +396,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Reads them: letters that stand alone, letters that take a value, and long names for either.
+    /// Parses arguments: letters without a value, letters with a value, and long names for either.
     fn parse(
         builtin: &Builtin,
         args: &[Word],
@@ -510,7 +510,7 @@ mod tests {
             assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);
             assert!(super::super::parse(it.example).is_ok(), "{}", it.example);
             assert!(it.about.len() <= 60 && !it.about.ends_with('.'), "{}", it.about);
-            // Every subcommand is one that the command knows.
+            // The usage line names every subcommand.
             for (name, _) in it.subcommands {
                 assert!(it.usage_line().contains(name));
             }

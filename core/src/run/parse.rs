@@ -1,4 +1,6 @@
-//! The language of `run`: words, pipes and three ways to go on. Everything else in a shell's grammar is refused by name.
+//! The grammar of the run language: words, pipes and the operators `&&`, `||` and `;`.
+//!
+//! Everything else in a shell's grammar is refused with an error that names it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,19 +13,19 @@ const MAX_LINE: usize = 64 << 10;
 /// The most commands of one line.
 const MAX_COMMANDS: usize = 64;
 
-/// A whole line: pipelines, each with what must have happened before it.
+/// A whole line: pipelines, each with its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// In order.
+    /// The pipelines, in order.
     pub pipelines: Vec<Pipeline>,
 }
 
-/// Commands of which each reads what the one before it writes.
+/// Commands connected by pipes: each reads the output of the one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
-    /// When it runs.
+    /// The condition under which it runs.
     pub after: After,
-    /// Never empty.
+    /// The commands; never empty.
     pub commands: Vec<Command>,
 }
 
@@ -32,19 +34,19 @@ pub struct Pipeline {
 pub struct Command {
     /// Its name and its arguments; never empty.
     pub words: Vec<Word>,
-    /// What becomes of its stderr.
+    /// Where its stderr goes.
     pub stderr: Stderr,
 }
 
-/// What becomes of a command's stderr.
+/// Where a command's stderr goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stderr {
-    /// It is kept apart, and told on failure.
+    /// Into its own stream, which the model reads on failure.
     #[default]
     Apart,
-    /// It joins the output: `2>&1`.
+    /// Into the output: `2>&1`.
     Joined,
-    /// Nobody wants it unless the line fails: `2>/dev/null`.
+    /// Discarded unless the line fails: `2>/dev/null`.
     Unwanted,
 }
 
@@ -53,18 +55,18 @@ pub enum Stderr {
 pub struct Word {
     /// Its text, without quotes.
     pub text: String,
-    /// It holds `*`, `?` or `[` outside of quotes: what a command that takes paths looks for, with what was quoted escaped.
+    /// The glob pattern, if the word has `*`, `?` or `[…]` outside quotes; quoted characters are escaped in it.
     pub glob: Option<String>,
 }
 
 impl Word {
-    /// Whether it stands for what fits it.
+    /// Whether the word is a glob.
     pub fn is_glob(&self) -> bool {
         self.glob.is_some()
     }
 }
 
-/// A pattern that means these characters and nothing else.
+/// A glob pattern that matches exactly this text.
 pub(crate) fn escaped(text: &str) -> String {
     let special = |c: char| "*?[]{}!\\".contains(c);
     text.chars()
@@ -73,17 +75,17 @@ pub(crate) fn escaped(text: &str) -> String {
         .replace("[!]", "!")
 }
 
-/// A pattern as a shell means it: braces are no alternatives there.
+/// Escapes braces, which globset reads as alternatives and a shell's pattern does not.
 pub(crate) fn without_braces(pattern: &str) -> String {
     pattern.replace('{', "[{]").replace('}', "[}]")
 }
 
-/// A word that grows.
+/// A word while it is parsed.
 #[derive(Default)]
 struct Growing {
     text: String,
     pattern: String,
-    /// Where a set was opened that is not closed yet.
+    /// The position of a `[` that is not closed yet.
     open: Option<usize>,
     is_glob: bool,
 }
@@ -96,7 +98,7 @@ impl Growing {
                 self.is_glob = true;
                 self.pattern.push(c);
             }
-            // Only what is closed is a set.
+            // A `[` opens a set only if a `]` follows.
             '[' => {
                 self.open.get_or_insert(self.pattern.len());
                 self.pattern.push(c);
@@ -134,7 +136,7 @@ impl fmt::Display for Command {
         let words: Vec<String> = self
             .words
             .iter()
-            // A glob that was quoted would be none.
+            // Quotes would turn the glob into plain text.
             .map(|word| if word.is_glob() { word.text.clone() } else { shell::quote(&word.text) })
             .collect();
         f.write_str(&words.join(" "))
@@ -142,21 +144,21 @@ impl fmt::Display for Command {
 }
 
 impl Command {
-    /// The texts of its words.
+    /// The texts of the words.
     pub(crate) fn texts(&self) -> Vec<&str> {
         self.words.iter().map(|word| word.text.as_str()).collect()
     }
 
-    /// Its words as a line that a shell would read in the same way; globs are quoted too.
+    /// The words quoted for a shell, globs included, so that a shell reads the same words.
     pub(crate) fn quoted(&self) -> String {
         shell::quoted(self.texts())
     }
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// `UNSUPPORTED_SYNTAX` with the place, and what to do instead; nothing of the line has run then.
+/// `UNSUPPORTED_SYNTAX` with the position and an alternative. Nothing of the line runs in that case.
 pub fn parse(line: &str) -> Result<Chain> {
     if line.len() > MAX_LINE {
         return Err(refuse("the line is longer than 64 KB", None, "give long text as stdin"));
@@ -165,7 +167,7 @@ pub fn parse(line: &str) -> Result<Chain> {
         return Err(refuse("the line holds a NUL byte", None, "text without NUL"));
     }
     let script = Script::parse(line, LineEnd::NewlineOrCrlf);
-    // What cannot stand in a line is refused first, wherever it stands; then what stands in a wrong place.
+    // Unsupported tokens are refused first, wherever they stand; misplaced operators are refused after that.
     let items: Vec<Item> =
         (0..script.tokens.len()).map(|i| Accepting { line, script: &script }.item(i)).collect::<Result<_>>()?;
     let chain = chain(&script, items)?;
@@ -188,7 +190,7 @@ fn refuse(what: impl Into<String>, at: Option<usize>, fix: impl Into<crate::prot
     error
 }
 
-/// A token that the run language has too.
+/// A token that the run language accepts.
 #[derive(Default)]
 enum Item {
     Word(Word),
@@ -197,7 +199,7 @@ enum Item {
     Operator,
 }
 
-/// Which of the shell's tokens the run language accepts.
+/// Decides which of the shell's tokens the run language accepts.
 #[derive(Clone, Copy)]
 struct Accepting<'s> {
     line: &'s str,
@@ -237,7 +239,7 @@ impl Accepting<'_> {
         }
     }
 
-    /// What a shell takes for a group or a negation at the start of a command.
+    /// Refuses `{`, `}` and `!`, which a shell reads as a group or a negation at the start of a command.
     fn check_reserved(self, at: usize) -> Result<()> {
         let is_word = |word: &str| {
             self.line[at..]
@@ -254,7 +256,7 @@ impl Accepting<'_> {
         Ok(())
     }
 
-    /// The redirections that say what becomes of stderr; the others are refused.
+    /// Accepts a redirection of stderr and refuses every other one.
     fn stderr(self, span: &Span<'_>, is_in_word: bool) -> Result<Stderr> {
         if is_in_word && span.source.starts_with(['<', '>']) {
             return Err(redirection_in_word(span.at));
@@ -271,7 +273,7 @@ impl Accepting<'_> {
         }
     }
 
-    /// Why a redirection is refused.
+    /// The error for a redirection.
     fn redirection(self, at: usize) -> Error {
         let redirection = self.line[at..].trim_start_matches(|c: char| c.is_ascii_digit());
         let at = Some(at);
@@ -326,13 +328,13 @@ impl Accepting<'_> {
         Ok(growing.word())
     }
 
-    /// The text of a part of a word; refused where only a shell knows it.
+    /// The text of a part of a word; an error for an expansion, which needs a shell.
     fn text<'p>(self, part: &Part<'p>, quotes: Quotes) -> Result<Cow<'p, str>> {
         let Span { at, source } = part.span;
         match &part.kind {
             PartKind::Parameter | PartKind::DollarQuote | PartKind::Substitution => {
                 self.check_expansion(at, quotes)?;
-                // What comes here is `$$`, or a dollar at the end of a line: there is no shell that would expand it.
+                // This is `$$` or a final `$`; the second dollar may still begin an expansion.
                 self.check_expansion(at + 1, quotes)?;
                 Ok(source.into())
             }
@@ -344,7 +346,7 @@ impl Accepting<'_> {
         }
     }
 
-    /// Refuses what begins an expansion.
+    /// Refuses a command substitution or a variable at this position.
     fn check_expansion(self, at: usize, quotes: Quotes) -> Result<()> {
         let rest = &self.line[at..];
         let at = Some(at);
@@ -360,7 +362,7 @@ impl Accepting<'_> {
         Ok(())
     }
 
-    /// Why something that is never closed is refused.
+    /// The error for a quote that is never closed, or a backslash at the end of the line.
     fn unclosed(self, opened: usize) -> Error {
         let at = Some(opened);
         if self.line[opened..].starts_with('\'') {
@@ -377,14 +379,14 @@ fn redirection_in_word(at: usize) -> Error {
     refuse("redirections are not supported", Some(at), "<command> | write <path>")
 }
 
-/// Where a dollar stands.
+/// The quotes around a dollar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     None,
     Double,
 }
 
-/// Puts the accepted tokens into their pipelines.
+/// Groups the accepted tokens into pipelines.
 fn chain(script: &Script<'_>, mut items: Vec<Item>) -> Result<Chain> {
     let list = script.list();
     let mut pipelines = Vec::new();
@@ -429,7 +431,7 @@ fn command(items: impl Iterator<Item = (Item, usize)>) -> Result<Command> {
     Ok(command)
 }
 
-/// What only a shell can do, under the name that it has there.
+/// Refuses a command that only a shell has, such as `cd` or `export`.
 fn check_first(word: &Word, at: usize) -> Result<()> {
     let name = word.text.as_str();
     let fix = match name {
@@ -570,7 +572,7 @@ mod tests {
         #[test]
         fn what_is_quoted_reads_back_as_it_was(argv in proptest::collection::vec("\\PC{0,12}|[ -~]{0,12}|[$`'\"\\\\|&;<>(){}*?~#!\n\t=]{0,8}", 1..6)) {
             let line = argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-            // The first word may be one of a shell's own.
+            // The generated first word may be a shell keyword, which is refused.
             if check_first(&Word::from(argv[0].as_str()), 0).is_ok() {
                 proptest::prop_assert_eq!(words(&line), argv);
             }

@@ -1,4 +1,4 @@
-//! A chain of commands as one call: the other toolset, over the same tools.
+//! The tool `run`: one line of the run language as one call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::protocol::error::Result;
 use crate::protocol::event::Toolset;
 use crate::protocol::tool_spec::ToolSpec;
 
-/// What the tool is called.
+/// The tool's name.
 pub const NAME: &str = "run";
 
-/// The tool.
+/// The tool `run`.
 pub(crate) fn tool() -> Arc<dyn Tool> {
     Arc::new(Run)
 }
 
-/// The most seconds that can be asked for.
+/// The longest time limit that a call may set, seconds.
 const MAX_TIMEOUT: u64 = 3_600;
 
 struct Run;
@@ -81,7 +81,7 @@ impl Tool for Run {
     }
 }
 
-/// A chain as a call: Layer 2 over what it prints.
+/// A line as a prepared call; its output is presented like that of any other tool.
 pub fn prepared(call: Call) -> Prepared {
     let (plan, actions) = (call.plan.clone(), call.actions.clone());
     Prepared { info: CallInfo::default(), plan, actions, run: Box::new(move |ctx| Box::pin(present(call, ctx))) }
@@ -111,7 +111,7 @@ async fn present(call: Call, ctx: Context) -> Result<Output> {
     Ok(output)
 }
 
-/// Files that the commands of a line name as operands.
+/// The existing files that the commands of a line name as operands.
 fn files_of(bound: &Bound, ctx: &Context) -> Vec<String> {
     let mut files = Vec::new();
     for step in bound.steps().filter(|step| matches!(step.kind, Kind::Builtin(it) if it.expands)) {
@@ -127,7 +127,7 @@ fn files_of(bound: &Bound, ctx: &Context) -> Vec<String> {
     files
 }
 
-/// Level 0 of help: what there is, a line each.
+/// The tool's description for the model: each command in one line.
 fn description() -> &'static str {
     static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let list: String = BUILTINS.iter().map(|it| format!("{} — {}\n", it.name, it.about)).collect();

@@ -1,14 +1,14 @@
-//! Durations, sizes and names as a person reads them.
+//! Formats durations, sizes and names for the user.
 
 use std::time::Duration;
 
-/// A name with its control characters escaped, so that it stays on one line and cannot steer a terminal.
+/// A name with its control characters escaped, so that it stays on one line and cannot control the terminal.
 pub(crate) fn on_one_line(name: &str) -> String {
     let shown = name.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
     shown.collect()
 }
 
-/// `12ms`, `3.2s`, `45s`, `2m05s`.
+/// Formats a duration: `12ms`, `3.2s`, `45s`, `2m05s`.
 pub fn human_duration(took: Duration) -> String {
     let ms = took.as_millis();
     match ms {
@@ -19,7 +19,7 @@ pub fn human_duration(took: Duration) -> String {
     }
 }
 
-/// `182B`, `182KB`, `1.2MB`: 1024 based, one decimal, no `.0`.
+/// Formats a size: `182B`, `182KB`, `1.2MB`. Units are powers of 1024, with one decimal and no `.0`.
 pub fn human_size(bytes: u64) -> String {
     let mut size = bytes as f64;
     let mut unit = "B";

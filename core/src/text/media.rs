@@ -1,21 +1,21 @@
-//! Is it text at all: NUL, invalid UTF-8, or more than a tenth control characters, over the whole stream.
+//! Detects binary streams: a NUL, invalid UTF-8, or more than a tenth control characters.
 
-/// Bytes of the start that tell what kind of file it is.
+/// How many first bytes are held to recognise the file type.
 const START: usize = 16;
 
-/// What a stream has shown of itself so far.
+/// Checks a stream for binary data as it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     nul: bool,
     invalid: bool,
     control: u64,
-    /// The start of a character whose rest has not come yet.
+    /// The first bytes of a character whose remaining bytes have not arrived.
     partial: Vec<u8>,
     start: Vec<u8>,
 }
 
 impl Guard {
-    /// Takes in what came.
+    /// Checks the next bytes of the stream.
     pub(crate) fn see(&mut self, bytes: &[u8]) {
         let room = START.saturating_sub(self.start.len()).min(bytes.len());
         self.start.extend_from_slice(&bytes[..room]);
@@ -38,23 +38,23 @@ impl Guard {
         }
     }
 
-    /// Of a stream that was so long. A last character that is not whole says only that it was cut.
+    /// Whether the stream, of this length, is binary. An incomplete last character only means that the stream was cut.
     pub(crate) fn is_binary(&self, bytes: u64) -> bool {
         self.nul || self.invalid || self.control * 10 > bytes
     }
 
-    /// Its first bytes.
+    /// The first bytes of the stream.
     pub(crate) fn start(&self) -> &[u8] {
         &self.start
     }
 }
 
-/// What terminals are steered with (ESC, backspace, bell, return) is stripped and says nothing about the rest.
+/// Whether a byte counts as binary. Terminal controls (ESC, backspace, bell, return) do not, because they are stripped.
 fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t' | b'\r' | 0x07 | 0x08 | 0x0c | 0x1b)
 }
 
-/// The type of an image that models can see, by its first bytes.
+/// The media type of an image that models accept, by its first bytes.
 pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -65,7 +65,7 @@ pub(crate) fn media_type(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether an image has what a Provider looks for first: one that it refuses would spoil every later request.
+/// Whether an image passes a Provider's basic checks. An image that the Provider refuses fails every later request.
 pub(crate) fn is_whole_image(bytes: &[u8]) -> bool {
     let has_size = |at: usize, len: usize| bytes.get(at..at + len).is_some_and(|size| size.iter().any(|b| *b != 0));
     match media_type(bytes) {

@@ -1,24 +1,24 @@
-//! Terminal sequences out of a stream of bytes, wherever it is cut.
+//! Removes terminal sequences from a byte stream that arrives in arbitrary chunks.
 
 use crate::protocol::event::Colouring;
 
-/// Drops ECMA-48 sequences (CSI, OSC, DCS, APC, …) and control characters; keeps text, newline, tab and return.
+/// Drops ECMA-48 sequences (CSI, OSC, DCS, APC, …) and control characters; passes text, newline, tab and return.
 #[derive(Debug, Clone, Default)]
 pub struct Stripper {
     state: State,
-    /// Parameters of a sequence that has not ended.
+    /// The parameters of the current sequence.
     parameters: Vec<u8>,
-    /// Bytes of text so far.
+    /// The number of text bytes so far.
     told: u64,
-    /// Colours that were set and where, when they are wanted.
+    /// The colours with their positions; `None` if the caller wants none.
     colours: Option<Vec<Colouring>>,
-    /// So many of them were given to a live view.
+    /// How many colours the live view has received.
     given: usize,
 }
 
-/// More than so many changes of colour are not kept.
+/// The most colour changes of one stream; beyond it all colours are dropped.
 const MOST_COLOURS: usize = 2_000;
-/// Longer parameters are none of a colour, bytes.
+/// The longest parameters of a colour sequence, bytes.
 const LONGEST: usize = 40;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,13 +40,14 @@ enum State {
 }
 
 impl Stripper {
-    /// One that notes which colours were set, and where in the text.
+    /// A stripper that also records colours and their positions in the text.
     pub(crate) fn with_colours() -> Stripper {
         Stripper { colours: Some(Vec::new()), ..Stripper::default() }
     }
 
-    /// Colours that were noted since this was asked last, in places counted from this one in the text; whoever has seen too
-    /// many sees none.
+    /// The colours recorded since the last call, with positions relative to `place`.
+    ///
+    /// A stream with too many colours yields a single reset.
     pub(crate) fn new_colours(&mut self, place: u64) -> Vec<Colouring> {
         let Some(all) = &self.colours else { return Vec::new() };
         let new = &all[std::mem::replace(&mut self.given, all.len())..];
@@ -56,12 +57,12 @@ impl Stripper {
         new.iter().map(|it| Colouring { at: it.at - place, sgr: it.sgr.clone() }).collect()
     }
 
-    /// The colours that were noted: all of them, or none when they were too many.
+    /// All recorded colours, or none if there were too many.
     pub(crate) fn take_colours(&mut self) -> Vec<Colouring> {
         self.colours.take().filter(|all| all.len() <= MOST_COLOURS).unwrap_or_default()
     }
 
-    /// A sequence has ended; it may have set a colour.
+    /// Records the sequence that just ended, if it sets a colour.
     fn note(&mut self, text: &[u8], last: u8) {
         let parameters = std::mem::take(&mut self.parameters);
         let is_colour = last == b'm' && parameters.iter().all(|b| matches!(b, b'0'..=b'9' | b';' | b':'));
@@ -71,12 +72,12 @@ impl Stripper {
         }
     }
 
-    /// The text in these bytes; a sequence may go on in the next.
+    /// The text in these bytes; a sequence may continue in the next call.
     pub fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(bytes.len());
         let mut at = 0;
         while at < bytes.len() {
-            // Most of most text is nothing but text.
+            // Fast path: most bytes are plain text.
             if self.state == State::Text {
                 let plain = bytes[at..].iter().take_while(|b| matches!(b, 0x20..0x7f | b'\n' | 0xc3..)).count();
                 text.extend_from_slice(&bytes[at..at + plain]);
@@ -90,14 +91,14 @@ impl Stripper {
             self.state = match (self.state, byte) {
                 (State::Text | State::C2, 0x1b) => State::Escape,
                 (State::Text, 0xc2) => State::C2,
-                // In UTF-8 these are rarely meant, and often what a wrong encoding has made: each goes alone.
+                // C1 controls in UTF-8 mostly come from a wrong encoding, so one starts no sequence.
                 (State::C2, 0x80..=0x9f) => State::Text,
                 (State::C2, 0xa0..=0xbf) => {
                     text.push(0xc2);
                     text.push(byte);
                     State::Text
                 }
-                // It began nothing, and what follows is looked at by itself.
+                // 0xC2 began no character here; the byte after it is processed again on its own.
                 (State::C2, _) => {
                     text.push(0xc2);
                     at -= 1;
@@ -119,7 +120,7 @@ impl Stripper {
                 (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Text7,
                 (State::Escape, 0x20..=0x2f) => State::Charset,
                 (State::Escape, 0x1b) => State::Escape,
-                // What no sequence goes on with is text again.
+                // This byte cannot continue a sequence, so it is text.
                 (State::Escape | State::Charset, b'\n' | 0x80..) => {
                     text.push(byte);
                     State::Text
@@ -130,7 +131,7 @@ impl Stripper {
                     State::Text
                 }
                 (State::Csi | State::Text7Escape, 0x1b) => State::Escape,
-                // A newline inside a broken sequence ends it: better a stray parameter than a lost line.
+                // A newline ends a broken sequence: a stray parameter is better than a lost line.
                 (State::Csi | State::Text7 | State::Text7Escape, b'\n') => {
                     text.push(byte);
                     State::Text

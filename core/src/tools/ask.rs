@@ -1,4 +1,4 @@
-//! A question to the person: a form for the Presenter; without one the call cannot run.
+//! The tool `ask_user`: it opens a form for the user. Without a Presenter that shows forms, the call fails.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Plan, Question};
 use crate::protocol::tool_spec::ToolSpec;
 
-/// Questions of one form.
+/// The most questions of one form.
 const MOST: usize = 5;
 
 pub(super) struct AskUser;
@@ -60,10 +60,10 @@ impl Tool for AskUser {
     }
 }
 
-/// A call that asks these questions.
+/// Prepares a call that asks these questions.
 ///
 /// # Errors
-/// `INPUT_REQUIRED` where nobody can be asked, `INVALID_ARGS` for an empty question.
+/// `INPUT_REQUIRED` where no user can answer; `INVALID_ARGS` for an empty question.
 fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if questions.iter().any(|it| it.question.trim().is_empty()) {
         return Err(Error::new(Code::InvalidArgs, "a question is empty", "write the question"));

@@ -1,4 +1,4 @@
-//! Run a command line.
+//! The tool `bash`: it runs a shell command line.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Plan;
 use crate::protocol::tool_spec::ToolSpec;
 
-/// Seconds that a command may take, unless asked otherwise.
+/// The default time limit of a command, seconds.
 const TIMEOUT: u64 = 120;
-/// The most seconds that can be asked for.
+/// The longest time limit that a call may set, seconds.
 pub(crate) const MAX_TIMEOUT: u64 = 3_600;
 /// The longest command line, bytes.
 const MAX_COMMAND: usize = 128 << 10;
-/// What the tool is called.
+/// The tool's name.
 pub(crate) const NAME: &str = "bash";
 
 pub(super) struct Bash;
@@ -85,7 +85,7 @@ impl Tool for Bash {
             .with("input", at.display()));
         }
         let folder = ctx.workspace.path_of(&at);
-        // A command elsewhere than at the root is judged as what it is: a change of folder, then the command.
+        // With a `cwd`, the gate judges the equivalent line `cd <cwd> && <command>`.
         let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
         let plan = Plan { would: would.into(), target: judged.clone(), ..Plan::default() };
@@ -121,7 +121,7 @@ impl Tool for Bash {
 }
 
 async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) -> Result<()> {
-    // Dropped at any await, by an interrupt or a panic, the group still stops every process of the command.
+    // Dropping the group stops every process of the command, also after an interrupt or a panic.
     let (mut child, group) = Group::start(line.ready(ctx), &ctx.stopping).map_err(|e| {
         Error::new(
             Code::CommandFailed,

@@ -1,4 +1,4 @@
-//! Replace exact text in a file.
+//! The tool `edit`: it replaces exact text in a file.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
 
-/// The most of a line that is compared for a hint, characters.
+/// How much of a line is compared to find the closest one, characters.
 const MAX_HINT: usize = 200;
-/// The most lines that are compared for a hint.
+/// How many lines are compared to find the closest one.
 const MAX_HINTED: usize = 2_000;
 
 pub(super) struct Edit;
@@ -95,10 +95,10 @@ impl Tool for Edit {
     }
 }
 
-/// What these replacements, one after the other, make of a file.
+/// Computes the file's content after these replacements, applied in order.
 ///
 /// # Errors
-/// `NO_MATCH`, `NOT_UNIQUE`, `FILE_CHANGED`, `BINARY_FILE`, and what reading it says.
+/// `NO_MATCH`, `NOT_UNIQUE`, `FILE_CHANGED`, `BINARY_FILE`, or the error of reading the file.
 pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
     let shown = at.display();
     let before = ctx.workspace.read(&at)?;
@@ -119,8 +119,10 @@ pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Rep
     Replacement::of("edit", ctx, at, Some(before), text.into_bytes())
 }
 
-/// Models write `\n` where a file has `\r\n`; so lines are compared without their ends, and what is put in has the ends
-/// of its neighbours. Bytes outside of what was replaced stay as they are, of mixed ends too.
+/// Replaces `old` by `new`. Bytes outside the match never change, even in a file with mixed line ends.
+///
+/// Models write `\n` where a file has `\r\n`. The search therefore ignores returns, and the inserted lines get the line
+/// ends of their surroundings.
 fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     if old.is_empty() {
         return Err(Error::new(
@@ -138,7 +140,7 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     }
     let folded = Folded::of(text, old.contains('\r'));
     let places: Vec<usize> = folded.text.match_indices(old).map(|(at, _)| at).collect();
-    // `aa` is in `aaa` twice, though not twice beside itself.
+    // `match_indices` skips overlapping matches: `aa` occurs twice in `aaa`.
     let twice = |at: usize| {
         let step = old.chars().next().map_or(1, char::len_utf8);
         folded.text[at + step..].find(old).map(|next| at + step + next)
@@ -169,10 +171,10 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
     Ok(edited)
 }
 
-/// A text with every `\r\n` as `\n`, and the way back.
+/// A text in which every `\r\n` is a `\n`, with the positions to map back to the original.
 struct Folded {
     text: String,
-    /// Where newlines are whose return was taken out, in the folded text.
+    /// Positions in the folded text of the newlines that lost their return.
     returns: Vec<usize>,
 }
 
@@ -186,12 +188,12 @@ impl Folded {
         Folded { text: folded, returns }
     }
 
-    /// Where in the original a place of the folded text is.
+    /// Maps a position in the folded text to the original.
     fn origin(&self, at: usize) -> usize {
         at + self.returns.partition_point(|newline| *newline < at)
     }
 
-    /// Whether lines that are put here end in `\r\n`: as those that they replace, else as the line that they are in.
+    /// Whether lines inserted here end in `\r\n`, like the replaced lines or else like the line around the match.
     fn ends_with_return(&self, original: &str, from: usize, to: usize) -> bool {
         if self.returns.is_empty() {
             return false;
@@ -229,7 +231,7 @@ fn no_match(text: &str, old: &str) -> Error {
     }
     let wanted: String =
         old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old).trim().chars().take(MAX_HINT).collect();
-    // Likeness costs the product of both lengths, so only lines of a like length are asked, and not too many.
+    // Comparing costs the product of both lengths, so only a bounded number of lines of similar length is compared.
     let alike = |line: &str| (wanted.len() / 2..=wanted.len() * 2 + 2).contains(&line.trim().len());
     let closest = text
         .lines()
@@ -253,7 +255,7 @@ fn no_match(text: &str, old: &str) -> Error {
     }
 }
 
-/// The line, from 1, where the text stands but for blanks.
+/// The line, from 1, where the text occurs if whitespace differences are ignored.
 fn same_but_for_blanks(text: &str, old: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<String> = old.trim_matches('\n').lines().map(words).collect();
@@ -272,7 +274,7 @@ mod tests {
     fn only_the_named_text_changes_and_line_endings_stay() {
         assert_eq!(replace("a\r\nb\r\nc", "a\nb", "x\ny", false).expect("one place"), "x\r\ny\r\nc");
         assert_eq!(replace("\u{feff}a b a", "a", "z", true).expect("all"), "\u{feff}z b z");
-        // Of mixed ends, each stays as it is.
+        // In a file with mixed line ends, each line keeps its own.
         assert_eq!(replace("a\nb\r\nc\nd", "b\nc", "x\ny", false).expect("one place"), "a\nx\r\ny\nd");
         assert_eq!(replace("a\r\nb", "b", "x\ny", false).expect("the last line"), "a\r\nx\r\ny");
         assert_eq!(replace("a\r\nb", "a\r\n", "x\n", false).expect("as it was written"), "x\nb");
@@ -291,7 +293,7 @@ mod tests {
         assert!(blanks.message.contains("the text from line 2 differs only in whitespace"), "{}", blanks.message);
     }
 
-    /// The long tier is `PIXIR_EDITS=100000 cargo test -p pixir-core edit`.
+    /// The number of generated edits; the long run is `PIXIR_EDITS=100000 cargo test -p pixir-core edit`.
     fn edits() -> u32 {
         std::env::var("PIXIR_EDITS").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000)
     }
@@ -308,7 +310,7 @@ mod tests {
             let ends = ["\n", "\r\n", "\r", ""];
             let start = if bom { "\u{feff}" } else { "" };
             let text: String = std::iter::once(start.to_owned()).chain(lines.iter().map(|(line, end)| format!("{line}{}", ends[*end]))).collect();
-            // What a model sees, and where each character of it is, worked out another way.
+            // The folded characters and their positions, computed independently of `Folded`.
             let mut seen: Vec<(char, usize)> = text.char_indices().map(|(at, c)| (c, at)).collect();
             let returns: Vec<usize> = (0..seen.len().saturating_sub(1)).filter(|i| seen[*i].0 == '\r' && seen[i + 1].0 == '\n').collect();
             for i in returns.into_iter().rev() {
@@ -318,7 +320,7 @@ mod tests {
             let first = (from * seen.len() as f64) as usize;
             let last = (first + 1 + (len * seen.len() as f64) as usize).min(seen.len());
             let old: String = seen[first..last].iter().map(|(c, _)| c).collect();
-            // A lone return is only found as it is written.
+            // `replace` folds no returns if `old` has one, so this model does not apply.
             proptest::prop_assume!(!old.is_empty() && !old.contains('\r') && old != new);
             let starts: Vec<usize> = (0..seen.len()).filter(|i| {
                 seen[*i..].iter().map(|(c, _)| *c).take(old.chars().count()).eq(old.chars())
@@ -332,7 +334,7 @@ mod tests {
                     proptest::prop_assert!(all || starts.len() == 1);
                     let (mut expected, mut kept, mut next) = (Vec::new(), 0, 0);
                     for i in starts {
-                        // From the left, and none over another.
+                        // Matches are taken from the left without overlap.
                         if i < next { continue; }
                         next = i + old.chars().count();
                         let end = seen.get(next).map_or(text.len(), |(_, at)| *at);
@@ -340,7 +342,7 @@ mod tests {
                         kept = end;
                     }
                     expected.push(&text[kept..]);
-                    // Between what is kept stands the new text, whatever its lines end in.
+                    // The new text stands between the unchanged parts, with either line end.
                     let mut rest = edited.as_str();
                     for (i, piece) in expected.iter().enumerate() {
                         if i > 0 {

@@ -1,4 +1,4 @@
-//! Files by name.
+//! The tool `find`: it lists files by name.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::on_one_line;
 
-/// The most names of one answer, unless asked otherwise.
+/// The default limit of names in one result.
 const LIMIT: usize = 500;
 
 pub(super) struct Find;
@@ -86,7 +86,7 @@ impl Tool for Find {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                         found.0.insert(name);
                         found.1 += 1;
-                        // No more is kept than is told.
+                        // Names beyond the limit are dropped at once, so that memory stays bounded.
                         if found.0.len() > limit {
                             found.0.pop_last();
                         }

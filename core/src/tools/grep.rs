@@ -1,4 +1,4 @@
-//! Lines by pattern.
+//! The tool `grep`: it searches lines by pattern.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::on_one_line;
 
-/// The most matching lines of one answer, unless asked otherwise.
+/// The default limit of matching lines in one result.
 const LIMIT: usize = 200;
-/// The most of one line, characters.
+/// The longest part of a line that is shown, characters.
 const MAX_LINE: usize = 400;
-/// A line that is longer is not searched, bytes.
+/// The longest line that is searched, bytes.
 const MAX_HEAP: usize = 64 << 20;
 
 pub(super) struct Grep;
@@ -101,7 +101,7 @@ impl Tool for Grep {
                     let (hunt, results, wanted, at) = (&hunt, &results, &wanted, &at);
                     Box::new(move |entry| {
                         let file = ctx.workspace.below(at, entry.path());
-                        // Gone, or no regular file: a walk over a living tree meets such.
+                        // Files may vanish or change their type during the walk.
                         if entry.file_type().is_some_and(|t| t.is_file())
                             && wanted(&file)
                             && let Ok((opened, ..)) = ctx.workspace.open_file(&file)
@@ -131,7 +131,7 @@ impl Tool for Grep {
     }
 }
 
-/// What is looked for, and how much of it is shown.
+/// The pattern to search for, and how many matches and context lines are shown.
 struct Hunt {
     matcher: RegexMatcher,
     around: usize,
@@ -159,7 +159,7 @@ impl Hunt {
     }
 }
 
-/// What was found, by path. Files are searched at the same time, and told in order; no more is kept than is told.
+/// Matches by path. Files are searched in parallel and printed in order; files beyond the limit are dropped at once.
 struct Results {
     limit: usize,
     kept: Mutex<Kept>,
@@ -168,7 +168,7 @@ struct Results {
 #[derive(Default)]
 struct Kept {
     files: BTreeMap<PathBuf, Found>,
-    /// Matching lines of what is kept, and of all files.
+    /// Matching lines of the retained files; `matches` counts those of all files.
     lines: usize,
     matches: usize,
 }
@@ -186,7 +186,7 @@ impl Results {
         kept.matches += found.matches;
         kept.lines += found.matches;
         kept.files.insert(path.to_owned(), found);
-        // The last file is not told when those before it have enough.
+        // Drop the last file if the files before it reach the limit.
         while let Some(last) = kept.files.last_entry() {
             let lines = last.get().matches;
             if kept.lines - lines < self.limit {
@@ -197,7 +197,7 @@ impl Results {
         }
     }
 
-    /// The text, and how many lines matched in all.
+    /// The result's text, and the number of matching lines in all files.
     fn told(self) -> (String, usize) {
         let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
@@ -217,12 +217,12 @@ impl Results {
     }
 }
 
-/// A file's text up to so many matching lines.
+/// A file's text, cut after `most` matching lines.
 fn first_matches(found: &Found, most: usize) -> &str {
     let mut seen = 0;
     let mut at = 0;
     for line in found.text.split_inclusive('\n') {
-        // A matching line is `path:number:text`, one around it `path-number-text`.
+        // A matching line is `path:number:text`, a context line `path-number-text`.
         let is_match = line[found.path.len().min(line.len())..].starts_with(':');
         seen += usize::from(is_match);
         if seen > most {
@@ -233,7 +233,7 @@ fn first_matches(found: &Found, most: usize) -> &str {
     &found.text[..at]
 }
 
-/// A glob, and whether it is for the whole path.
+/// A glob, and whether it matches against the whole path.
 fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
     let whole = text.contains('/');
     let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(whole).build().map_err(|e| {
@@ -248,7 +248,7 @@ struct Found {
     path: String,
     matches: usize,
     limit: usize,
-    /// Lines before a match that may not be shown.
+    /// Context lines before the next match; dropped if that match exceeds the limit.
     before: String,
 }
 

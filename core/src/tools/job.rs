@@ -1,4 +1,4 @@
-//! What runs in the background: hearing of it, and stopping it. `bash` with `background` starts it.
+//! The tools that read a job's output and stop a job. `bash` with `background` starts one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::protocol::event::{JobState, JobStatus, Plan};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
 
-/// The most seconds that can be waited.
+/// The longest wait for output that a call may set, seconds.
 const MAX_WAIT: u64 = 60;
 
 pub(super) struct JobOutput;
@@ -61,7 +61,7 @@ impl Tool for JobOutput {
     }
 }
 
-/// A call that reports on a job, or lists all.
+/// Prepares a call that reports on one job, or lists all jobs.
 fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
     let jobs = ctx.jobs()?;
     let target = job.map_or("jobs".to_owned(), |id| format!("job {id}"));
@@ -73,7 +73,7 @@ fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
         };
         let News { state, output, more } = jobs.output(id, Duration::from_secs(wait.min(MAX_WAIT))).await?;
         let mut all = Output::text(&ctx, "");
-        // How it stands is told also when what it prints is no text.
+        // Binary output must not hide the job's state, so only its size is shown.
         match std::str::from_utf8(&output) {
             Ok(text) if !text.contains('\0') => drop(all.stdout.push(&output)),
             Ok(_) | Err(_) => {
@@ -129,18 +129,18 @@ impl Tool for JobKill {
     }
 }
 
-/// A call that stops a job.
+/// Prepares a call that stops a job.
 fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
     let jobs = ctx.jobs()?;
     let plan = Plan { would: "stop".into(), target: format!("job {job}"), ..Plan::default() };
-    // It was allowed to run; that it stops needs nobody's leave.
+    // The gate allowed the job to run; stopping it needs no approval.
     Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
         let state = jobs.stop(job).await?;
         Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
     }))
 }
 
-/// `job 1 (running): npm run dev; output in .pixir/out/job-1.txt`.
+/// One line about a job: `job 1 (running): npm run dev; output in .pixir/out/job-1.txt`.
 pub(crate) fn line(job: &JobState) -> String {
     let status = match job.status {
         JobStatus::Running => "running".to_owned(),

@@ -1,4 +1,4 @@
-//! One folder.
+//! The tool `ls`: it lists one folder.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

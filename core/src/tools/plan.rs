@@ -1,4 +1,4 @@
-//! The model's plan.
+//! The tool `update_plan`: it replaces the model's plan.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Tool for UpdatePlan {
     }
 }
 
-/// Checks a plan; returns a sentence about its progress and the fact to record.
+/// Checks a plan; returns a sentence about its progress and the Fact to record.
 ///
 /// # Errors
 /// `INVALID_ARGS` when more than one step is in progress.

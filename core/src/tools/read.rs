@@ -1,4 +1,4 @@
-//! A file, or a part of it; an image is looked at.
+//! The tool `read`: it reads a file, a page of it, or an image.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -18,13 +18,13 @@ use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
 use crate::text::media::{Guard, media_type};
 
-/// Lines of one page, unless asked otherwise.
+/// The default number of lines of one page.
 const PAGE: u64 = 2_000;
-/// Of a page that is said about it, bytes.
+/// Bytes of the result that are reserved for the note below the page.
 const SAID: usize = 200;
-/// Of larger files only what is asked for is read, and how many lines they have is not counted, bytes.
+/// The largest file whose lines are counted, bytes. A larger file is read only up to the end of the page.
 const MAX_COUNTED: u64 = 64 << 20;
-/// No page is looked for beyond, bytes.
+/// How far into a file a page may begin, bytes.
 const MAX_SOUGHT: u64 = 512 << 20;
 
 pub(super) struct Read;
@@ -77,7 +77,7 @@ impl Tool for Read {
             let failed = |e: std::io::Error| {
                 Error::new(Code::ReadFailed, format!("read `{shown}`: {e}"), "check its permissions")
             };
-            // Text that begins like an image is text.
+            // A text file may begin with the magic bytes of an image, so both checks must agree.
             let start = reader.fill_buf().map_err(failed)?;
             let mut guard = Guard::default();
             guard.see(start);
@@ -108,10 +108,10 @@ impl Tool for Read {
     }
 }
 
-/// An image, for the model to look at, and what is said of it.
+/// Stores an image for the model; returns it with a line that describes it.
 ///
 /// # Errors
-/// `VISION_UNSUPPORTED`, `READ_FAILED` when it is too large, `INVALID_ARGS` when it is none.
+/// `VISION_UNSUPPORTED`; `READ_FAILED` if the file is too large; `INVALID_ARGS` if it is not an image.
 pub(crate) fn look(ctx: &Context, at: &Inside) -> Result<(Attachment, String)> {
     let shown = at.display();
     let (file, len, _) = ctx.workspace.open_file(at)?;
@@ -134,25 +134,25 @@ struct Wanted {
     line_numbers: bool,
 }
 
-/// As many whole lines as were asked for and fit; a longer line is cut with a mark.
+/// The requested lines that fit into the result. A first line that is too long is cut, with a mark.
 #[derive(Default)]
 struct Page {
     bytes: Vec<u8>,
-    /// Bytes of its only line that did not fit.
+    /// How many bytes of the page's only line did not fit.
     cut: u64,
-    /// The line after it.
+    /// The number of the line after the page.
     next: u64,
-    /// Lines of the file, where they were counted.
+    /// The number of lines in the file, if they were counted.
     total: Option<u64>,
-    /// The hash of the file, where all of it was read.
+    /// The hash of the file, if all of it was read.
     whole: Option<blake3::Hash>,
     is_binary: bool,
     start: Vec<u8>,
-    /// The wanted line is too far into the file.
+    /// The requested line lies beyond `MAX_SOUGHT`.
     too_far: bool,
 }
 
-/// Reads on to a page, a buffer at a time; memory does not follow the file, nor a line of it.
+/// Reads up to and through a page, one buffer at a time, so memory stays bounded for any file and any line length.
 fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::io::Result<Page> {
     let room = Budget::TYPED.bytes - SAID;
     let counts = len <= MAX_COUNTED;
@@ -215,7 +215,7 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::
             break;
         }
     }
-    // A last line without an end is a line.
+    // A last line without a newline counts.
     let lines = if at_start { line - 1 } else { line };
     if ended {
         page.total = Some(lines);
@@ -252,7 +252,7 @@ impl Page {
         }
         let mut text = match String::from_utf8(self.bytes) {
             Ok(text) => text,
-            // Only where it was cut a character is not whole.
+            // The text was valid UTF-8, so only the character at the cut can be incomplete.
             Err(e) => {
                 let whole = e.utf8_error().valid_up_to();
                 String::from_utf8_lossy(&e.into_bytes()[..whole]).into_owned()

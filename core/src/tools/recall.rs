@@ -1,4 +1,4 @@
-//! What was said in past Sessions.
+//! The tool `recall`: it searches the messages of past Sessions.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::tool_spec::ToolSpec;
 
-/// The most that is found, unless asked otherwise.
+/// The default limit of messages in one result.
 const LIMIT: usize = 10;
 
 pub(super) struct Recall;
@@ -58,7 +58,7 @@ impl Tool for Recall {
     }
 }
 
-/// One line for each message that was found.
+/// One line for each matching message.
 pub(crate) fn found(ctx: &Context, query: &str, limit: usize) -> String {
     let found = ctx.library.search(query, limit, &|| ctx.cancel.is_cancelled());
     found.iter().map(|it| format!("{} {} #{} {}: {}\n", it.session, it.when, it.seq, it.who, it.text)).collect()

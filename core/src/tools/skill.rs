@@ -1,4 +1,4 @@
-//! Practices that are written down: finding one runs nothing, reading one is text.
+//! The tools that list skills and read one. Neither runs anything.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A whole file.
+//! The tool `write`: it writes a whole file.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Where a text is cut: after a line where there is one, and never within what a person sees as one character.
+//! Cuts a text after a line if possible, and never inside a grapheme cluster.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use unicode_segmentation::GraphemeCursor;
 
 use crate::protocol::event::Colouring;
 
-/// So many bytes and lines from the start, cut after a line where there is one, else after a whole character.
+/// The start of a text, at most `most` bytes and `lines` lines, cut after a line or else after a grapheme cluster.
 pub(super) fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
     let lines = usize::try_from(lines).unwrap_or(usize::MAX);
     let bytes = match memchr::memchr_iter(b'\n', bytes).nth(lines.saturating_sub(1)) {
@@ -22,7 +22,7 @@ pub(super) fn first_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
     }
 }
 
-/// So many bytes and lines from the end, cut like [`first_of`].
+/// The end of a text, at most `most` bytes and `lines` lines, cut like [`first_of`].
 pub(super) fn last_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
     let lines = usize::try_from(lines).unwrap_or(usize::MAX);
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -40,7 +40,7 @@ pub(super) fn last_of(bytes: &[u8], most: usize, lines: u64) -> &[u8] {
     }
 }
 
-/// What a person sees as one character is no longer than this, bytes; so much is looked at around a cut.
+/// The longest grapheme cluster that a cut respects, bytes. The search for a boundary reads this far around a cut.
 pub(super) const AROUND: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum Side {
     After,
 }
 
-/// The nearest place on this side where no character that a person sees is cut.
+/// The nearest boundary between grapheme clusters on this side.
 fn boundary(bytes: &[u8], mut at: usize, side: Side) -> usize {
     let inside = |at: usize| bytes.get(at).is_some_and(|b| b & 0b1100_0000 == 0b1000_0000);
     while at > 0 && inside(at) {
@@ -72,7 +72,7 @@ fn boundary(bytes: &[u8], mut at: usize, side: Side) -> usize {
     near.ok().flatten().map_or(at, |near| near + from)
 }
 
-/// The pieces of a text that a terminal still shows: of a progress bar that drew over itself, the last state.
+/// The ranges of a text that a terminal still shows. A return starts a line anew, as a progress bar does.
 pub(super) fn last_states(text: &str) -> Vec<Range<usize>> {
     let mut kept = Vec::new();
     let mut begin = 0;
@@ -89,12 +89,12 @@ pub(super) fn last_states(text: &str) -> Vec<Range<usize>> {
     kept
 }
 
-/// Text that is made of some pieces of it.
+/// Joins these ranges of a text.
 pub(super) fn pieces(text: &str, kept: &[Range<usize>]) -> String {
     kept.iter().map(|piece| &text[piece.clone()]).collect()
 }
 
-/// Colours where they stand in it then; one that began in what is gone begins with what comes next.
+/// Moves colours to their positions in the joined ranges. A colour in a removed part moves to the next range.
 pub(super) fn colours_of(mut colours: Vec<Colouring>, kept: &[Range<usize>]) -> Vec<Colouring> {
     let mut rest = kept.iter().peekable();
     let mut before = 0;

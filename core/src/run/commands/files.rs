@@ -1,4 +1,4 @@
-//! Files and folders: seen, listed, found, compared.
+//! Commands that show, list, find, compare and test files.
 
 use std::io::{Read as _, Write as _};
 
@@ -13,7 +13,7 @@ use crate::run::parse::{Word, without_braces};
 use crate::text::human::{human_size, on_one_line};
 use crate::tools::read;
 
-/// Files below a folder that are not ignored, with the name under which they are shown.
+/// The files below a folder that no ignore file excludes, each with its displayed name.
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {
     let root = ctx.workspace.path_of(at);
     let shown = at.display();
@@ -30,13 +30,14 @@ pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Ite
         })
 }
 
-/// Names in the workspace that fit a glob, sorted. As in a shell, what begins with a dot must be named so.
+/// The names in the workspace that match a glob, sorted. As in a shell, a name with a leading dot matches only a
+/// pattern with a leading dot.
 pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error> {
     let invalid = |e: globset::Error| {
         Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "quote it to use the text itself")
             .with("input", pattern)
     };
-    // An absolute one is meant from the root of the file system, and only what lies in the workspace is looked at.
+    // An absolute pattern must lie inside the workspace.
     let root = format!("{}/", ctx.workspace.root().display());
     let (relative, prefix) = match pattern.strip_prefix(&root) {
         Some(rest) => (rest, root.as_str()),
@@ -54,7 +55,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
     for (i, part) in parts.iter().enumerate() {
         let join = |folder: &str, name: &str| if i == 0 { name.to_owned() } else { format!("{folder}/{name}") };
         let only_folders = i + 1 < parts.len();
-        // What is escaped stands for itself; a part without anything else is a name.
+        // An escaped character is literal; a part with nothing else special is a plain name.
         let bare =
             part.replace("[*]", "*").replace("[?]", "?").replace("[[]", "[").replace("[{]", "{").replace("[}]", "}");
         if bare == *part && !part.contains(['*', '?', '[']) {
@@ -65,7 +66,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         let mut next = Vec::new();
         for folder in found {
             let at = ctx.workspace.locate(if folder.is_empty() { "." } else { &folder })?;
-            // What is no folder has nothing in it.
+            // Anything but a folder has no names.
             let Ok(names) = ctx.workspace.list_raw(&at) else { continue };
             let visible = |name: &str| part.starts_with('.') || !name.starts_with('.');
             let fits = names
@@ -81,7 +82,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
     Ok(found)
 }
 
-/// `[[:digit:]]` and its like, spelt out.
+/// Replaces POSIX classes such as `[[:digit:]]`, which globset does not support, by ranges.
 fn with_classes(pattern: &str) -> String {
     let classes = [
         ("[:digit:]", "0-9"),
@@ -156,7 +157,7 @@ fn ls(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     for at in named {
         let is_folder = match io.ctx.workspace.is_folder(&at) {
             Ok(is_folder) => is_folder,
-            // A link to nowhere is there.
+            // A dangling symlink is listed like a file.
             Err(_) if io.ctx.workspace.is_there(&at) => false,
             Err(error) => {
                 io.miss(it, error);

@@ -1,4 +1,4 @@
-//! Lines by pattern, as `grep` says it: basic expressions, `-E`, `-F`.
+//! The command `grep`: lines by basic expression, extended expression (`-E`) or fixed string (`-F`).
 
 use std::io::Write;
 
@@ -24,9 +24,9 @@ pub(super) const GREP: Builtin = Builtin {
     run: grep,
 };
 
-/// Lines around a match; more than any file that is searched line by line.
+/// An upper bound for context lines, larger than any searched file.
 const MOST: usize = 1 << 30;
-/// `--include` has no letter that could be typed.
+/// The flag letter of `--include`: a private-use character, because the flag has no short form.
 const INCLUDE: char = '\u{e000}';
 
 const LONG: &[(&str, char)] = &[
@@ -113,7 +113,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         let is_folder = match io.ctx.workspace.is_folder(&at) {
             _ if is_stdin => false,
             Ok(it) => it,
-            // One file that is not there does not hide what is in the others.
+            // A missing file does not stop the search of the others.
             Err(error) => {
                 io.miss(it, error);
                 continue;
@@ -131,7 +131,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             Box::new(std::iter::once((at, shown)))
         };
         for (file, shown) in files {
-            // Gone, or no regular file: a walk over a living tree meets such.
+            // Files may vanish or change their type during the walk.
             let mut reader = match io.open(&file) {
                 Ok(reader) => reader,
                 Err(Fault::Closed) => return Err(Fault::Closed),
@@ -141,7 +141,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                     continue;
                 }
             };
-            // What is no text says nothing to who looks for lines.
+            // A binary file in a folder is skipped, because its lines are of no use.
             let is_binary = is_folder && memchr::memchr(0, reader.fill_buf()?).is_some();
             if is_binary {
                 continue;
@@ -203,11 +203,11 @@ fn escape(text: &str) -> String {
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// A basic expression in the words of an extended one: there `\|`, `\(`, `\{` are what `|`, `(`, `{` are here.
+/// Translates a POSIX basic expression. Its `\|`, `\(`, `\{` are the `|`, `(`, `{` of the regex crate.
 fn from_basic(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut chars = pattern.chars().peekable();
-    // At the start, and after `\(` or `\|`, a star is a star.
+    // At the start, and after `\(` or `\|`, a `*` is literal.
     let mut at_start = true;
     while let Some(c) = chars.next() {
         let was_start = std::mem::replace(&mut at_start, false);
@@ -230,7 +230,7 @@ fn from_basic(pattern: &str) -> String {
             }
             '*' if was_start => out.push_str("\\*"),
             '^' => {
-                // Only at the start it is an anchor.
+                // `^` is an anchor only at the start.
                 out.push_str(if was_start { "^" } else { "\\^" });
                 at_start = was_start;
             }
@@ -246,7 +246,7 @@ fn from_basic(pattern: &str) -> String {
     out
 }
 
-/// An extended expression: what is a set there is one here, and a brace that opens no count is a brace.
+/// Translates a POSIX extended expression, whose sets and braces differ from those of the regex crate.
 fn from_extended(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut chars = pattern.chars().peekable();
@@ -257,7 +257,7 @@ fn from_extended(pattern: &str) -> String {
                 out.extend(chars.next());
             }
             '[' => copy_set(&mut chars, &mut out),
-            // A brace that holds no count is a brace, and a repetition of nothing is what it looks like.
+            // A brace without a count is literal, and so is a repetition operator with nothing before it.
             '{' => match count(&chars) {
                 Some((least, most)) => {
                     out.push_str(&format!("{{{least},{most}}}").replace(&format!("{least},{least}"), &least));
@@ -279,7 +279,7 @@ fn from_extended(pattern: &str) -> String {
     out
 }
 
-/// `2`, `2,`, `,2` or `1,2` up to a closing brace.
+/// Parses `2`, `2,`, `,2` or `1,2` up to a closing brace.
 fn count(chars: &std::iter::Peekable<std::str::Chars<'_>>) -> Option<(String, String)> {
     let inner: String = chars.clone().take_while(|c| *c != '}').collect();
     if chars.clone().nth(inner.chars().count()) != Some('}') {
@@ -295,7 +295,7 @@ fn count(chars: &std::iter::Peekable<std::str::Chars<'_>>) -> Option<(String, St
     }
 }
 
-/// What stands in a set after its `[`, up to its end: there nothing is special but `]`, `^`, `-` and named classes.
+/// Copies a set, after its `[`. Only `]`, `^`, `-` and named classes are special there; the rest is escaped.
 fn copy_set(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     out.push('[');
     if chars.peek() == Some(&'^') {
@@ -329,14 +329,14 @@ fn copy_set(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut Stri
     }
 }
 
-/// What is printed of a match.
+/// Which parts of a match are printed.
 struct Printer {
     count: bool,
     names: bool,
     numbers: bool,
     only: bool,
     inverted: bool,
-    /// Something was printed, and what comes next may need a line between.
+    /// Whether the next group of lines needs a separator before it.
     separates: std::cell::Cell<bool>,
     quiet: bool,
     most: u64,
@@ -356,7 +356,7 @@ struct Lines<'a> {
     prefix: Option<&'a str>,
     out: &'a mut (dyn Write + Send),
     matches: u64,
-    /// Lines after the last match that are still printed.
+    /// How many lines after the last match are still to be printed.
     after: usize,
     has_begun: bool,
 }
@@ -372,7 +372,7 @@ impl<'a> Lines<'a> {
     }
 
     fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) -> std::io::Result<()> {
-        // With lines around, what was found in different files is set apart too.
+        // With context lines, matches of different files are separated too.
         let around = self.printer.before > 0 || self.printer.after > 0;
         if !std::mem::replace(&mut self.has_begun, true) && around && self.printer.separates.replace(true) {
             self.out.write_all(b"--\n")?;
@@ -387,7 +387,7 @@ impl<'a> Lines<'a> {
         if bytes.ends_with(b"\n") { Ok(()) } else { self.out.write_all(b"\n") }
     }
 
-    /// What is said of the whole file.
+    /// Prints the file's name or count, where a flag asks for it.
     fn finish(self, shown: &str, without: bool) -> Result<u64, Fault> {
         let Lines { printer, prefix, out, matches, .. } = self;
         if printer.quiet {
@@ -412,7 +412,7 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         if self.matches >= self.printer.most {
-            // What follows the last of them may match too.
+            // After the last match that counts, a matching line is only a context line.
             if self.after > 0 && self.printer.prints_lines() && !self.printer.only {
                 self.after -= 1;
                 self.line(found.line_number(), '-', found.bytes())?;
@@ -423,12 +423,12 @@ impl Sink for Lines<'_> {
         self.after = self.printer.after;
         if self.printer.prints_lines() {
             if self.printer.only && self.printer.inverted {
-                // There is no text that matches.
+                // An inverted match has no matching text to print.
             } else if self.printer.only {
                 use grep_matcher::Matcher as _;
                 let mut parts = Vec::new();
                 let bytes = found.bytes();
-                // A line's end is no part of it.
+                // The newline is not part of the matched text.
                 let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
                 let _ = self.matcher.find_iter(bytes, |m| {
                     parts.push((m.start(), m.end()));
@@ -441,7 +441,7 @@ impl Sink for Lines<'_> {
                 self.line(found.line_number(), ':', found.bytes())?;
             }
         }
-        // Who only wants to know whether there is one has seen it.
+        // With `-q` or `-l` one match answers the question.
         Ok(!(self.printer.quiet || self.printer.names) && (self.matches < self.printer.most || self.printer.after > 0))
     }
 

@@ -1,4 +1,4 @@
-//! Lines as a list: counted, sorted, cut.
+//! Commands that count, sort and cut lines.
 
 use std::cmp::Ordering;
 use std::io::{BufRead as _, Write as _};
@@ -7,7 +7,7 @@ use super::{Builtin, Fault, Flags, Io, Stdin, next_line, number, reads};
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
 
-/// The most that is sorted, bytes.
+/// The most bytes that `sort` reads.
 const MAX_SORTED: u64 = 64 << 20;
 
 pub(super) const WC: Builtin = Builtin {
@@ -78,7 +78,7 @@ fn wc(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         'm' => counts.chars,
         _ => counts.bytes,
     };
-    // Columns are as wide as they have to be, and from a pipe as wide as they may become.
+    // As in GNU wc, columns fit the largest number, and stdin, whose size is unknown, gets 7 columns.
     let width = match (is_one, wanted.len(), inputs.first()) {
         (true, 1, _) => 1,
         (_, _, Some(None)) => 7,
@@ -145,7 +145,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     for input in io.inputs(it, &flags.operands)? {
         use std::io::Read as _;
         let room = MAX_SORTED.saturating_sub(bytes.len() as u64);
-        // An order without one of the inputs would be the answer to another question.
+        // A missing input fails the command: a sorted list without it would be wrong.
         io.reader(input.as_ref())?.take(room + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SORTED {
             let fix = "use the program of that name: env sort …";
@@ -167,7 +167,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             .find(|order| *order != Ordering::Equal)
             .unwrap_or(Ordering::Equal)
     };
-    // Lines that the keys do not tell apart are told apart by all of them.
+    // Lines with equal keys are ordered by their whole text.
     let last = |a: &[u8], b: &[u8]| if how.reverse { b.cmp(a) } else { a.cmp(b) };
     let unique = flags.has('u');
     lines.sort_by(|a, b| by_keys(a, b).then_with(|| if unique { Ordering::Equal } else { last(a, b) }));
@@ -181,7 +181,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     Ok(0)
 }
 
-/// `2`, `2,3`, `2,2nr`.
+/// Parses a sort key: `2`, `2,3`, `2,2nr`.
 fn key(text: &str, all: How) -> Result<Key, Error> {
     let wrong = || {
         let shown: String = text.escape_debug().take(40).collect();
@@ -197,7 +197,7 @@ fn key(text: &str, all: How) -> Result<Key, Error> {
                 'r' => how.reverse = true,
                 'n' => how.numeric = true,
                 'f' => how.fold = true,
-                // At the end of a key, blanks are counted and not left out.
+                // `b` after the end field does not skip leading blanks.
                 'b' => how.blanks |= is_first,
                 _ => return Err(wrong()),
             }
@@ -213,7 +213,7 @@ fn key(text: &str, all: How) -> Result<Key, Error> {
     Ok(Key { from, to, how: if own { how } else { all } })
 }
 
-/// The part of a line that a key names. Without a separator a field begins with the blanks before it.
+/// The part of a line that a key selects. Without a separator, a field includes the blanks before it.
 fn field<'a>(line: &'a [u8], key: &Key, separator: Option<u8>) -> &'a [u8] {
     let mut ends = Vec::new();
     match separator {
@@ -252,7 +252,7 @@ fn compare(a: &[u8], b: &[u8], how: How) -> Ordering {
     if how.reverse { order.reverse() } else { order }
 }
 
-/// Numbers that texts begin with, of any length; 0 where there is none.
+/// Compares the numbers at the start of two texts, of any length; a text without one counts as 0.
 fn compare_numbers(a: &[u8], b: &[u8]) -> Ordering {
     let (a, b) = (Number::of(a), Number::of(b));
     match (a.is_negative, b.is_negative) {
@@ -278,7 +278,7 @@ impl Number<'_> {
         let fraction = rest.strip_prefix(b".").map_or(&rest[..0], |rest| &rest[..digits(rest)]);
         let whole = &whole[whole.iter().take_while(|b| **b == b'0').count()..];
         let fraction = &fraction[..fraction.iter().rposition(|b| *b != b'0').map_or(0, |at| at + 1)];
-        // -0 and 0 are the same.
+        // -0 equals 0.
         Number { is_negative: minus && !(whole.is_empty() && fraction.is_empty()), whole, fraction }
     }
 
@@ -393,7 +393,7 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                     let fields = line.split(|b| *b == separator).enumerate().filter(|(i, _)| picked(i + 1));
                     fields.map(|(_, field)| field).collect::<Vec<_>>().join(&separator)
                 }
-                // Characters, where they are some; else bytes.
+                // `-c` counts characters in valid UTF-8, and bytes in anything else.
                 'c' if std::str::from_utf8(&line).is_ok() => {
                     let text = String::from_utf8_lossy(&line);
                     let chars = text.chars().enumerate().filter(|(i, _)| picked(i + 1));
@@ -409,7 +409,7 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     Ok(0)
 }
 
-/// `1,3-5,7-,-2`, from 1.
+/// Parses a list of ranges that start at 1: `1,3-5,7-,-2`.
 fn ranges(list: &str) -> Result<Vec<(usize, usize)>, Error> {
     let end = |text: &str| number(text, "a position in the list").map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! The conversation itself: its plan, what is remembered, skills, jobs, questions, help.
+//! Commands about the Session: its plan, memories, skills, jobs, forms and the help.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::tools::{plan as planning, recall, skill};
 
 /// The longest note, bytes.
 const MAX_NOTE: u64 = 4 << 10;
-/// Of a list, unless asked otherwise.
+/// The default length of a list.
 const LIMIT: usize = 10;
 
 /// Said of what is not known before a program has run, or a person was asked.
 const UNKNOWN: &str = "the output of the command before it";
 
-/// It changes pixir's own record, and nothing else.
+/// The action of a command that changes only pixir's own record.
 fn notes(_: &[Word], _: &Context) -> Action {
     Action::Note
 }
 
-/// What is recorded with the result; in a dry run it is only said.
+/// Adds a fact to the result, or to the preview in a dry run; returns whether it is added to the result.
 fn note(io: &mut Io, would: &str, target: String, fact: Fact) -> bool {
     let mut effects = io.effects.lock();
     match io.how {
@@ -42,7 +42,7 @@ fn note(io: &mut Io, would: &str, target: String, fact: Fact) -> bool {
     io.how == How::Really
 }
 
-/// All words as one text, or what comes on stdin.
+/// All words joined by spaces, or stdin if there are none.
 fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, Fault> {
     if !words.is_empty() {
         return Ok(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));

@@ -1,4 +1,4 @@
-//! Text as it is: whole, its start, its end.
+//! Commands that print text: whole files, their start or their end.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, Read as _, Write as _};
@@ -10,7 +10,7 @@ use crate::files::workspace::Inside;
 use crate::protocol::error::{Code, Error, Result};
 use crate::run::parse::Word;
 
-/// The most that `tail` holds, bytes.
+/// The most bytes that `tail` holds.
 const MAX_TAIL: usize = 64 << 20;
 
 pub(super) const CAT: Builtin = Builtin {
@@ -94,24 +94,25 @@ pub(super) const TAIL: Builtin = Builtin {
     run: tail,
 };
 
-/// How much of a text: so many, or all but so many.
+/// How much of a text to print. `rest` inverts a number of lines, as `+` or `-` before it does.
 enum Count {
     Lines {
         n: u64,
         rest: bool,
     },
     Bytes(u64),
-    /// From this byte on.
+    /// Everything from this byte on.
     BytesFrom(u64),
 }
 
-/// `-n 5`, `-n5`, `-5`, `5` when no file is called so, `-c 5`; `+` or `-` before the number turns it round.
+/// Parses `-n 5`, `-n5`, `-5`, `-c 5`, and a plain `5` if no file has that name. `turned` is the sign that inverts the
+/// number: `+` for `tail`, `-` for `head`.
 fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, Flags), Fault> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let mut args = args.to_vec();
     let mut is_value = false;
     for word in args.iter_mut().take_while(|word| word.text != "--") {
-        // `-n`, `-qn`, `--lines`: what follows is its value, whatever it looks like.
+        // The word after `-n`, `-qn` or `--lines` is its value, even if it looks like a flag.
         let letters = word.text.strip_prefix('-').filter(|it| it.chars().all(|c| c.is_ascii_alphabetic()));
         let takes = letters.is_some_and(|it| it.ends_with(['n', 'c'])) || ["--lines", "--bytes"].contains(&&*word.text);
         if std::mem::replace(&mut is_value, takes) {
@@ -138,7 +139,7 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, F
         let n = number(text.trim_start_matches(['+', '-']), "-n")?;
         return Ok((Count::Lines { n, rest }, flags));
     }
-    // `head 5`: a number that is no file is how many.
+    // In `head 5`, the number is a count unless a file has that name.
     let first = flags.operands.first().filter(|word| is_number(&word.text)).cloned();
     if let Some(word) = first
         && io.ctx.workspace.locate(&word.text).and_then(|at| io.ctx.workspace.open_file(&at)).is_err()
@@ -150,7 +151,7 @@ fn count(it: &Builtin, args: &[Word], io: &Io, turned: char) -> Result<(Count, F
     Ok((Count::Lines { n: 10, rest: false }, flags))
 }
 
-/// `==> path <==` before each of several files, or as `-v` and `-q` say.
+/// The title `==> path <==` before each of several files; `-v` forces it and `-q` suppresses it.
 struct Titles {
     wanted: bool,
     printed: bool,
@@ -258,7 +259,7 @@ fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     Ok(0)
 }
 
-/// Where the last so many lines begin.
+/// The position where the last `n` lines begin.
 fn last_lines(held: &[u8], n: u64) -> usize {
     if n == 0 {
         return held.len();
@@ -268,10 +269,10 @@ fn last_lines(held: &[u8], n: u64) -> usize {
     memchr::memrchr_iter(b'\n', body).nth(n).map_or(0, |at| at + 1)
 }
 
-/// Reads to the end, and holds no more than what may be the last of it.
+/// Prints the end of the input, holding only bytes that may belong to it.
 fn last(reader: &mut dyn std::io::BufRead, io: &mut Io, from: impl Fn(&[u8]) -> usize) -> Result<(), Fault> {
     let mut held: Vec<u8> = Vec::new();
-    // What is not needed is let go when it has doubled, so that each byte is looked at a few times at most.
+    // Cut only when the buffer has doubled, so that each byte is scanned a constant number of times on average.
     let mut next_cut = 1 << 20;
     loop {
         let chunk = reader.fill_buf()?;

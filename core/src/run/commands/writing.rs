@@ -1,4 +1,4 @@
-//! Files that are changed: written whole, or edited in place. What was planned is what is done.
+//! Commands that write or edit a file. They make exactly the change that the preview shows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ pub(super) const WRITE: Builtin = Builtin {
     run: write,
 };
 
-/// The file that the first operand names: the first word without a dash, or whatever follows `--`.
+/// The action on the file that the first operand names: the first word without a dash, or the word after `--`.
 fn touches_first(args: &[Word], ctx: &Context) -> Action {
     let end = args.iter().position(|word| word.text == "--").unwrap_or(args.len());
     let path = args[..end].iter().find(|word| !word.text.starts_with('-') || word.text == "-");
@@ -46,7 +46,7 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         [] => return Err(it.usage_error().into()),
         words => words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ").into_bytes(),
     };
-    // A program before it was not run, so what it would write is not known.
+    // The dry run skipped the command before this one, so the content is unknown.
     if io.unknown_input && content.is_empty() {
         return planned_unknown(io, "write", &at);
     }
@@ -80,13 +80,13 @@ fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> 
     Ok(0)
 }
 
-/// Changes a file, or says how it would.
+/// Changes a file, or adds the change to the preview in a dry run.
 fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     let after = replacement.hash_after();
     let path = replacement.plan.target.clone();
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
-        // What comes after another change may depend on it.
+        // An earlier change of the line may alter this one.
         let depends = effects.changes_things();
         effects.planned.insert(io.number, Some(after).filter(|_| !depends));
         let mut plan = replacement.plan;
@@ -100,7 +100,7 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
         let effects = io.effects.lock();
         let is_as_planned = match effects.planned.get(&io.number) {
             Some(Some(planned)) => *planned == after || effects.touched.contains(&path),
-            // It was said that it would be written, and not with what.
+            // The preview names the file but not its content.
             Some(None) => true,
             None => false,
         };
