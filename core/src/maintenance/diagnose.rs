@@ -1,4 +1,4 @@
-//! Finds what is wrong with a Session and what to do about it; it changes nothing.
+//! Finds what is wrong with a Session and how to fix it, without changing anything.
 
 use std::path::Path;
 
@@ -30,16 +30,16 @@ pub enum Level {
 pub struct Finding {
     /// How serious it is.
     pub level: Level,
-    /// The part of the Session.
+    /// The part of the Session that it is about.
     pub about: &'static str,
-    /// What is wrong, or that nothing is.
+    /// What is wrong, or that all is well.
     pub what: String,
-    /// What to do; empty where there is nothing to do.
+    /// The fix; empty when there is nothing to fix.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
 }
 
-/// All findings, and the next thing to do.
+/// All findings, and the recommended next action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
     /// The Session's id.
@@ -84,7 +84,7 @@ pub fn diagnose(place: &Place, blobs: &Blobs, providers: &Providers) -> Result<D
     if let Some(what) = history.of_newer_build() {
         it.ok("version", what);
     }
-    // The first of the most serious: earlier findings cause later ones.
+    // Of the most serious findings, the first one: earlier findings cause later ones.
     let worst = it.0.iter().filter(|f| f.level > Level::Ok && !f.fix.is_empty()).map(|f| f.level).max();
     let gravest = it.0.iter().find(|f| Some(f.level) == worst && !f.fix.is_empty());
     let next_action = gravest.map_or_else(|| format!("pixir resume {id}"), |finding| finding.fix.clone());
@@ -112,7 +112,7 @@ fn lines(n: usize) -> String {
 }
 
 fn look_at_lock(place: &Place, contents: &log::Contents, it: &mut Findings) {
-    // Opening the Log would repair its torn end, and a diagnosis changes nothing.
+    // Opening the Log would repair its torn end, but a diagnosis changes nothing.
     if contents.torn > 0 || !contents.damage.is_empty() {
         return;
     }
