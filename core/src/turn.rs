@@ -183,6 +183,7 @@ impl Turn {
             if let Some(usage) = failure.usage {
                 self.record_usage(step, usage, None).await?;
             }
+            // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else {
                 return Ok(Err(patience.told_to_wait(failure)));

@@ -402,6 +402,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
         it.arg("--").arg(name);
         it
     } else {
+        // Without the `setsid` program the command leads a process group, but shares pixir's terminal.
         let mut it = Command::new(name);
         it.process_group(0);
         it
