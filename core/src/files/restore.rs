@@ -363,8 +363,8 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
             let fix = "move the symlink away";
             return Err(Error::new(Code::WriteFailed, "a folder on the way to it is a symlink now", fix));
         }
-        // A folder in the file's place is removed if all files in it are. Whether they are shows only when the restore
-        // is applied.
+        // A folder in the file's place is removed if every file in it is. Whether that happens is known only when the
+        // restore is applied.
         if workspace.is_folder(&at).unwrap_or(false) {
             return Ok(None);
         }
