@@ -1,4 +1,5 @@
-//! Settings, read once and passed in: the environment, the person's file, the command line. The core looks nowhere else.
+//! Settings from the environment, the user's file and the command line, read once and passed in. The core reads no
+//! others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,147 +19,147 @@ mod price; // what a model's tokens cost
 pub use patience::Patience;
 pub use price::Price;
 
-/// Where things are, and what the environment says.
+/// The folders that pixir uses, and the environment.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// `PIXIR_HOME`: Logs, blobs and diagnostics.
+    /// The value of `PIXIR_HOME`: the folder of Logs, blobs and diagnostics.
     pub home: PathBuf,
-    /// The folder of the person's `config.toml`, skills and themes.
+    /// The folder of the user's `config.toml`, skills and themes.
     pub user_folder: Option<PathBuf>,
-    /// The environment, as the process found it.
+    /// The environment variables of the process.
     pub environment: Vec<(String, String)>,
 }
 
 impl Surroundings {
-    /// A variable of the environment, unless it is empty.
+    /// Returns an environment variable, unless it is empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.as_str())
     }
 }
 
-/// The person's `config.toml`.
+/// The user's `config.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// `provider/model`.
+    /// The model to use, as `provider/model`.
     pub model: Option<String>,
-    /// How hard models should think.
+    /// The effort of models.
     pub effort: Option<String>,
-    /// What may run without asking.
+    /// The mode: `read-only`, `ask` or `auto`.
     pub mode: Option<String>,
-    /// Which tools models are offered in a new Session.
+    /// The toolset of new Sessions.
     pub toolset: Option<String>,
     /// The theme's name.
     pub theme: Option<String>,
-    /// Servers, by the name that `model` uses.
+    /// Servers, by the Provider name that `model` uses.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// What is known of models, by `provider/model`.
+    /// Windows, prices and abilities of models, by `provider/model`.
     pub models: BTreeMap<String, ModelConfig>,
-    /// How long is waited for answers, and how often something is tried.
+    /// Time limits of requests, and how often they are tried.
     pub requests: RequestsConfig,
-    /// How the interface behaves.
+    /// Settings of the terminal interface.
     pub screen: ScreenConfig,
-    /// Keys of the interface, by what they do; `none` takes them away.
+    /// Keys of the interface, by action; `none` unbinds an action.
     pub keys: BTreeMap<String, OneOrMany>,
 }
 
-/// One, or a list.
+/// One value, or a list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMany {
-    /// One.
+    /// One value.
     One(String),
-    /// A list.
+    /// A list of values.
     Many(Vec<String>),
 }
 
-/// How the interface behaves.
+/// Settings of the terminal interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ScreenConfig {
-    /// Clicks and the wheel are pixir's.
+    /// pixir handles clicks and the wheel.
     pub mouse: Option<bool>,
-    /// The conversation goes into the terminal's own history.
+    /// The conversation is printed into the terminal's own scrollback.
     pub inline: bool,
-    /// What shows that something goes on may move.
+    /// Progress indicators may be animated.
     pub motion: Option<bool>,
-    /// The screen is read out.
+    /// The output suits a screen reader.
     pub reader: bool,
-    /// The line has vim's keys.
+    /// The composer uses vim keys.
     pub vim: bool,
 }
 
-/// A server.
+/// A server in `[providers]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ProviderConfig {
-    /// The usual server that it is like: `ollama`, `vllm`, …; a section with such a name is like it anyway.
+    /// The preset that gives the defaults: `ollama`, `vllm`, …; a section named like a preset uses it anyway.
     pub preset: Option<String>,
-    /// `responses`, `chat` or `anthropic`.
+    /// The dialect: `responses`, `chat` or `anthropic`.
     pub dialect: Option<String>,
-    /// Where it is.
+    /// The base URL.
     pub base_url: Option<String>,
-    /// The variable that holds the key; never the key itself.
+    /// The environment variable that holds the key; never the key itself.
     pub api_key_env: Option<String>,
-    /// Sent with every request; no secrets.
+    /// Headers of every request; they must not contain secrets.
     pub headers: BTreeMap<String, String>,
-    /// Plain http to another machine.
+    /// Allows plain http to another machine.
     pub insecure: bool,
-    /// Where `pixir auth login --device` signs in.
+    /// The issuer that `pixir auth login --device` signs in at.
     pub issuer: Option<String>,
-    /// As whom.
+    /// The OAuth client id.
     pub client_id: Option<String>,
-    /// For what.
+    /// The OAuth scope.
     pub scope: Option<String>,
 }
 
-/// What is known of a model.
+/// Known properties of a model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
-    /// Tokens of its window.
+    /// The window, tokens.
     pub window: Option<u64>,
-    /// Tokens of its longest answer.
+    /// The longest answer, tokens.
     pub max_output: Option<u64>,
-    /// It can look at images.
+    /// The model accepts images.
     pub vision: Option<bool>,
-    /// Efforts that it takes.
+    /// Efforts that the model accepts.
     pub efforts: Option<Vec<String>>,
-    /// US dollars for a million tokens.
+    /// Prices, US dollars per million tokens.
     pub price: Option<PriceConfig>,
 }
 
-/// US dollars for a million tokens; what is cached costs as much as what is not, unless it is said.
+/// Prices, US dollars per million tokens. Cached tokens cost as much as other input unless a price is given.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct PriceConfig {
-    /// Sent.
+    /// Input tokens.
     pub input: f64,
-    /// Sent, and read from the cache.
+    /// Input tokens read from the cache.
     pub cached: Option<f64>,
-    /// Sent, and written to the cache.
+    /// Input tokens written to the cache.
     pub cache_written: Option<f64>,
-    /// Answered.
+    /// Output tokens.
     pub output: f64,
 }
 
-/// How long is waited for answers, seconds, and how often something is tried.
+/// Time limits of requests, seconds, and how often they are tried.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RequestsConfig {
-    /// Tries in all.
+    /// The number of tries, the first one included.
     pub attempts: Option<u32>,
-    /// Before the second try.
+    /// The wait before the second try.
     pub first_wait: Option<f64>,
-    /// From the request to the beginning of the answer.
+    /// The longest time from the request to the head of the answer.
     pub head: Option<f64>,
-    /// Without a byte.
+    /// The longest time without a byte.
     pub idle: Option<f64>,
-    /// With nothing but signs of life.
+    /// The longest time with nothing but keep-alive events.
     pub progress: Option<f64>,
 }
 
 impl RequestsConfig {
-    /// What it says, and the defaults for the rest.
+    /// Returns these settings, with defaults for the rest.
     pub fn patience(&self) -> Patience {
         let plain = Patience::default();
         let seconds = |said: Option<f64>, usual| said.map_or(usual, Duration::from_secs_f64);
@@ -173,7 +174,7 @@ impl RequestsConfig {
         }
     }
 
-    /// What no clock can measure.
+    /// Rejects times and numbers of tries that are out of range.
     fn check(&self) -> Result<()> {
         let seconds =
             [("first_wait", self.first_wait), ("head", self.head), ("idle", self.idle), ("progress", self.progress)];
@@ -201,10 +202,10 @@ const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
 const REQUEST_KEYS: [&str; 5] = ["attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {
-    /// Reads a file; one that is not there is an empty one.
+    /// Reads a configuration file. A missing file counts as empty.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`, with the line or the key, and what was probably meant.
+    /// `CONFIG_INVALID`, with the line or key and, where possible, the probable correction.
     pub fn load(path: &Path) -> Result<Config> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -223,7 +224,7 @@ impl Config {
         })
     }
 
-    /// Reads a file's text.
+    /// Parses the text of a configuration file.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -261,7 +262,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The same, each as a list.
+    /// Returns the key bindings, each as a list.
     pub fn keys(&self) -> BTreeMap<String, Vec<String>> {
         let list = |it: &OneOrMany| match it {
             OneOrMany::One(key) => vec![key.clone()],
@@ -285,7 +286,7 @@ impl ProviderConfig {
                 && !it.starts_with(|c: char| c.is_ascii_digit())
         };
         match &self.api_key_env {
-            // It is not repeated: it may be a key.
+            // The error does not repeat the value: it may be a key.
             Some(it) if !is_name(it) => Err(Error::new(
                 Code::ConfigInvalid,
                 format!("`providers.{name}.api_key_env` is not the name of an environment variable"),

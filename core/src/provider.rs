@@ -1,4 +1,5 @@
-//! Who answers: one trait, a request in, a stream of chunks and one assembled answer out. A Provider owns no agency.
+//! The Provider trait: takes a request, streams the parts of the answer and returns the whole answer. It never runs a
+//! tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +18,20 @@ use crate::storage::blobs::Blobs;
 use models::Facts;
 use retry::Patience;
 
-// Languages: how a request is written, how the events of an answer are read.
+// Dialects: how a request is written, and how the events of an answer are read.
 mod anthropic; // Messages
 mod chat; // Chat Completions
 mod dialect; // what the three have in common
 mod responses; // Responses
 
-// The wire.
+// The connection.
 pub mod endpoint; // where requests go, and with which key
 mod refusal; // what a server's no means
 pub mod retry; // when to give up waiting, when to try again
 mod server; // a dialect at an endpoint: what most Providers are
 pub mod stream; // bytes → events → an answer
 
-// Who there is.
+// The available Providers.
 pub mod choose; // which Provider, from flags, configuration, environment and local servers
 pub mod device_login; // sign in on another device, and renew the token
 pub mod demo; // the one that is always there
@@ -42,31 +43,31 @@ mod setup; // which Providers there are
 
 pub use dialect::Dialect;
 
-/// What a model is sent.
+/// A request to a model.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The Provider's name.
     pub provider: String,
     /// The model's name at its Provider.
     pub model: String,
-    /// How hard it should think; without, as the server likes.
+    /// The wanted effort; `None` leaves it to the server.
     pub effort: Option<String>,
-    /// The same for every workspace and Turn.
+    /// The fixed instructions, the same for every workspace and Turn.
     pub instructions: Arc<str>,
-    /// The same for the whole Session.
+    /// The context documents, the same for the whole Session.
     pub context: String,
-    /// Sorted by name.
+    /// The tools that the model may call, sorted by name.
     pub tools: Arc<[ToolSpec]>,
     /// The conversation, oldest first; every call has its result.
     pub items: Vec<Item>,
-    /// Where the images of results are.
+    /// The store that holds the images of prompts and results.
     pub blobs: Blobs,
     /// Requests with the same key share a cached prefix.
     pub cache_key: String,
 }
 
 impl Request {
-    /// The bytes of an image, or what is said in its place: it is not stored any more, or this model could not look at it.
+    /// Returns the bytes of an image, or a text that replaces it: the blob is missing, or the model cannot see images.
     fn image(&self, image: &Attachment, facts: &Facts) -> Result<Vec<u8>, String> {
         if !facts.sees_images {
             return Err(format!("[the image {} is left out: this model does not accept images]", image.path));
@@ -163,16 +164,16 @@ pub struct CallRequest {
     pub args: Value,
 }
 
-/// Why there is no whole answer.
+/// Why a request returned no whole answer.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What went wrong.
+    /// The error to show.
     pub error: Error,
-    /// Something of the answer was already shown; it cannot be asked for again without a person noticing.
+    /// Part of the answer was already shown, so a new try would be visible to the user.
     pub after_content: bool,
     /// How long the Provider asked to wait before the next try.
     pub retry_after: Option<Duration>,
-    /// What was told of its cost before it failed.
+    /// Usage that the Provider reported before the failure.
     pub usage: Option<Usage>,
 }
 
@@ -184,7 +185,7 @@ impl AnswerPart {
 }
 
 impl Answer {
-    /// Its text, without the thinking.
+    /// Returns the text of the answer, without the reasoning.
     pub fn text(&self) -> String {
         let texts = self.said.iter().filter_map(|said| match said {
             AnswerPart::Text { text, .. } => Some(text.as_str()),
@@ -193,12 +194,12 @@ impl Answer {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The tools that it asks for.
+    /// Returns the calls of the answer.
     pub fn calls(&self) -> impl Iterator<Item = &CallRequest> {
         self.said.iter().filter_map(|said| if let AnswerPart::Call(call) = said { Some(call) } else { None })
     }
 
-    /// What the model did not finish asking for is not done.
+    /// Removes the calls of an incomplete answer: their arguments may be cut off, so they must not run.
     fn drop_calls(&mut self) {
         self.said.retain(|said| !matches!(said, AnswerPart::Call(_)));
     }
@@ -210,19 +211,19 @@ impl From<Error> for Failure {
     }
 }
 
-/// Someone who answers. Implementors are the dialects, and whatever a test needs.
+/// A service that answers requests, such as a model server or a script.
 pub trait Provider: Send + Sync {
-    /// What is known of one of its models.
+    /// Returns the window, price and abilities of one of its models.
     fn facts(&self, model: &str) -> Facts {
         Facts::of(model, "", None)
     }
 
-    /// How long is waited for it, and how often something is tried.
+    /// Returns the time limits and the number of tries for its requests.
     fn patience(&self) -> Patience {
         Patience::default()
     }
 
-    /// What is sent, as JSON. A Provider that sends nothing says what it was given.
+    /// Returns the body that would be sent, as JSON. A Provider without a server describes the request instead.
     fn body(&self, request: &Request) -> Value {
         let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
         serde_json::json!({
@@ -231,7 +232,7 @@ pub trait Provider: Send + Sync {
         })
     }
 
-    /// Sends the request; calls `on_chunk` with each piece as it comes. Dropping the future cancels it.
+    /// Sends the request and calls `on_chunk` with each part of the answer. Dropping the future cancels the request.
     fn answer<'a>(
         &'a self,
         request: &'a Request,
@@ -239,7 +240,8 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 }
 
-/// Arguments as a JSON object; what is none is kept under `_raw`, so that the model can be told and nothing is lost.
+/// Parses the arguments of a call into a JSON object. Other text is preserved under `_raw`, so that an error can show
+/// it to the model.
 pub fn args_object(args: &str) -> Value {
     if args.trim().is_empty() {
         return Value::Object(serde_json::Map::new());
@@ -264,7 +266,7 @@ mod args_text {
     }
 }
 
-/// A number of tokens that can be one; anything else is as good as not told.
+/// Reads a token count; any other value counts as not reported.
 fn count(value: &Value) -> Option<u64> {
     value.as_u64().filter(|tokens| *tokens < 1 << 40)
 }

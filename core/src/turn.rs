@@ -37,19 +37,19 @@ pub(crate) use reports::{Halt, Report, Reports, Step};
 pub(crate) use services::Services;
 pub use services::{Limits, Options};
 
-/// Read-only calls of one answer that run at the same time.
+/// The most read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
-/// Breaks in a row that a server may take in one answer.
+/// How many times in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
 
 pub(crate) struct Turn {
     reports: Reports,
-    /// A steer waits for the current call to end.
+    /// A steer is waiting; it joins when the current call ends.
     steered: Arc<AtomicBool>,
     services: Services,
     budget: Budget,
     outputs: PathBuf,
-    /// Numbers the overflow files; entries of the Log never shrink, so no name comes twice.
+    /// Numbers the saved outputs. It starts at the length of the Log, which never shrinks, so no name is used twice.
     next_output: AtomicU64,
     began: Instant,
 }
@@ -77,7 +77,7 @@ impl Turn {
     pub(crate) async fn run(self) {
         let outcome = match self.services.options.limits.deadline {
             None => self.converse().await,
-            // What runs when it is reached is dropped, and its processes are stopped.
+            // The deadline drops the running work, which also stops its processes.
             Some(deadline) => tokio::time::timeout(deadline, self.converse()).await.unwrap_or_else(|_| {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
@@ -121,7 +121,8 @@ impl Turn {
                         Err(_) => return Ok(Outcome::failed(failure.error)),
                     }
                 }
-                // Thinking is bound to what was before it, and to who asks; without it the same can be asked.
+                // Reasoning is only valid for the prompt prefix and model that it was produced with. The request can be
+                // sent again without it.
                 Err(failure) if failure.error.code == Code::ReasoningRejected && !failure.after_content && !forgot => {
                     forgot = true;
                     self.forget_reasoning().await?;
@@ -153,7 +154,7 @@ impl Turn {
             }
 
             if calls.is_empty() {
-                // After work has been done there may be nothing to add; before, it is no answer.
+                // After tool calls an empty answer is fine: there may be nothing to add. Before any, it is an error.
                 return Ok(if !has_spoken && rounds == 0 { empty_answer() } else { Outcome::completed() });
             }
             let failed = self.perform(&step, &calls).await?;
@@ -184,10 +185,11 @@ impl Turn {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
             };
-            // What was heard of it was paid for.
+            // The Provider also charges for the part of the answer that arrived.
             if let Some(usage) = failure.usage {
                 self.record_usage(step, usage, None).await?;
             }
+            // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
             let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else {
                 return Ok(Err(patience.told_to_wait(failure)));
@@ -204,7 +206,7 @@ impl Turn {
         }
     }
 
-    /// Records an answer in its own order; returns what it asks for.
+    /// Records an answer in its own order, and returns its calls.
     async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<(Call, CallInfo)>, Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
@@ -245,7 +247,7 @@ impl Turn {
 
     // ─── Its tools ───
 
-    /// What a call is about. A tool may look at the file system for that, so it runs on a thread for such work.
+    /// Describes a call for the user. A tool may read the file system to do so, hence the blocking thread.
     async fn describe(&self, call: &Call, toolset: Toolset) -> CallInfo {
         let (registry, call) = (self.services.registry.clone(), call.clone());
         let ctx = self.services.context(&call.id, toolset, true);
@@ -265,7 +267,7 @@ impl Turn {
             }
             let together = rest.iter().take(AT_ONCE).take_while(|(_, info)| info.reads_only).count();
             let (now, later) = rest.split_at(together.max(1));
-            // Recorded in the order of the calls, whichever ended first.
+            // Results are recorded in the order of the calls, whichever ended first.
             for done in
                 join_all(now.iter().map(|(call, _)| self.call(call, step.toolset, step.facts.sees_images))).await
             {
@@ -303,7 +305,7 @@ impl Turn {
         }
     }
 
-    /// One call, from its arguments to its result; what it prints and asks meanwhile is reported.
+    /// Runs one call, from its arguments to its result. Progress and questions are reported meanwhile.
     async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);

@@ -1,4 +1,4 @@
-//! Keys and tokens: where they are found, kept and renewed. None of them can be printed.
+//! Finds, stores and renews keys and tokens. They cannot be printed.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,17 +16,17 @@ use crate::protocol::remedy::Remedy;
 #[cfg(feature = "keyring")]
 mod keyring; // the system's own store
 
-/// A token this near its end is renewed before it is used, seconds.
+/// A token that expires within this time is renewed before use, seconds.
 const SKEW: i64 = 60;
 
-/// Where a credential was found.
+/// Where a credential comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(String),
     /// The system's keyring.
     Keyring,
-    /// `auth.json`.
+    /// The file `auth.json`.
     File,
 }
 
@@ -40,32 +40,32 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// What is kept for a Provider.
+/// A stored secret of a Provider.
 #[derive(Debug, Clone)]
 pub enum Secret {
-    /// A key, as it is.
+    /// A key that does not expire.
     Key(SecretString),
-    /// A token that ends, and what renews it.
+    /// A token that expires, and the data to renew it.
     Token(Token),
 }
 
-/// A token that ends.
+/// A token that expires.
 #[derive(Debug, Clone)]
 pub struct Token {
-    /// What is sent.
+    /// The token that requests carry.
     pub access: SecretString,
-    /// What gets a new one.
+    /// The token that renews it.
     pub refresh: Option<SecretString>,
-    /// When it ends.
+    /// When it expires.
     pub expires: Option<Timestamp>,
-    /// Where a new one is had.
+    /// The endpoint that renews it.
     pub endpoint: String,
-    /// Who we are there.
+    /// The OAuth client id.
     pub client_id: String,
 }
 
 impl Secret {
-    /// What is sent.
+    /// Returns the text that requests carry.
     fn reveal(&self) -> &SecretString {
         match self {
             Secret::Key(key) => key,
@@ -104,16 +104,16 @@ impl Secret {
     }
 }
 
-/// What requests to one Provider are signed with. Clones share what is renewed.
+/// The credential of requests to one Provider. Clones share a renewed token.
 #[derive(Clone)]
 pub struct Credential {
     provider: String,
     source: Source,
     secret: Arc<Mutex<Secret>>,
     vault: Vault,
-    /// Only one renews at a time.
+    /// Held during a renewal, so that only one runs at a time.
     renewing: Arc<tokio::sync::Mutex<()>>,
-    /// It is in no store yet, and does not go there by itself.
+    /// The credential is not stored, and renewing it does not store it.
     held: bool,
 }
 
@@ -123,28 +123,28 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// Requests a new token from the issuer, for the old token and the Provider's name.
+/// A function that requests a new token from the issuer, given the old token and the Provider's name.
 pub(crate) trait Refresh<F>: FnOnce(Token, String) -> F + Send + 'static {}
 
 impl<F, R: FnOnce(Token, String) -> F + Send + 'static> Refresh<F> for R {}
 
 impl Credential {
-    /// Where it was found.
+    /// Returns where the credential comes from.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// What it is now.
+    /// Returns the current secret.
     pub fn secret(&self) -> Secret {
         self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// It is a token that ends, and not a key.
+    /// Whether it is a token that expires, not a key.
     pub fn is_token(&self) -> bool {
         matches!(&*self.secret.lock().unwrap_or_else(PoisonError::into_inner), Secret::Token(_))
     }
 
-    /// A new one can be had when it ends.
+    /// Whether it can be renewed when it expires.
     pub fn can_renew(&self) -> bool {
         match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
             Secret::Key(_) => false,
@@ -152,7 +152,7 @@ impl Credential {
         }
     }
 
-    /// When it ends, if it does.
+    /// Returns when it expires, if it does.
     pub fn expires(&self) -> Option<Timestamp> {
         match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
             Secret::Key(_) => None,
@@ -160,7 +160,7 @@ impl Credential {
         }
     }
 
-    /// What tells it from others and gives nothing away: its last four characters, if it is long.
+    /// Returns a hint that is safe to show: the last four characters of a long secret.
     pub fn hint(&self) -> String {
         let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
         let text: Vec<char> = secret.reveal().expose_secret().chars().collect();
@@ -171,7 +171,7 @@ impl Credential {
         }
     }
 
-    /// What is sent with a request now; renewed before, when it is about to end.
+    /// Returns the secret for a request, renewed first if it is about to expire.
     ///
     /// # Errors
     /// `AUTH_REQUIRED` when it cannot be renewed any more, `NETWORK`.
@@ -186,9 +186,10 @@ impl Credential {
         Ok(self.secret.lock().unwrap_or_else(PoisonError::into_inner).reveal().clone())
     }
 
-    /// Gets a new token after `refused` was not accepted. `false` when this is nothing that can be renewed.
+    /// Renews the token after the server rejected `refused`. Returns `false` when the credential cannot be renewed.
     ///
-    /// What was begun is ended, also when whoever asked does not wait any more: the old token may be worth nothing by then.
+    /// A renewal that has begun is completed even if the caller stops waiting: the issuer may already have invalidated
+    /// the old token.
     ///
     /// # Errors
     /// As [`Credential::current`].
@@ -214,14 +215,14 @@ impl Credential {
         if !self.can_renew() {
             return Ok(false);
         }
-        // Another pixir may be doing the same; whoever comes second takes what the first has kept.
+        // Another pixir process may be renewing the token; the second one uses the result of the first.
         let _alone = self.vault.lock_renewal().await?;
         if self.take_kept() && self.is_good(refused) {
             return Ok(true);
         }
         let Secret::Token(token) = self.secret() else { return Ok(false) };
         let renewed = Secret::Token(refresh(token, self.provider.clone()).await?);
-        // Kept before it is used.
+        // The new token is stored before it is used.
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
         }
@@ -229,7 +230,7 @@ impl Credential {
         Ok(true)
     }
 
-    /// It can be used: it is not the one that was refused, and does not end soon.
+    /// Whether the secret can be used: it was not rejected and does not expire soon.
     fn is_good(&self, refused: Option<&SecretString>) -> bool {
         let Secret::Token(token) = self.secret() else { return refused.is_none() };
         match refused {
@@ -238,7 +239,7 @@ impl Credential {
         }
     }
 
-    /// Takes what is kept in place of what this process has read before. Whether there was something.
+    /// Replaces the secret in memory by the stored one. Returns whether there was one.
     fn take_kept(&self) -> bool {
         if self.held {
             return false;
@@ -252,7 +253,7 @@ impl Credential {
         }
     }
 
-    /// The text without the secret. What is too short to be one would be found everywhere.
+    /// Removes the secret from a text. Very short secrets are ignored, because they would match everywhere.
     pub(crate) fn redact(&self, text: &str) -> String {
         const SHORTEST: usize = 8;
         let secret = self.secret();
@@ -262,7 +263,7 @@ impl Credential {
         long.fold(text.to_owned(), |text, it| text.replace(it, "[redacted]"))
     }
 
-    /// The same for every text in it.
+    /// Removes the secret from every string in a JSON value.
     pub(crate) fn redact_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.redact(text),
@@ -273,30 +274,30 @@ impl Credential {
     }
 }
 
-/// Where credentials are kept.
+/// The store of credentials.
 #[derive(Debug, Clone)]
 pub struct Vault {
     path: PathBuf,
-    /// The system's keyring is asked too.
+    /// The system's keyring is used too.
     #[cfg_attr(not(feature = "keyring"), expect(dead_code, reason = "this build has no keyring"))]
     keyring: bool,
 }
 
 impl Vault {
-    /// Of this home. `PIXIR_KEYRING=off` leaves the system's keyring alone.
+    /// Opens the store of this home. `PIXIR_KEYRING=off` disables the system's keyring.
     pub fn new(around: &Surroundings) -> Vault {
         Vault { path: around.home.join("auth.json"), keyring: around.variable("PIXIR_KEYRING") != Some("off") }
     }
 
-    /// The file.
+    /// Returns the path of `auth.json`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A Provider's credential: from the environment, else the keyring, else the file.
+    /// Finds a Provider's credential: in the environment, else the keyring, else the file.
     ///
     /// # Errors
-    /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file is there and cannot be used.
+    /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file exists and cannot be used.
     pub fn find(&self, provider: &str, variable: Option<&str>, around: &Surroundings) -> Result<Option<Credential>> {
         let found = |source, secret| self.credential(provider, source, secret);
         let set = variable.and_then(|name| Some((name, around.variable(name)?.trim())));
@@ -307,7 +308,7 @@ impl Vault {
         Ok(self.kept(provider)?.map(|(source, secret)| found(source, secret)))
     }
 
-    /// What is kept for a Provider, and where.
+    /// Returns the stored secret of a Provider, and where it is stored.
     fn kept(&self, provider: &str) -> Result<Option<(Source, Secret)>> {
         #[cfg(feature = "keyring")]
         if self.keyring
@@ -322,7 +323,7 @@ impl Vault {
         }
     }
 
-    /// Whether something is kept for a Provider.
+    /// Whether a secret is stored for a Provider.
     ///
     /// # Errors
     /// As [`Vault::find`].
@@ -349,7 +350,7 @@ impl Vault {
         Error::new(Code::AuthWriteFailed, message, "make the folder writable, or set PIXIR_HOME")
     }
 
-    /// A secret that is not kept yet, to be tried.
+    /// Creates a credential that is not stored, to try it out.
     pub fn hold(&self, provider: &str, secret: Secret) -> Credential {
         Credential { held: true, ..self.credential(provider, Source::File, secret) }
     }
@@ -365,7 +366,7 @@ impl Vault {
         }
     }
 
-    /// Names of the Providers that the file holds something for.
+    /// Returns the names of the Providers with a secret in the file.
     ///
     /// # Errors
     /// As [`Vault::find`].
@@ -373,14 +374,14 @@ impl Vault {
         Ok(self.read()?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Keeps a credential, instead of what was there; in the keyring where there is one, else in the file.
+    /// Stores a secret and replaces an earlier one: in the keyring if there is one, else in the file.
     ///
     /// # Errors
     /// `AUTH_WRITE_FAILED`.
     pub fn save(&self, provider: &str, secret: &Secret) -> Result<Source> {
         #[cfg(feature = "keyring")]
         if self.keyring && keyring::save(provider, secret) {
-            // What the file held is older.
+            // A secret in the file is now outdated.
             self.change(|kept| kept.remove(provider).is_some())?;
             return Ok(Source::Keyring);
         }
@@ -391,7 +392,7 @@ impl Vault {
         Ok(Source::File)
     }
 
-    /// Forgets a credential. Whether there was one.
+    /// Removes a secret and returns whether there was one.
     ///
     /// # Errors
     /// `AUTH_WRITE_FAILED`.
@@ -404,7 +405,7 @@ impl Vault {
         Ok(was_in_keyring || was_in_file)
     }
 
-    /// Others can read the file.
+    /// Whether other users can read the file.
     pub fn is_open_to_others(&self) -> bool {
         use std::os::unix::fs::PermissionsExt as _;
         fs::metadata(&self.path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
@@ -423,7 +424,7 @@ impl Vault {
                 ));
             }
         };
-        // What is wrong with it is not told with its text: that is a secret.
+        // The error does not quote the file, which contains secrets.
         let document: Value =
             serde_json::from_slice(&bytes).map_err(|e| self.corrupt(&format!("line {} is not JSON", e.line())))?;
         match &document["providers"] {
@@ -438,7 +439,7 @@ impl Vault {
         Error::new(Code::CorruptAuth, format!("{} cannot be used: {why}", self.path.display()), fix)
     }
 
-    /// Reads, changes and replaces the file as one step; a file that is there is never half of two.
+    /// Reads, changes and atomically replaces the file.
     fn change(&self, make: impl FnOnce(&mut Map<String, Value>) -> bool) -> Result<bool> {
         let failed = |e: std::io::Error| self.not_written(&e);
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -450,7 +451,7 @@ impl Vault {
             return Ok(false);
         }
         let document = json!({ "version": 1, "providers": kept });
-        // Its mode is 0600 from the start.
+        // The file is created with mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         file.write_all(format!("{document:#}\n").as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;

@@ -1,23 +1,23 @@
-//! How long a request may take, and how often it is tried.
+//! Time limits of requests, and how often they are tried.
 
 use std::time::Duration;
 
-/// How long is waited for what, and how often something is tried. A person's `[requests]` changes it.
+/// Time limits of requests, and how often they are tried. The user's `[requests]` section changes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Tries in all.
+    /// The number of tries, the first one included.
     pub attempts: u32,
-    /// Before the second try; each further wait is twice as long.
+    /// The wait before the second try; each further wait is twice as long.
     pub first_wait: Duration,
-    /// The longest that a server's wish to wait is honoured.
+    /// The longest wait that a server may ask for; longer ones are not honoured.
     pub longest_wait: Duration,
-    /// From the request to the head of the answer. A server of one's own may have to load its model first.
+    /// The longest time from the request to the head of the answer. A local server may have to load its model first.
     pub head: Duration,
-    /// See `head`; for servers on loopback.
+    /// The same as `head`, for servers on loopback.
     pub local_head: Duration,
-    /// Without a byte for so long, the stream is given up.
+    /// The stream is abandoned after this long without a byte.
     pub idle: Duration,
-    /// With nothing but signs of life for so long, the stream is given up.
+    /// The stream is abandoned after this long with nothing but keep-alive events.
     pub progress: Duration,
 }
 

@@ -1,23 +1,23 @@
-//! What a model's tokens cost.
+//! The prices of a model's tokens.
 
 use super::PriceConfig;
 use crate::protocol::event::Usage;
 
-/// US dollars for a million tokens.
+/// Prices, US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Sent, and not cached.
+    /// Input tokens that are not cached.
     pub input: f64,
-    /// Sent, and read from the cache.
+    /// Input tokens read from the cache.
     pub cached: f64,
-    /// Sent, and written to the cache.
+    /// Input tokens written to the cache.
     pub cache_written: f64,
-    /// Answered.
+    /// Output tokens.
     pub output: f64,
 }
 
 impl Price {
-    /// What a request cost, as far as the base price tells.
+    /// Returns the cost of a request at the base price, US dollars.
     pub fn of(&self, usage: &Usage) -> f64 {
         let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_written);
         let parts = [
@@ -27,7 +27,7 @@ impl Price {
             (usage.output, self.output),
         ];
         let usd: f64 = parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum();
-        // A billionth of a dollar is as fine as anybody counts.
+        // A billionth of a dollar is precise enough.
         (usd * 1e9).round() / 1e9
     }
 }

@@ -1,4 +1,4 @@
-//! Where to cut a long history, and what to keep of what is cut: a plan first, an entry when it is applied.
+//! Decides where to cut a long History, and writes the summary of the part before the cut.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 use crate::protocol::remedy::Remedy;
 
-/// Tokens of the newest history that stay verbatim.
+/// Tokens of the newest History that stay verbatim.
 const KEEP_TOKENS: u64 = 8_000;
-/// The most of one older request in a summary, characters.
+/// The most of one older prompt in a summary, characters.
 const MAX_REQUEST: usize = 400;
 /// The most of an earlier summary in a new one, characters.
 const MAX_EARLIER: usize = 4_000;
 
-/// Plans a compaction without a model: what the person asked, which files and commands were involved, the plan,
-/// and the last words, in fixed headings. The newest history stays verbatim, the last request always.
+/// Plans a compaction without a model. The summary lists the user's prompts, files, commands, the plan and the last
+/// answer under fixed headings. The newest History stays verbatim, and always the last prompt.
 ///
 /// # Errors
-/// `NOTHING_TO_DO` when everything is new enough to stay.
+/// `NOTHING_TO_DO` when the whole History is recent enough to stay.
 pub fn plan(
     history: &History,
     trigger: Trigger,
     instructions: Option<&str>,
     window: Option<u64>,
 ) -> Result<HistoryCompaction> {
-    // A small window has room for less.
+    // A small window leaves less room for verbatim History.
     let keep = window.map_or(KEEP_TOKENS, |window| KEEP_TOKENS.min(window / 4));
     let path: Vec<&Arc<Entry>> = history.path().collect();
     let untold = Untold::of(&path);
@@ -40,7 +40,7 @@ pub fn plan(
     })?;
     let dropped = &path[..cut];
     let mut it = Gathered::default();
-    // What an earlier compaction told stands in its summary; only what it kept verbatim is gathered again.
+    // An earlier compaction's content is in its summary; only the entries that it left verbatim are gathered again.
     let earlier =
         dropped.iter().rev().find_map(|e| if let Fact::HistoryCompaction(it) = &e.fact { Some(it) } else { None });
     if let Some(earlier) = earlier {
@@ -73,14 +73,14 @@ pub fn plan(
     })
 }
 
-/// The entries that the head leaves behind when it moves there, and the last entry that both ways share.
+/// Returns the entries that a move of the head leaves behind, and the last entry that both branches share.
 pub fn left_behind(history: &History, to_seq: Option<u64>) -> (Vec<Arc<Entry>>, Option<u64>) {
     let there: Vec<u64> = to_seq.map_or_else(Vec::new, |seq| history.path_of(seq).iter().map(|e| e.seq).collect());
     let shared = history.path().zip(&there).take_while(|(entry, seq)| entry.seq == **seq).count();
     (history.path().skip(shared).cloned().collect(), shared.checked_sub(1).map(|at| there[at]))
 }
 
-/// What was done on the branch that the head leaves when it moves there, without a model. `None` when that is nothing.
+/// Summarizes the branch that a move of the head leaves, without a model. `None` when there is nothing to summarize.
 pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
     let (left, common_seq) = left_behind(history, to_seq);
     let from_seq = left.last()?.seq;
@@ -112,7 +112,7 @@ fn section(text: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
-/// What the person ran without telling the model; no summary tells it either.
+/// Commands that the user ran without showing them to the model; no summary contains them either.
 struct Untold(HashSet<String>);
 
 impl Untold {
@@ -133,7 +133,7 @@ impl Untold {
     }
 }
 
-/// What an entry says, to be repeated word for word.
+/// Returns the text of an entry that a summary repeats word for word.
 fn spoken(fact: &Fact) -> Option<String> {
     match fact {
         Fact::UserMessage(it) => Some(format!("The user: {}", it.text)),
@@ -146,7 +146,7 @@ fn spoken(fact: &Fact) -> Option<String> {
     }
 }
 
-/// The earliest place with at most `keep` tokens after it: where a Turn begins, else between two steps of one.
+/// Returns the earliest cut with at most `keep` tokens after it: at the start of a Turn, else between two rounds.
 fn find_cut(path: &[&Arc<Entry>], untold: &Untold, keep: u64) -> Option<usize> {
     let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
     let mut after = 0;
@@ -173,7 +173,7 @@ fn find_cut(path: &[&Arc<Entry>], untold: &Untold, keep: u64) -> Option<usize> {
             step = Some(at);
         }
     }
-    // The first Turn is not worth a summary of nothing.
+    // A cut before the first Turn would leave nothing to summarize.
     whole_turn.filter(|at| *at > first_new).or_else(|| step.filter(|at| *at > first_new && after > keep))
 }
 
@@ -193,7 +193,7 @@ struct Gathered {
     read: BTreeSet<String>,
     modified: BTreeSet<String>,
     commands: Vec<String>,
-    /// Commands whose result has not come: call id and command line.
+    /// Commands without a result so far: call id and command line.
     running: Vec<(String, String)>,
     skills: Vec<String>,
     pinned: Vec<String>,

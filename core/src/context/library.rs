@@ -1,4 +1,4 @@
-//! What can be looked up: what was said in past Sessions of a workspace, what was worth remembering, and skills.
+//! What a Session can search: past Sessions of the workspace, memories and skills.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,66 +8,66 @@ use crate::protocol::event::{Entry, Fact, SessionId};
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
 
-/// The most of a text around what was found, characters.
+/// The most text around a match, characters.
 const AROUND: usize = 160;
 
-/// Where a Session looks things up. It is read anew each time: the Logs are the truth, and nothing is kept beside them.
+/// The sources that a Session searches. They are read anew each time: the Logs are the truth, and there is no index.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     /// The workspace.
     pub(crate) workspace: PathBuf,
-    /// Where the person's skills are.
+    /// The folder of the user's skills.
     pub(crate) user_folder: Option<PathBuf>,
-    /// The Session that looks.
+    /// The Session that searches.
     pub(crate) session: Option<SessionId>,
 }
 
-/// Something that was said.
+/// A text in a Log that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where.
+    /// The id of the Session.
     pub session: String,
-    /// Its entry there.
+    /// The `seq` of the entry.
     pub seq: u64,
-    /// When, to the minute.
+    /// The time of the entry, to the minute.
     pub when: String,
-    /// By whom: `person`, `model`, `summary`, `memory`.
+    /// The author of the text: `person`, `model`, `summary` or `memory`.
     pub who: &'static str,
-    /// The text around it, one line.
+    /// The text around the match, on one line.
     pub text: String,
 }
 
-/// Something that was worth remembering, and is not forgotten.
+/// A memory that has not been forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
-    /// What it is known by.
+    /// The id of the memory.
     pub id: String,
-    /// When, to the minute.
+    /// When it was recorded, to the minute.
     pub when: String,
-    /// What.
+    /// The text of the memory.
     pub text: String,
 }
 
 impl Library {
-    /// Skills of the workspace and the person.
+    /// Returns the skills of the workspace and of the user.
     pub fn skills(&self) -> Vec<Skill> {
         skills::find(&self.workspace, self.user_folder.as_deref())
     }
 
-    /// Sessions of the workspace in which something was said, the latest first.
+    /// Returns the Sessions of the workspace that have a conversation, newest first.
     pub fn sessions(&self) -> Vec<Summary> {
         summaries(&self.logs)
     }
 
-    /// A Session's entries; none when its Log cannot be read.
+    /// Returns a Session's entries; none when its Log cannot be read.
     fn entries(&self, id: &str) -> Vec<std::sync::Arc<Entry>> {
         let place = SessionId::parse(id).map(|id| Place::new(&self.logs, id));
         place.and_then(|place| log::read(&place.log())).map(|contents| contents.entries).unwrap_or_default()
     }
 
-    /// What holds all of these words, in any order and case, the latest Session first; at most so many.
+    /// Finds up to `most` texts that hold all of these words, in any order and case, newest Session first.
     pub fn search(&self, words: &str, most: usize, is_cancelled: &dyn Fn() -> bool) -> Vec<Found> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let mut found = Vec::new();
@@ -97,16 +97,16 @@ impl Library {
         found
     }
 
-    /// Whether a Log has these words at all; most have not, and reading bytes is cheaper than reading entries.
+    /// Whether a Log contains the words at all. Most do not, and scanning bytes is cheaper than decoding entries.
     fn mentions(&self, id: &str, words: &[String]) -> bool {
         let Ok(id) = SessionId::parse(id) else { return false };
         let Ok(bytes) = std::fs::read(Place::new(&self.logs, id).log()) else { return false };
         let folded = String::from_utf8_lossy(&bytes).to_lowercase();
-        // In a Log a word with a quote or a control character in it is written otherwise.
+        // JSON escapes quotes and control characters, so a word that has them does not match the raw Log.
         words.iter().filter(|word| word.chars().all(char::is_alphanumeric)).all(|word| folded.contains(word.as_str()))
     }
 
-    /// What is remembered, the oldest first.
+    /// Returns the memories, oldest first.
     pub fn remembered(&self) -> Vec<Remembered> {
         let mut all: BTreeMap<String, (jiff::Timestamp, Option<Remembered>)> = BTreeMap::new();
         let key = "\"memory_fact\"";
@@ -150,9 +150,9 @@ fn said(fact: &Fact) -> Option<(&'static str, &str)> {
     }
 }
 
-/// One line of the text, with what was found in it.
+/// Returns one line of text around the match.
 fn around(text: &str, folded: &str, at: usize) -> String {
-    // Where folding changed the length, the place is near enough.
+    // Case folding may change lengths, so the offset is only approximate.
     let before = folded[..at].chars().count();
     let from = before.saturating_sub(AROUND / 4);
     let cut: String = text.chars().skip(from).take(AROUND).collect();

@@ -1,4 +1,4 @@
-//! What a model is sent: instructions, tools, the workspace's own words, then the History — a prefix that only grows.
+//! Builds requests: instructions, tools, context documents, then the History, as a prefix that only grows.
 
 use std::sync::Arc;
 
@@ -59,9 +59,9 @@ const BOTH: &str = instructions!(
 "
 );
 
-/// Context files that are read from each folder, the first that is there.
+/// Context files, in order of preference; the first that exists in a folder is read.
 const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The most of one context file, bytes.
+/// The most bytes of one context file.
 const MAX_CONTEXT: usize = 32 << 10;
 
 /// Builds the request that the next call sends. `tools` are the specs of the History's toolset.
@@ -84,14 +84,14 @@ pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_k
     }
 }
 
-/// What a model is asked when a branch is to be summed up. Tools are named, because some servers want them named where
-/// the conversation has calls, and none is run.
+/// The prompt that asks a model to summarize a branch. The request names the tools, because some servers require this
+/// when the conversation contains calls; pixir runs no call of the answer.
 const SUMMARIZE: &str = "\
 The user leaves this part of the conversation and goes on from before it. Write what is worth knowing there: \
 what was tried, what worked and what did not and why, which files were changed, and what was decided. \
 At most 200 words of plain Markdown. Do not call tools.";
 
-/// Builds the request that sums up what is left behind.
+/// Builds the request that summarizes the entries a move of the head leaves behind.
 pub fn summary(
     history: &History,
     left: Vec<Arc<Entry>>,
@@ -112,7 +112,7 @@ fn context_text(started: &SessionStarted) -> String {
     documents.collect::<Vec<_>>().join("\n")
 }
 
-/// Collects what the workspace and the user say before the conversation begins; it is recorded, and so the same at every resume.
+/// Collects the context documents of the workspace and the user. They are recorded, so every resume sees the same ones.
 pub fn collect_context(workspace: &Workspace, user_folder: Option<&std::path::Path>) -> Vec<ContextDocument> {
     let root = workspace.root().display();
     let environment =
@@ -142,7 +142,7 @@ fn document(source: &str, text: &str) -> ContextDocument {
     ContextDocument { source: source.to_owned(), text: format!("{}{cut}", visible(&text[..end])) }
 }
 
-/// Unicode tag characters can carry text that no person sees; no model gets them either.
+/// Removes Unicode tag characters: they can carry text that the user does not see, so the model must not see it either.
 fn visible(text: &str) -> String {
     text.chars().filter(|c| !('\u{e0000}'..='\u{e007f}').contains(c)).collect()
 }

@@ -1,4 +1,5 @@
-//! `SKILL.md` files: found, read and put into the conversation; nothing in a skill's folder is ever run by finding it.
+//! `SKILL.md` files: how they are found, read and added to the conversation. Finding a skill runs nothing in its
+//! folder.
 
 use std::fs;
 use std::io::Read as _;
@@ -10,22 +11,22 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::SkillActivation;
 use crate::protocol::remedy::Remedy;
 
-/// The most of a `SKILL.md`, bytes.
+/// The most bytes of a `SKILL.md`.
 const MAX_SKILL: u64 = 256 << 10;
-/// Folders of a workspace that may hold skills, the first to name one wins.
+/// Folders of a workspace that may hold skills. The first folder with a name wins.
 const WORKSPACE_ROOTS: [&str; 3] = [".pixir/skills", ".agents/skills", ".claude/skills"];
 
-/// Whose skill it is.
+/// Where a skill comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It came with the workspace.
+    /// The workspace contains it.
     Workspace,
-    /// The person installed it.
+    /// The user installed it.
     User,
 }
 
 impl Origin {
-    /// The word that lists show.
+    /// Returns the name that lists show.
     pub const fn name(self) -> &'static str {
         match self {
             Origin::Workspace => "workspace",
@@ -34,18 +35,18 @@ impl Origin {
     }
 }
 
-/// A skill that was found.
+/// One skill, as read from its `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name; the folder's where the file gives none.
+    /// The skill's name; the folder's name where the file gives none.
     pub name: String,
     /// When to use it.
     pub description: String,
-    /// Whose it is.
+    /// Where the skill comes from.
     pub origin: Origin,
-    /// Its `SKILL.md`.
+    /// The path of its `SKILL.md`.
     pub path: PathBuf,
-    /// What is wrong with the file, though it can be used.
+    /// Problems in the file that do not prevent its use.
     pub warnings: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ struct FrontMatter {
     description: Option<String>,
 }
 
-/// All skills, sorted by name; of two with one name the workspace's comes first and hides the other.
+/// Finds all skills, sorted by name. A skill of the workspace hides a user's skill of the same name.
 pub fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
     let workspace_roots = WORKSPACE_ROOTS.iter().map(|root| (workspace.join(root), Origin::Workspace));
     let user_root = user_folder.map(|folder| (folder.join("skills"), Origin::User));
@@ -75,10 +76,10 @@ pub fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
     skills
 }
 
-/// Reads a skill, to be recorded as an entry.
+/// Reads a skill to be recorded as an entry.
 ///
 /// # Errors
-/// `SKILL_NOT_FOUND` with the nearest name, `READ_FAILED` when the file is gone or no text.
+/// `SKILL_NOT_FOUND` with the nearest name, `READ_FAILED` when the file is missing or is not text.
 pub fn activate(skills: &[Skill], name: &str, args: &str) -> Result<SkillActivation> {
     let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
         let fix = match nearest(name, skills.iter().map(|s| s.name.as_str())) {
@@ -136,7 +137,7 @@ fn load(path: &Path, origin: Origin) -> Result<(Skill, String)> {
     ))
 }
 
-/// The YAML between the first `---` and the next, and the rest.
+/// Splits a file into the YAML between its `---` lines and the rest.
 fn split(text: &str) -> (Option<&str>, &str) {
     let start = text.trim_start();
     let Some(rest) = start.strip_prefix("---").and_then(|r| r.trim_start_matches([' ', '\t']).strip_prefix('\n'))
@@ -149,7 +150,8 @@ fn split(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Many real files hold an unquoted `: ` or a leading `*`, which YAML does not allow.
+/// Reads the front matter line by line: many real files have an unquoted `: ` or a leading `*`, which YAML does not
+/// allow.
 fn line_wise(yaml: &str) -> FrontMatter {
     let value = |key: &str| {
         yaml.lines()

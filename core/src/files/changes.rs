@@ -1,4 +1,4 @@
-//! What tools changed: files before and after, as diffs that a person can read.
+//! File changes made by tools: the versions before and after, and their readable diffs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::storage::blobs::Blobs;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
-/// Files above this size are not diffed, bytes.
+/// Files larger than this are not diffed, bytes.
 const MAX_DIFFED: usize = 2 << 20;
 
-/// One file's change as text.
+/// The change of one file, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {
     /// Relative to the workspace.
     pub path: String,
-    /// Created, modified or deleted, over the whole range.
+    /// Created, modified or deleted, over the whole range of entries.
     pub kind: ChangeKind,
     /// Lines added.
     pub added: u64,
@@ -28,7 +28,7 @@ pub struct FileDiff {
     pub text: String,
 }
 
-/// A unified diff of two texts, with how many lines it adds and removes.
+/// Returns a unified diff of two texts, and how many lines it adds and removes.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (String, u64, u64) {
     let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
     if old.len().max(new.len()) > MAX_DIFFED {
@@ -56,13 +56,13 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (Stri
     (text, added, removed)
 }
 
-/// One side of a change: bytes and permission bits.
+/// One side of a change: bytes and permission bits; `None` when the file does not exist.
 pub type Side<'a> = Option<(&'a [u8], u32)>;
 
-/// Keeps both sides of a change and counts its lines.
+/// Stores both sides of a change as blobs and counts its lines.
 ///
 /// # Errors
-/// What the file system says of the blob store.
+/// The file system's error from the blob store.
 pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> std::io::Result<FileChange> {
     let (_, added, removed) = unified(path, before.map(|(bytes, _)| bytes), after.map(|(bytes, _)| bytes));
     let kind = match (before, after) {
@@ -84,7 +84,8 @@ pub fn record(blobs: &Blobs, path: &str, before: Side<'_>, after: Side<'_>) -> s
     })
 }
 
-/// The files that these entries changed, each from its first state to its last; what ended as it began is left out.
+/// Diffs the files that these entries changed, each from its first version to its last. Files that end as they began
+/// are left out.
 pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs) -> Vec<FileDiff> {
     let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
     for entry in entries {
@@ -95,7 +96,7 @@ pub fn between<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, blobs: &Blobs)
     files.into_iter().filter_map(|(path, (first, last))| diff_of(path, first, last, blobs)).collect()
 }
 
-/// The files that an entry says were changed, by a tool or by a restore.
+/// Returns the file changes that an entry records, made by a tool or by a restore.
 pub fn of_entry(fact: &Fact) -> &[FileChange] {
     match fact {
         Fact::ToolResult(it) => &it.changes,
@@ -104,7 +105,7 @@ pub fn of_entry(fact: &Fact) -> &[FileChange] {
     }
 }
 
-/// The blobs that an entry names: versions of files, and images.
+/// Returns the blobs that an entry names: file versions and images.
 pub fn blobs_of(fact: &Fact) -> Vec<&String> {
     let versions = of_entry(fact).iter().flat_map(|change| [&change.before_blob, &change.after_blob]).flatten();
     let images = match fact {

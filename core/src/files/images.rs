@@ -1,4 +1,4 @@
-//! Images that a model looks at: checked, bounded, and kept by content.
+//! Images for the model: checked, bounded in size and stored as blobs.
 
 use std::fs;
 use std::io::Read;
@@ -11,15 +11,15 @@ use crate::storage::blobs::Blobs;
 use crate::text::human::human_size;
 use crate::text::media::{is_whole_image, media_type};
 
-/// Larger images are not sent, bytes: a third more, as base64, is what the strictest Provider takes.
+/// The largest image that is sent, bytes. Base64 adds a third, which reaches the limit of the strictest Provider.
 const MAX_IMAGE: u64 = (5 << 20) / 4 * 3;
-/// Nor are larger ones, pixels a side.
+/// The largest width or height that is sent, pixels.
 const MAX_SIDE: u32 = 8_000;
 
-/// An image of so many bytes, kept in the store; `shown` is what it is called.
+/// Stores an image of `len` bytes as a blob; `shown` is its name for the model and the user.
 ///
 /// # Errors
-/// `READ_FAILED` when it is too large or cannot be read or kept, `INVALID_ARGS` when it is none.
+/// `READ_FAILED` when it is too large or cannot be read or stored, `INVALID_ARGS` when it is not an image.
 pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Result<Attachment> {
     let failed = |why: String, fix: Remedy| Error::new(Code::ReadFailed, why, fix).with("input", shown);
     if len > MAX_IMAGE {
@@ -47,7 +47,7 @@ pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Res
     Ok(Attachment { path: shown.to_owned(), media_type: media_type.to_owned(), blob, bytes: len })
 }
 
-/// Width and height, where they are easily found.
+/// Reads width and height from the header, where the format allows.
 fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
     let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let small = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
@@ -58,13 +58,13 @@ fn sides(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// An image file that the person chose, wherever it lies.
+/// Stores an image file that the user chose, which may lie outside the workspace.
 pub(crate) fn keep_file(blobs: &Blobs, path: &Path, shown: &str) -> Result<Attachment> {
     let failed = |e: std::io::Error| {
         Error::new(Code::ReadFailed, format!("read `{shown}`: {e}"), "check its name and permissions")
             .with("input", shown)
     };
-    // A pipe or a device would be waited for.
+    // Opening a pipe or a device would block.
     let found = fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         return Err(Error::new(Code::InvalidArgs, format!("`{shown}` is not a file"), "name an image file"));

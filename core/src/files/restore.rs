@@ -1,4 +1,5 @@
-//! Files set to how they had been: planned and shown first, and nothing that a person changed since is overwritten unasked.
+//! Restores files to earlier versions: planned and shown first, and later edits by others are never overwritten
+//! unasked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use crate::protocol::input::{Choice, Wish};
 use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::{self, Blobs};
 
-/// Why an interrupted restore left a file.
+/// Why an interrupted restore left a file as it was.
 pub(crate) const INTERRUPTED: &str = "the restore was interrupted before it";
 
-/// What a file was, or should be.
+/// The version of a file, past or wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Version {
     Absent,
@@ -25,7 +26,7 @@ enum Version {
         blob: String,
         mode: Option<u32>,
     },
-    /// It was there, and its bytes were not captured.
+    /// The file existed, but its bytes were not captured.
     Unknown,
 }
 
@@ -47,7 +48,7 @@ impl Version {
     }
 }
 
-/// What is to be restored, by path.
+/// What a restore should reach, by path.
 #[derive(Debug, Clone)]
 pub struct Aim {
     reason: RestoreReason,
@@ -56,11 +57,11 @@ pub struct Aim {
     files: BTreeMap<String, AimedFile>,
 }
 
-/// One file: what pixir did to it, oldest first, from what it should be to what pixir left.
+/// One file: the changes that pixir made to it, oldest first, from the wanted version to the one that pixir left.
 #[derive(Debug, Clone, Default)]
 struct AimedFile {
     steps: Vec<FileChange>,
-    /// Between two of the steps somebody else changed it.
+    /// The file was changed by others between two of these changes.
     touched: bool,
 }
 
@@ -83,7 +84,7 @@ impl AimedFile {
         self.steps.last().map_or(Version::Absent, Version::after)
     }
 
-    /// Folders that came with the file, and go with it.
+    /// Folders that were created with the file, and are removed with it.
     fn new_folders(&self) -> u32 {
         self.steps.iter().find(|step| step.kind == ChangeKind::Created).map_or(0, |step| step.new_folders)
     }
@@ -97,10 +98,10 @@ fn aimed<'a>(changes: impl Iterator<Item = &'a FileChange>) -> BTreeMap<String, 
     files
 }
 
-/// Turns whose changes stand, the last one first: what an undo without a number tries.
+/// Returns the Turns whose changes are in effect, newest first: what an undo without a number tries.
 ///
 /// # Errors
-/// `NOTHING_TO_DO` when there is none.
+/// `NOTHING_TO_DO` when there is no such Turn.
 pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     let done = Done::fold(entries);
     let mut turns = done.applied;
@@ -114,17 +115,17 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     }
 }
 
-/// Files of this Turn that an undo has left as they are.
+/// Returns the files of this Turn that an undo has left as they were.
 pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
     let restored = entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(it) } else { None });
     let of_turn = restored.filter(|it| it.reason == RestoreReason::Undo && it.of_turn == Some(turn));
     of_turn.flat_map(|it| it.left.iter().map(|left| left.path.as_str())).collect()
 }
 
-/// Takes back what a Turn changed.
+/// Undoes what a Turn changed.
 ///
 /// # Errors
-/// `NOTHING_TO_DO` when it changed nothing, `NOT_FOUND` when there is no such Turn.
+/// `NOTHING_TO_DO` when the Turn changed nothing, `NOT_FOUND` when there is no such Turn.
 pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
     let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
     if of_turn.peek().is_none() {
@@ -140,10 +141,10 @@ pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
     Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
 }
 
-/// Does again what the last undo took back.
+/// Redoes what the last undo took back.
 ///
 /// # Errors
-/// `NOTHING_TO_DO` when there is no undo to take back.
+/// `NOTHING_TO_DO` when there is no undo to redo.
 pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
@@ -153,7 +154,7 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
     Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files: aimed(it.changes.iter()) })
 }
 
-/// Files as they were when this entry was the newest; null is before anything was said.
+/// Restores the files to their state when this entry was the newest. `None` means the state before the first entry.
 pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> Aim {
     let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
     let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
@@ -164,7 +165,7 @@ fn nothing(message: &str, fix: Remedy) -> Error {
     Error::new(Code::NothingToDo, message, fix)
 }
 
-/// Which Turns' changes stand, in order, and which undos can be taken back.
+/// Which Turns' changes are in effect, in order, and which undos can be redone.
 #[derive(Default)]
 struct Done {
     applied: Vec<u32>,
@@ -182,7 +183,7 @@ impl Done {
                 }
                 (Fact::FilesRestored(restored), _) => match (restored.reason, restored.of_turn) {
                     (RestoreReason::Undo, Some(turn)) => {
-                        // What was left of it is still there to be undone.
+                        // Files that the undo left as they were can still be undone.
                         if restored.left.is_empty() {
                             it.applied.retain(|t| *t != turn);
                         }
@@ -204,8 +205,8 @@ impl Done {
     }
 }
 
-/// The entries that tell how the files stand, the last run first: after a rewind of every file they are as they had been
-/// there, and what came between tells nothing.
+/// Returns the runs of entries that determine the current files, newest first. A rewind of all files brings back an
+/// earlier state, so the entries between that state and the rewind no longer count.
 fn told_by_files(entries: &[Arc<Entry>]) -> Vec<&[Arc<Entry>]> {
     let mut runs = Vec::new();
     let mut rest = entries;
@@ -222,13 +223,13 @@ fn told_by_files(entries: &[Arc<Entry>]) -> Vec<&[Arc<Entry>]> {
     runs
 }
 
-/// What a file gets: its bytes, and its permission bits where they are known.
+/// The wanted contents of a file: its bytes, and its permission bits where they are known.
 type Bytes<'a> = (&'a [u8], Option<u32>);
 
-/// A file with everything that is needed to restore it.
+/// A file with everything needed to restore it.
 struct Found {
     path: String,
-    /// The name of the bytes that it should have.
+    /// The name of the blob with the wanted bytes.
     wanted_blob: Option<String>,
     new_folders: u32,
     current: Option<Contents>,
@@ -240,22 +241,22 @@ struct Found {
 }
 
 impl Aim {
-    /// Whether it touches any file.
+    /// Whether the restore touches no file.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Compares with the files as they are; touches nothing.
+    /// Compares with the current files, without changing any.
     pub fn plan(&self, workspace: &Workspace, blobs: &Blobs) -> RestorePlan {
         let found: Vec<Found> = self.look(workspace, blobs).collect();
         self.describe(&found)
     }
 
-    /// Restores, and returns what was done; files that changed since are left unless the wish says otherwise. Once it is
-    /// interrupted, the files that are not restored yet are left, with [`INTERRUPTED`] as the reason.
+    /// Restores the files, and returns what was done. Files that were changed since are left as they are unless the
+    /// caller chose otherwise. After an interrupt, the remaining files are left, with [`INTERRUPTED`] as the reason.
     ///
     /// # Errors
-    /// `FILE_CHANGED` when a plan was shown and is not what would be done now.
+    /// `FILE_CHANGED` when a shown plan differs from what would be done now.
     pub(crate) fn apply(
         &self,
         wish: &Wish,
@@ -281,7 +282,7 @@ impl Aim {
             left: Vec::new(),
         };
         let choice_for = |file: &Found| wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
-        // What does not come back may have been moved: then nothing else with its bytes goes.
+        // A file that cannot be restored may have been moved; then no other file with the same bytes is removed.
         let missing: Vec<(&str, &str)> = found
             .iter()
             .filter(|file| file.standing != Standing::AlreadyThere && file.outcome(choice_for(file)).is_err())
@@ -304,8 +305,8 @@ impl Aim {
         };
         let mut unrestored = Vec::new();
         let mut writes = Vec::new();
-        // What is to go goes first: a folder may be in a file's way, or a file in a folder's. The last path goes first,
-        // so that folders are empty when their turn comes.
+        // Removals go first: a folder may stand where a file has to be, or a file where a folder has to be. The last
+        // path goes first, so that a folder is empty when its removal comes.
         for file in found.iter().rev().filter(|file| file.standing != Standing::AlreadyThere) {
             match file.outcome(choice_for(file)) {
                 Ok(Some(target)) => writes.push((file, target)),
@@ -364,7 +365,8 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
             let fix = "move the symlink away";
             return Err(Error::new(Code::WriteFailed, "one of its parent folders is a symlink now", fix));
         }
-        // A folder in its place goes with the files in it, if those go; else it is said then.
+        // A folder in the file's place is removed if every file in it is. Whether that happens is known only when the
+        // restore is applied.
         if workspace.is_folder(&at).unwrap_or(false) {
             return Ok(None);
         }
@@ -390,14 +392,14 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     let left_mode = left.as_ref().ok().and_then(|left| left.as_ref().and_then(|(_, mode)| *mode));
     let current = it.current.as_ref().map(|c| c.bytes.as_slice());
     let is_wanted = current == it.wanted.as_ref().map(|(bytes, _)| bytes.as_slice());
-    // A mode that pixir did not change is the person's own.
+    // A mode that pixir did not change was set by the user.
     let mode_wanted = it.wanted.as_ref().and_then(|(_, mode)| *mode).filter(|mode| Some(*mode) != left_mode);
     if let Some((_, mode)) = &mut it.wanted {
         *mode = mode_wanted.or_else(|| it.current.as_ref().map(|c| c.mode)).or(*mode);
     }
     let mode_fits = mode_wanted.is_none_or(|mode| it.current.as_ref().is_some_and(|c| c.mode == mode));
     let is_left = it.left.as_ref().is_some_and(|left| left.as_deref() == current);
-    // Permissions that somebody set since are theirs, like bytes.
+    // Permissions that were changed since are preserved, like bytes.
     let modes = it.current.as_ref().map(|c| c.mode).zip(mode_wanted).zip(left_mode);
     let mode_is_theirs = modes.is_some_and(|((now, wanted), left)| now != wanted && now != left);
     it.standing = if is_wanted && mode_fits {
@@ -411,7 +413,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     it
 }
 
-/// What pixir did is taken back step by step, around what others did between and since; where both are text and do not touch.
+/// Undoes pixir's changes one by one around edits by others. Works only on text whose edits do not overlap.
 fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<Vec<u8>> {
     let text = |version: Version| match version {
         Version::Known { blob, .. } => String::from_utf8(blobs.get(&blob).ok()?).ok(),
@@ -426,7 +428,7 @@ fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<
 }
 
 impl Found {
-    /// The bytes that it gets, or none when it goes; or why it is left as it is.
+    /// Returns the bytes to write, `None` to remove the file, or the reason to leave it.
     fn outcome(&self, choice: Choice) -> Result<Option<Bytes<'_>>, String> {
         let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
         match (self.standing, choice) {
@@ -489,9 +491,9 @@ fn restore_one(
     };
     let at = workspace.locate(&file.path)?;
     let before = file.current.as_ref().map(|c| (c.bytes.as_slice(), c.mode));
-    // What is about to be replaced is safe first.
+    // The version about to be replaced is stored first.
     let mut change = changes::record(blobs, &file.path, before, target.map(|(bytes, _)| (bytes, 0))).map_err(unkept)?;
-    // A command of another Session that runs meanwhile is not taken for the author.
+    // Without this guard, a running command of another Session would be credited with the write.
     let _writing = snapshot.write(&file.path, workspace, blobs);
     let now = workspace.read_if_there(&at)?;
     if now.as_ref().map(|n| &n.bytes) != file.current.as_ref().map(|c| &c.bytes) {

@@ -1,4 +1,4 @@
-//! What commands change in the workspace, found by comparing its files before and after.
+//! Finds what commands change in the workspace by comparing its files before and after.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, Metadata};
@@ -15,31 +15,31 @@ use crate::protocol::event::{ChangeKind, FileChange, SessionId};
 use crate::storage::blobs::Blobs;
 use tokio_util::sync::CancellationToken;
 
-/// More files than this are not watched.
+/// The most files that are watched.
 const MAX_FILES: usize = 20_000;
-/// Files above this size are watched, but their bytes are not kept.
+/// The bytes of files larger than this are not stored; the files are still watched.
 const MAX_KEPT: u64 = 4 << 20;
-/// The most bytes that are kept in all, before compression.
+/// The most bytes stored in all, before compression.
 const MAX_KEPT_TOTAL: u64 = 256 << 20;
-/// How many useless bytes the pack may hold before it is begun anew.
+/// Unused bytes that the pack may hold before a new one is begun.
 const SLACK: u64 = 64 << 20;
-/// File times are coarse: a file that changed this shortly before it was taken in may change again with the same time.
+/// File times are coarse: a file that changed less than this before it was read may change again with the same time.
 const COARSE: Duration = Duration::from_millis(50);
 
-/// The files of a workspace as they were last seen, and the commands that run in it. The Sessions of a workspace share one,
-/// so that a change is attributed once, to the call that made it.
+/// The files of a workspace as they were last seen, and the commands that run in it. The Sessions of a workspace share
+/// one snapshot, so that a change is attributed once, to the call that made it.
 ///
-/// Between two comparisons, a change is the work of the one command that ran. Where several ran, it is not known whose it is:
-/// it is attributed to none of them, and each call gets a note. File tools and restores say themselves what they write.
+/// A change between two comparisons is attributed to the command that ran. If several ran, pixir cannot know which one
+/// made it: no call gets the change, and each gets a note. File tools and restores report their own writes.
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceSnapshot {
-    /// Shared by file tools, which write side by side; a comparison holds it alone, so that it sees no write that is not
-    /// said yet.
+    /// File tools hold it shared, because they write in parallel. A comparison holds it exclusively, so that it sees no
+    /// write that is not reported yet.
     writes: RwLock<()>,
-    /// How many commands run. It changes only while `writes` is held alone.
+    /// The number of running commands. It changes only while `writes` is held exclusively.
     commands: AtomicUsize,
     state: Mutex<State>,
-    /// Apart from `state`, for the runtime must not wait for a comparison.
+    /// Separate from `state`: the runtime must not wait for a comparison.
     ledger: Mutex<Ledger>,
 }
 
@@ -49,7 +49,7 @@ struct State {
     running: Vec<Running>,
 }
 
-/// A command that runs, and what it changed so far.
+/// A running command, and what it changed so far.
 #[derive(Debug)]
 struct Running {
     key: CallKey,
@@ -60,18 +60,18 @@ struct Running {
 struct Ledger {
     /// Changes of calls whose result is not recorded yet.
     unrecorded: Vec<(CallKey, FileChange)>,
-    /// Calls whose result was recorded while commands ran.
+    /// Calls whose result was recorded while commands were running.
     ended: Vec<CallKey>,
 }
 
-/// A call among those of all Sessions; its id alone is unique only in its own.
+/// A call among those of all Sessions. A call id is unique only within its Session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CallKey {
     session: Option<SessionId>,
     call_id: String,
 }
 
-/// What a command changed, and what its caller has to know about that.
+/// What a command changed, and notes for its caller about that.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) changes: Vec<FileChange>,
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// One Session's way to the snapshot of its workspace.
+/// One Session's access to the snapshot of its workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionSnapshot {
     shared: Arc<WorkspaceSnapshot>,
@@ -95,7 +95,7 @@ pub(crate) struct SessionSnapshot {
 }
 
 impl SessionSnapshot {
-    /// The same snapshot for another Session.
+    /// Returns the same snapshot for another Session.
     pub(crate) fn for_session(&self, session: SessionId) -> SessionSnapshot {
         SessionSnapshot { shared: Arc::clone(&self.shared), session: Some(session) }
     }
@@ -104,20 +104,21 @@ impl SessionSnapshot {
         CallKey { session: self.session.clone(), call_id: call_id.to_owned() }
     }
 
-    /// Takes in the workspace before a command runs. It reads the bytes of files that are new or have changed.
+    /// Reads the workspace before a command runs, and stores the bytes of new and changed files.
     pub(crate) fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
         let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.shared.state();
         state.settle(&self.shared, workspace, blobs);
         state.seen.refresh(workspace, blobs);
-        // A call that was cancelled meanwhile runs no command.
+        // A call that was cancelled in the meantime runs no command.
         if !cancel.is_cancelled() {
             state.running.push(Running { key: self.key(call_id), found: Found::default() });
         }
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
     }
 
-    /// What the command of this call changed. The snapshot notes it before the caller can lose it.
+    /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
+    /// dropped.
     pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
         let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.shared.state();
@@ -125,14 +126,14 @@ impl SessionSnapshot {
         let key = self.key(call_id);
         let ended = state.running.extract_if(.., |it| it.key == key).last();
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
-        // What was just settled must not be found again by the commands that still run.
+        // The commands that still run must not find these changes again.
         if !state.running.is_empty() {
             state.seen.refresh(workspace, blobs);
         }
         ended.map(|it| it.found).unwrap_or_default()
     }
 
-    /// Lets the caller write this file. No comparison happens until the guard is dropped.
+    /// Lets the caller write this file. No comparison runs until the guard is dropped.
     pub(crate) fn write<'a>(&'a self, path: &'a str, workspace: &'a Workspace, blobs: &'a Blobs) -> Writing<'a> {
         let shared = &*self.shared;
         let beside_others = shared.writes.read().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +143,7 @@ impl SessionSnapshot {
         drop(beside_others);
         let alone = shared.writes.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = shared.state();
-        // A command may have changed the file already; that change stays the command's.
+        // A command may have changed the file already; that change is attributed to the command.
         if !state.running.is_empty() && !state.seen.is_as_seen(workspace.root(), Path::new(path)) {
             state.settle(shared, workspace, blobs);
             state.seen.refresh(workspace, blobs);
@@ -151,7 +152,7 @@ impl SessionSnapshot {
         Writing { owner: self, path, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
     }
 
-    /// The result of this call is recorded, and its changes with it.
+    /// Reports that the result of this call is recorded, together with its changes.
     pub(crate) fn recorded(&self, call_id: &str) {
         let key = self.key(call_id);
         let mut ledger = lock(&self.shared.ledger);
@@ -161,8 +162,8 @@ impl SessionSnapshot {
         }
     }
 
-    /// Changes of this Session's calls whose result is not recorded, by call id. Waits for a write or a comparison that is
-    /// in progress; a command of the Session that still counts as running is over.
+    /// Returns the changes of this Session's calls whose result is not recorded, with their call ids. Waits for a write
+    /// or a comparison in progress. Commands of the Session that still count as running are settled first.
     pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
         let running: Vec<String> = {
             let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +179,7 @@ impl SessionSnapshot {
         own.map(|(key, change)| (key.call_id.clone(), change.clone())).collect()
     }
 
-    /// The Session has ended; nothing is attributed to it any more.
+    /// Ends the Session's use of the snapshot. Nothing is attributed to it after this.
     pub(crate) fn leave(&self) {
         let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.shared.state();
@@ -188,7 +189,7 @@ impl SessionSnapshot {
     }
 }
 
-/// A write of one file that the snapshot knows about.
+/// A write of one file that the snapshot is aware of.
 pub(crate) struct Writing<'a> {
     owner: &'a SessionSnapshot,
     path: &'a str,
@@ -198,14 +199,14 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Notes the change for this call, before the caller can lose it.
+    /// Notes the change for this call, so that it survives a caller that is dropped.
     pub(crate) fn made(&self, call_id: &str, change: FileChange) {
         lock(&self.owner.shared.ledger).unrecorded.push((self.owner.key(call_id), change));
     }
 }
 
 impl Drop for Writing<'_> {
-    /// The commands that run are not to find this write.
+    /// Updates the snapshot, so that running commands are not credited with this write.
     fn drop(&mut self) {
         if self.owner.shared.commands.load(Ordering::Relaxed) > 0 {
             self.owner.shared.state().seen.refresh_one(self.workspace, self.blobs, Path::new(self.path));
@@ -220,12 +221,12 @@ impl WorkspaceSnapshot {
 }
 
 impl State {
-    /// Compares, and attributes what is different to the command that ran.
+    /// Compares the workspace with the snapshot, and attributes the differences to the command that ran.
     fn settle(&mut self, shared: &WorkspaceSnapshot, workspace: &Workspace, blobs: &Blobs) {
         let ended = std::mem::take(&mut lock(&shared.ledger).ended);
         self.running.retain(|it| !ended.contains(&it.key));
         match self.running.as_mut_slice() {
-            // The user changed it between two commands.
+            // The user changed the files between two commands.
             [] => {}
             [only] => {
                 let found = self.seen.compare(workspace, blobs);
@@ -250,7 +251,8 @@ impl State {
     }
 }
 
-/// Now, by the clock that files get their times from: it moves in steps, and is never ahead of the usual one.
+/// Returns the current time of the clock that stamps files. It advances in steps and is never ahead of the system
+/// clock.
 fn file_clock() -> SystemTime {
     #[cfg(target_os = "linux")]
     {
@@ -270,15 +272,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Seen {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
-    /// There are more files than are watched.
+    /// The workspace has more files than are watched.
     cut: bool,
-    /// When the workspace was last taken in.
+    /// When the workspace was last read.
     looked: Option<SystemTime>,
-    /// Paths of symlinks, sockets and the like.
+    /// Paths of symlinks, sockets and other special files.
     others: HashSet<PathBuf>,
     pack: Option<File>,
     end: u64,
-    /// Bytes of the pack that are still needed, packed (`live`) and unpacked (`total`).
+    /// Bytes of the pack that are still in use: packed (`live`) and unpacked (`total`).
     live: u64,
     total: u64,
 }
@@ -295,16 +297,16 @@ struct Stamp {
 struct SeenFile {
     stamp: Stamp,
     mode: u32,
-    /// When it was made, where the file system knows.
+    /// The birth time, where the file system records it.
     born: Option<SystemTime>,
-    /// It was taken in so soon after a change that its stamp does not prove that it is unchanged.
+    /// The file was read so soon after a change that an equal time stamp does not prove it unchanged.
     fresh: bool,
-    /// Offset and length of its bytes in the pack.
+    /// Offset and length of the file's bytes in the pack.
     kept: Option<(u64, usize)>,
 }
 
 impl Seen {
-    /// Takes in the workspace as it is now, and keeps the bytes of files that are new or have changed.
+    /// Reads the workspace as it is now, and stores the bytes of new and changed files.
     fn refresh(&mut self, workspace: &Workspace, blobs: &Blobs) {
         self.looked = Some(file_clock());
         self.tidy();
@@ -324,7 +326,7 @@ impl Seen {
         before.into_values().for_each(|old| self.forget(Some(old)));
     }
 
-    /// Takes in one file as it is now.
+    /// Reads one file as it is now.
     fn refresh_one(&mut self, workspace: &Workspace, blobs: &Blobs, path: &Path) {
         let old = self.files.remove(path);
         self.forget(old);
@@ -336,7 +338,7 @@ impl Seen {
         }
     }
 
-    /// Whether the file is certainly unchanged since it was taken in.
+    /// Whether the file is certainly unchanged since it was last read.
     fn is_as_seen(&self, root: &Path, path: &Path) -> bool {
         match (self.files.get(path), stat(root, path)) {
             (Some(old), Some(now)) => old.stamp == now.stamp && !old.fresh,
@@ -345,7 +347,7 @@ impl Seen {
         }
     }
 
-    /// Everything that is different since the last refresh.
+    /// Returns everything that differs from the last refresh.
     fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> Found {
         let now = list(workspace.root());
         let mut found = Found::default();
@@ -354,14 +356,15 @@ impl Seen {
             found.note("this workspace has too many files to watch; some changes of this command may be missing");
         }
         let last = self.files.last_key_value().map(|(path, _)| path.clone());
-        // A path behind the last watched one may have been there before the bound moved.
+        // A path after the last watched one may have existed before the file limit moved.
         let in_sight = |path: &PathBuf| !self.cut || last.as_ref().is_none_or(|last| path <= last);
         let touched = now.files.iter().filter(|(path, file)| match self.files.get(*path) {
             Some(old) => old.stamp != file.stamp || old.fresh,
             None => in_sight(path),
         });
         let touched: Vec<(PathBuf, SeenFile)> = touched.map(|(path, file)| (path.clone(), *file)).collect();
-        // A path that is not listed may also be ignored now, or lie beyond the bound; deleted is only what is gone.
+        // A path missing from the list may also be newly ignored or beyond the file limit. Only a missing file is
+        // deleted.
         let gone: Vec<PathBuf> = self
             .files
             .keys()
@@ -371,7 +374,7 @@ impl Seen {
         if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
             found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
         }
-        // When ignore rules change, a file that appears in the list may have been there all the time.
+        // When ignore rules change, a file that is new in the list may have existed before.
         let is_rules = |path: &Path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
         let is_changed = |path: &Path, file: &SeenFile| {
             self.files.get(path).is_some_and(|old| {
@@ -397,7 +400,7 @@ impl Seen {
         found
     }
 
-    /// The kept bytes of this file are not needed any more.
+    /// Releases the stored bytes of this file.
     fn forget(&mut self, old: Option<SeenFile>) {
         if let Some(SeenFile { stamp, kept: Some((_, len)), .. }) = old {
             self.total -= stamp.size.min(self.total);
@@ -405,7 +408,7 @@ impl Seen {
         }
     }
 
-    /// Begins a new pack when most of the old one is useless; `refresh` then keeps every file again.
+    /// Begins a new pack when most of the old one is unused; `refresh` then stores every file again.
     fn tidy(&mut self) {
         if self.end > 2 * self.live + SLACK {
             (self.pack, self.end, self.live, self.total) = (None, 0, 0, 0);
@@ -443,7 +446,7 @@ impl Seen {
         zstd::decode_all(packed.as_slice()).ok()
     }
 
-    /// `is_known`: a file that was not seen before did not exist. Otherwise it may have been ignored, or moved here.
+    /// `is_known`: a file without a previous version did not exist. Otherwise it may have been ignored, or moved here.
     fn change(
         &mut self,
         workspace: &Workspace,
@@ -463,7 +466,7 @@ impl Seen {
         }
         let old_side = before.as_deref().zip(old.map(|old| old.mode));
         match (&old, &old_side, after) {
-            // Its times changed, its bytes did not.
+            // The file's times changed, but its bytes did not.
             (Some(_), Some((bytes, mode)), Some(Some(now))) if now.bytes == *bytes && now.mode == *mode => None,
             (None, _, Some(Some(now))) if is_known => {
                 let mut change = changes::record(blobs, shown, None, Some((&now.bytes, now.mode))).ok()?;
@@ -476,7 +479,7 @@ impl Seen {
                 changes::record(blobs, shown, old_side, Some((&now.bytes, now.mode))).ok()
             }
             (Some(_), Some(_), None) => changes::record(blobs, shown, old_side, None).ok(),
-            // The bytes of one side are not known: too large, not watched, or unreadable.
+            // The bytes of one side are unknown: the file is too large, not watched or unreadable.
             (old, _, after) => Some(FileChange {
                 path: shown.into(),
                 kind: match (old, &after) {
@@ -496,7 +499,7 @@ impl Seen {
     }
 }
 
-/// Whether the file is gone. A symlink or a folder in its place, or a symlink in place of its folder, is not watched.
+/// Whether the file is gone. Symlinks and folders in its place, and files behind a symlinked folder, are not watched.
 fn is_gone(root: &Path, path: &Path) -> bool {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let is_link = |folder: &Path| std::fs::symlink_metadata(root.join(folder)).is_ok_and(|m| m.is_symlink());
@@ -506,22 +509,22 @@ fn is_gone(root: &Path, path: &Path) -> bool {
     }
 }
 
-/// One file as it is now.
+/// Reads the metadata of one file.
 fn stat(root: &Path, path: &Path) -> Option<SeenFile> {
     let metadata = std::fs::symlink_metadata(root.join(path)).ok().filter(Metadata::is_file)?;
     Some(seen(&metadata, SystemTime::now()))
 }
 
-/// The contents of a workspace.
+/// The files and folders of a workspace.
 struct Listed {
     files: BTreeMap<PathBuf, SeenFile>,
     folders: HashSet<PathBuf>,
     others: HashSet<PathBuf>,
-    /// There are more files than are watched.
+    /// The workspace has more files than are watched.
     cut: bool,
 }
 
-/// Every file and folder of the workspace that is not ignored.
+/// Lists every file and folder of the workspace that is not ignored.
 fn list(root: &Path) -> Listed {
     let now = SystemTime::now();
     let mut listed = Listed { files: BTreeMap::new(), folders: HashSet::new(), others: HashSet::new(), cut: false };

@@ -1,11 +1,11 @@
-//! Walks over a folder's files: what `.gitignore` ignores and `.git` itself are left out; symlinks are not followed.
+//! Walks over the files of a folder. They skip `.git` and ignored files, and follow no symlinks.
 
 use std::path::Path;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
-/// Visits each file below a folder on several threads; each thread has a visitor of its own. Stops when cancelled.
+/// Visits each file below a folder, on several threads with one visitor each. Stops when cancelled.
 pub(crate) fn walk_files<'a>(
     root: &Path,
     cancel: &CancellationToken,
@@ -27,14 +27,14 @@ pub(crate) fn walk_files<'a>(
     });
 }
 
-/// Everything below a folder, sorted by name.
+/// Walks everything below a folder, sorted by name.
 pub(crate) fn walk(root: &Path) -> ignore::Walk {
     builder(root).sort_by_file_name(std::cmp::Ord::cmp).build()
 }
 
 fn builder(root: &Path) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    // Inside a repository its ignore files apply up to its root; elsewhere only the ignore files below `root` do.
+    // Inside a repository, ignore files apply up to its root; elsewhere only those below `root` do.
     let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
     builder
         .hidden(false)

@@ -1,4 +1,4 @@
-//! The root that no path may leave: every file that a tool touches is opened beneath it.
+//! The workspace root: every file that a tool touches is opened beneath it.
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -11,20 +11,20 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::OUTPUTS;
 
-/// Files above this size are not read whole, bytes.
+/// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
 
 /// `O_NONBLOCK`: opening a FIFO or a device must not wait for its other end.
 const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
-/// A folder, and the promise that no path given to it opens anything outside.
+/// The root folder that no path given to it can leave.
 ///
-/// Paths are resolved component by component beneath an open handle of the root, so neither `..`, nor a symlink,
-/// nor a folder that is swapped while it is looked at, leads out.
+/// Paths are resolved component by component beneath an open handle of the root. Neither `..`, nor a symlink, nor a
+/// folder that is swapped during the access leads outside.
 pub struct Workspace {
     root: PathBuf,
     dir: Dir,
-    /// Where outputs are that were too long to show; tools may read them as [`OUTPUTS`], and nothing may write them.
+    /// The folder of saved outputs. Tools may read them as [`OUTPUTS`]; nothing may write them.
     overflow: Option<PathBuf>,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Workspace {
     }
 }
 
-/// A path that was found to lie in a [`Workspace`], relative to its root.
+/// A path inside a [`Workspace`], relative to its root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Inside {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// The path as it is shown: relative to the workspace, `.` for the root itself.
+    /// Returns the path as it is shown: relative to the workspace, `.` for the root itself.
     pub fn display(&self) -> String {
         if self.overflow {
             return Path::new(OUTPUTS).join(&self.path).display().to_string();
@@ -50,13 +50,14 @@ impl Inside {
         if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.display().to_string() }
     }
 
-    /// Relative to the workspace.
+    /// Returns the path relative to the workspace.
     pub fn as_path(&self) -> &Path {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 }
 
-/// Whether these names can run code or widen what pixir may do. Compared without case, because some file systems do so.
+/// Whether a file with such a name can run code or widen pixir's permissions. Case is ignored, as some file systems
+/// ignore it.
 fn is_protected_name(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
     names.iter().any(|name| name == ".git")
@@ -64,29 +65,29 @@ fn is_protected_name(path: &Path) -> bool {
         || names.last().is_some_and(|last| matches!(last.as_str(), ".gitmodules" | ".envrc"))
 }
 
-/// What a tool learned of a file with its bytes.
+/// The contents of a file, with its permission bits.
 #[derive(Debug)]
 pub struct Contents {
-    /// All of it.
+    /// All bytes of the file.
     pub bytes: Vec<u8>,
-    /// Permission bits, to be kept when it is replaced.
+    /// Permission bits, to be preserved when the file is replaced.
     pub mode: u32,
 }
 
-/// What became of a file that was replaced or made.
+/// The result of replacing or creating a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
-    /// Its permission bits.
+    /// The file's permission bits.
     pub mode: u32,
-    /// Folders above it that were made with it.
+    /// How many parent folders were created with the file.
     pub new_folders: u32,
 }
 
 impl Workspace {
-    /// The workspace at this folder; a symlink to it is resolved once, here.
+    /// Opens the workspace at this folder. A symlink to it is resolved once, here.
     ///
     /// # Errors
-    /// `NOT_FOUND` when it is not a folder that can be opened.
+    /// `NOT_FOUND` when the path is not a folder that can be opened.
     pub fn open(root: &Path) -> Result<Workspace> {
         let open = || -> io::Result<(PathBuf, Dir)> {
             let root = root.canonicalize()?;
@@ -100,22 +101,22 @@ impl Workspace {
         Ok(Workspace { root, dir, overflow: None })
     }
 
-    /// The same root, with a folder of saved outputs that may be read as [`OUTPUTS`].
+    /// Returns the same root with a folder of saved outputs, readable as [`OUTPUTS`].
     #[must_use]
     pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
         self.overflow = Some(folder);
         self
     }
 
-    /// The canonical root.
+    /// Returns the canonical root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Finds where a path that the model or a person gave lies.
+    /// Resolves a path that the model or the user gave.
     ///
     /// # Errors
-    /// `OUTSIDE_WORKSPACE` when it leaves the root by its text alone, `INVALID_ARGS` when it is no path.
+    /// `OUTSIDE_WORKSPACE` when the text of the path alone leaves the root, `INVALID_ARGS` when it is not a path.
     pub fn locate(&self, given: &str) -> Result<Inside> {
         if given.is_empty() || given.contains('\0') || given.len() > 4096 {
             return Err(Error::new(
@@ -154,19 +155,19 @@ impl Workspace {
         }
     }
 
-    /// What a walk below a place of the workspace has come upon.
+    /// Converts a path that a walk below `at` returned.
     pub(crate) fn below(&self, at: &Inside, found: &Path) -> Inside {
         let rest = found.strip_prefix(self.path_of(at)).unwrap_or(found);
         Inside { path: at.path.join(rest), overflow: at.overflow }
     }
 
-    /// Where it really is, whatever links lead there: two names of one file are one.
+    /// Returns the canonical path, so that two names of one file compare equal.
     pub(crate) fn real(&self, at: &Inside) -> PathBuf {
         let real = if at.overflow { None } else { self.dir.canonicalize(at.as_path()).ok() };
         real.unwrap_or_else(|| PathBuf::from(at.display()))
     }
 
-    /// Where it is, when a link with an absolute target is on the way: that leads out by its text, and may end inside.
+    /// Resolves symlinks with an absolute target: their text leads outside, but the target may lie inside.
     fn followed(&self, at: &Inside) -> Inside {
         let leads_out = !at.overflow && self.dir.metadata(at.as_path()).is_err_and(|e| leads_out(&e));
         Some(at).filter(|_| leads_out).and_then(|at| self.behind_absolute_links(at)).unwrap_or_else(|| at.clone())
@@ -178,7 +179,8 @@ impl Workspace {
         Some(Inside { path, overflow: false }).filter(|real| !at.overflow && real.path != at.path)
     }
 
-    /// The absolute path, for walking and for running in; opening it this way is not confined.
+    /// Returns the absolute path, for walking and as a working directory. Opening it directly is not confined to the
+    /// root.
     pub fn path_of(&self, at: &Inside) -> PathBuf {
         match &self.overflow {
             Some(folder) if at.overflow => folder.join(&at.path),
@@ -186,10 +188,11 @@ impl Workspace {
         }
     }
 
-    /// Writing it always asks: it can run code or widen what pixir may do, by its name or by where its folder really is.
+    /// Whether writing the path always needs an approval: by its name or its real folder, it can run code or widen
+    /// pixir's permissions.
     pub fn is_protected(&self, at: &Inside) -> bool {
         let parent = at.path.parent().unwrap_or(Path::new(""));
-        // Folders that are still to be made are no symlinks; the nearest one that is there decides.
+        // Folders that do not exist yet cannot be symlinks, so the nearest existing ancestor decides.
         let real = parent.ancestors().find_map(|folder| {
             let there =
                 if folder.as_os_str().is_empty() { PathBuf::new() } else { self.dir.canonicalize(folder).ok()? };
@@ -199,7 +202,7 @@ impl Workspace {
         is_protected_name(&at.path) || real.is_none_or(|real| is_protected_name(&real.join(name)))
     }
 
-    /// Reads a regular file whole.
+    /// Reads a whole regular file.
     ///
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
@@ -222,7 +225,7 @@ impl Workspace {
         Ok(Contents { bytes, mode })
     }
 
-    /// Opens a regular file to read it; says also how long it is, and its permission bits.
+    /// Opens a regular file for reading, and returns its length in bytes and its permission bits.
     ///
     /// # Errors
     /// As [`Workspace::read`].
@@ -230,7 +233,8 @@ impl Workspace {
         let dir = self.dir_of(at)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
-        // A folder or a FIFO is refused before it is opened; the open handle is judged again, for it may have been swapped.
+        // A folder or a FIFO is refused before it is opened. The open handle is checked again, as the file may have
+        // been swapped.
         let at = &self.followed(at);
         let before = dir.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
         if !before.is_file() {
@@ -244,7 +248,7 @@ impl Workspace {
         Ok((file.into_std(), metadata.len(), metadata.mode() & 0o777))
     }
 
-    /// Reads a file that may not be there.
+    /// Reads a file that may not exist.
     ///
     /// # Errors
     /// As [`Workspace::read`], except that a missing file is `None`.
@@ -256,10 +260,10 @@ impl Workspace {
         }
     }
 
-    /// Replaces or makes a file in one step: it holds the old bytes or the new, never anything between.
+    /// Replaces or creates a file atomically: it holds the old bytes or the new ones, never a mix.
     ///
     /// # Errors
-    /// `WRITE_FAILED` when the target is a symlink or no regular file or the disk refuses, `OUTSIDE_WORKSPACE`.
+    /// `WRITE_FAILED` when the target is a symlink, is not a regular file or the disk refuses; `OUTSIDE_WORKSPACE`.
     pub fn replace(&self, at: &Inside, bytes: &[u8], mode: Option<u32>) -> Result<Replaced> {
         self.check_writable(at)?;
         let new_folders = self.missing_folders(at);
@@ -277,7 +281,7 @@ impl Workspace {
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = folder.open_with(&temporary, &options)?;
             file.write_all(bytes)?;
-            // Whose it is stays as it is, as far as we may, and special bits too.
+            // Owner and special bits are preserved as far as the process may set them.
             let old = folder.symlink_metadata(name).ok();
             if let Some(old) = &old {
                 let (uid, gid) = (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));
@@ -298,19 +302,19 @@ impl Workspace {
         })
     }
 
-    /// Folders above this path that are not there yet.
+    /// Counts the parent folders of this path that do not exist yet.
     fn missing_folders(&self, at: &Inside) -> u32 {
         let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         let missing = above.take_while(|folder| self.dir.symlink_metadata(folder).is_err()).count();
         u32::try_from(missing).unwrap_or(u32::MAX)
     }
 
-    /// Whether a folder on the way to it is a symlink.
+    /// Whether a parent folder of the path is a symlink.
     pub fn is_behind_symlink(&self, at: &Inside) -> bool {
         at.path.ancestors().skip(1).any(|folder| self.dir.symlink_metadata(folder).is_ok_and(|m| m.is_symlink()))
     }
 
-    /// Removes a regular file, and at most so many folders above it, if they are empty then.
+    /// Removes a regular file, and up to `folders` parent folders that are then empty.
     ///
     /// # Errors
     /// As [`Workspace::replace`].
@@ -319,7 +323,7 @@ impl Workspace {
         self.dir.remove_file(at.as_path()).map_err(|e| self.io("write", at, &e))?;
         let above = at.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         for folder in above.take(folders as usize) {
-            // A folder with something in it is not removed.
+            // A folder that is not empty cannot be removed.
             if self.dir.remove_dir(folder).is_err() {
                 break;
             }
@@ -327,7 +331,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Fails for what [`Workspace::replace`] would refuse, before a person is asked about it.
+    /// Fails where [`Workspace::replace`] would, so that the user is not asked to approve a write that cannot succeed.
     ///
     /// # Errors
     /// As [`Workspace::replace`].
@@ -358,17 +362,17 @@ impl Workspace {
         }
     }
 
-    /// Whether a file is where one of its folders would have to be.
+    /// Whether one of the path's parent folders is a file.
     pub(crate) fn is_below_file(&self, at: &Inside) -> bool {
         at.path.ancestors().skip(1).any(|above| self.dir.metadata(above).is_ok_and(|m| m.is_file()))
     }
 
-    /// Whether anything is there.
+    /// Whether anything exists at the path.
     pub(crate) fn is_there(&self, at: &Inside) -> bool {
         self.dir_of(at).is_ok_and(|dir| dir.symlink_metadata(at.as_path()).is_ok())
     }
 
-    /// Whether this is a folder inside the workspace.
+    /// Whether the path is a folder inside the workspace.
     ///
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink.
@@ -377,13 +381,13 @@ impl Workspace {
         Ok(self.dir_of(at)?.metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?.is_dir())
     }
 
-    /// Whether a path names an existing regular file of the workspace.
+    /// Whether the path is an existing regular file of the workspace.
     pub fn is_file(&self, at: &Inside) -> bool {
         let at = &self.followed(at);
         self.dir_of(at).is_ok_and(|dir| dir.metadata(at.as_path()).is_ok_and(|metadata| metadata.is_file()))
     }
 
-    /// Names in a folder: folders end in `/`, symlinks in `@`; sorted.
+    /// Lists the names in a folder, sorted. Folders end in `/`, symlinks in `@`.
     ///
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `READ_FAILED`.
@@ -391,7 +395,7 @@ impl Workspace {
         self.names(at).map_err(|e| self.io("list", at, &e))
     }
 
-    /// Names in a folder as they are, and whether each leads to a folder.
+    /// Lists the plain names in a folder, and whether each leads to a folder.
     ///
     /// # Errors
     /// As [`Workspace::list`].
@@ -463,7 +467,7 @@ impl Workspace {
     }
 }
 
-/// cap-std has no errno for a path that led out; the kernel's own refusal has one.
+/// cap-std sets no errno when a path leaves the root; a refusal by the kernel has one.
 fn leads_out(e: &io::Error) -> bool {
     e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none()
 }
@@ -473,7 +477,7 @@ fn not_regular(at: &Inside, folder: bool) -> Error {
     Error::new(Code::NotRegularFile, format!("`{}` is {what}", at.display()), fix).with("input", at.display())
 }
 
-/// `.` and `..` worked out by text; `None` when that leaves the root.
+/// Resolves `.` and `..` by text; `None` when the path leaves the root.
 fn fold(path: &Path) -> Option<PathBuf> {
     let mut folded = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! Exports a Session as one JSON document that loses nothing, and imports it.
+//! Exports a Session as one complete JSON document, and imports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ use crate::storage::store::{Place, Store, Summary, blobs_named};
 
 const KIND: &str = "pixir-session";
 
-/// A whole Session. Lines are those of the Log, chains included; files are base64.
+/// A whole Session. Lines are those of the Log, with their chains; files are Base64.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -71,7 +71,7 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
     let mut text = fs::read(place.log()).map_err(|e| {
         Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
     })?;
-    // A running Session may have appended lines that were not judged.
+    // A running Session may have appended lines since the Log was checked.
     text.truncate(usize::try_from(contents.position().bytes).unwrap_or(usize::MAX));
     let whole = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let lines = whole.filter_map(|line| RawValue::from_string(String::from_utf8(line.to_vec()).ok()?).ok());
@@ -90,12 +90,12 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
     if with_files {
         let mut names: BTreeSet<String> =
             contents.entries.iter().flat_map(|entry| blobs_of(&entry.fact)).cloned().collect();
-        // A newer build may name blobs in fields that this one does not know.
+        // A newer build may name blobs in fields that this build does not know.
         for entry in contents.entries.iter().filter(|entry| !entry.is_understood()) {
             names.extend(blobs_named(entry.encode()?.as_bytes()).map(str::to_owned));
         }
         for name in names {
-            // A blob that is already lost cannot be exported; `diagnose` reports it.
+            // A lost blob cannot be exported; `diagnose` reports it.
             if let Ok(bytes) = blobs.get(&name) {
                 document.blobs.insert(name, STANDARD.encode(bytes));
             }
@@ -216,7 +216,7 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
     Ok(it)
 }
 
-/// Checks that the lines are a whole Log of this Session, each proven by its chain.
+/// Checks that the lines are a complete Log of this Session, with an intact chain.
 fn check(bytes: &[u8], id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
     let folder = tempfile::tempdir().map_err(|e| bad(format!("create a temporary folder: {e}")))?;
     let path = folder.path().join(format!("{id}.ndjson"));

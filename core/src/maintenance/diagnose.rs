@@ -1,4 +1,4 @@
-//! Finds what is wrong with a Session and what to do about it; it changes nothing.
+//! Finds what is wrong with a Session and how to fix it, without changing anything.
 
 use std::path::Path;
 
@@ -31,9 +31,9 @@ pub enum Level {
 pub struct Finding {
     /// How serious it is.
     pub level: Level,
-    /// The part of the Session.
+    /// The part of the Session that it is about.
     pub about: &'static str,
-    /// What is wrong, or that nothing is.
+    /// What is wrong, or that all is well.
     pub what: String,
     /// What to do, if anything.
     pub fix: Option<Remedy>,
@@ -113,7 +113,7 @@ fn lines(n: usize) -> String {
 }
 
 fn look_at_lock(place: &Place, contents: &log::Contents, it: &mut Findings) {
-    // Opening the Log would repair its torn end, and a diagnosis changes nothing.
+    // Opening the Log would repair its torn end, but a diagnosis changes nothing.
     if contents.torn > 0 || !contents.damage.is_empty() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The exact request that a Provider would be sent at any entry, offline, and what each part of it costs.
+//! Builds the exact request that a Provider would receive at any entry, offline, and measures its parts.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::provider::models::Facts;
 use crate::provider::preset::PLAIN;
 use crate::storage::blobs::Blobs;
 
-/// Items that are named one by one, the largest first.
+/// How many items are listed one by one, largest first.
 const LARGEST: usize = 8;
 /// The most of an item's text that is shown, characters.
 const MAX_SHOWN: usize = 80;
@@ -24,60 +24,60 @@ const MAX_SHOWN: usize = 80;
 /// A request and its parts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {
-    /// The newest entry that it takes in.
+    /// The newest entry that the request contains.
     pub seq: Option<u64>,
-    /// Who would get it.
+    /// The Provider that would receive it.
     pub provider: String,
-    /// See `provider`.
+    /// The model that would answer it.
     pub model: String,
-    /// Where that is, and how it is spoken to.
+    /// The server's address and dialect.
     pub server: String,
-    /// Something to know about this request.
+    /// A caveat about this request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The body, exactly as it is sent.
     pub request: Value,
-    /// Its size, bytes.
+    /// The size of the body, bytes.
     pub bytes: usize,
-    /// The same in tokens, estimated at four bytes each.
+    /// The size in tokens, estimated at four bytes each.
     pub tokens_estimated: usize,
-    /// Tokens of the last request, as its Provider counted them.
+    /// Tokens of the last request, as the Provider reported them.
     pub tokens_last_reported: Option<u64>,
     /// Tokens of the model's window, where they are known.
     pub window: Option<u64>,
-    /// What makes it up, in the order in which it is sent.
+    /// The parts of the request, in the order in which they are sent.
     pub parts: Vec<Part>,
-    /// The largest pieces of the conversation.
+    /// The largest items of the conversation.
     pub largest: Vec<LargeItem>,
 }
 
-/// One kind of content.
+/// All content of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// What it is.
+    /// The kind of content.
     pub name: String,
-    /// How many there are.
+    /// The number of items.
     pub count: usize,
-    /// Bytes of their text.
+    /// The size of their text, bytes.
     pub bytes: usize,
-    /// The same in tokens, estimated.
+    /// The size in tokens, estimated at four bytes each.
     pub tokens: usize,
 }
 
-/// One piece of the conversation.
+/// One item of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LargeItem {
-    /// Its place in the conversation, from 0.
+    /// The item's index in the conversation, from 0.
     pub index: usize,
-    /// What it is.
+    /// The kind of item.
     pub kind: &'static str,
-    /// Bytes of its text.
+    /// The size of its text, bytes.
     pub bytes: usize,
-    /// How it begins.
+    /// The beginning of its text.
     pub begins: String,
 }
 
-/// Builds the request that the next call would send if the Log ended there.
+/// Builds the request that would be sent next if the Log ended at this entry.
 pub fn inspect(
     entries: &[Arc<Entry>],
     session: &str,

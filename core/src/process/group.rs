@@ -1,4 +1,4 @@
-//! The processes of a command, stopped together however its call ends.
+//! The processes of a command, which are stopped together however its call ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,22 +23,22 @@ const GRACE: Duration = Duration::from_millis(150);
 
 /// The environment variable that marks every process of a command.
 const TAG: &str = "PIXIR_COMMAND";
-/// How long the pipes are still read after the command itself has ended.
+/// How long the pipes are still read after the command has ended.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How long a stop looks for processes that left their group.
+/// How long a stop searches for processes that left their group.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How often a stop looks whether the processes are gone.
+/// How often a stop checks whether the processes have ended.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Leaders of commands that are not reaped yet. Global, because a process has one table of children.
+/// Leaders of commands that are not reaped yet. Global, because a process has only one table of children.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-/// Programs that run for the user, such as an editor. No command started them, so no command's stop ends them.
+/// Programs that run for the user, such as an editor. They belong to no command, so stopping a command never ends them.
 static OF_THE_PERSON: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// This process is a subreaper: processes whose parents have ended become its children.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-/// Makes this process the parent of every process that a command leaves behind, also of one with a session of its own, so
-/// that none escapes. Call it from a program, not from a library: it claims every child that was not started through here.
+/// Makes this process adopt every process that a command leaves behind, even one with its own session, so that none
+/// escapes. Call it from a program, not from a library: it claims every child that was not started through this module.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
@@ -46,12 +46,12 @@ pub fn adopt_orphans() {
     }
 }
 
-/// A program that runs for the user. As long as this exists, no command's stop takes the program for a stray.
+/// A program that runs for the user. While it exists, no stop of a command takes the program for a stray.
 #[derive(Debug)]
 pub struct OfThePerson(Option<i32>);
 
 impl OfThePerson {
-    /// Starts the program. Processes that it leaves behind, such as the owner of a clipboard, are left alone too.
+    /// Starts the program. Processes that it leaves behind, such as a clipboard owner, are also spared.
     ///
     /// # Errors
     /// The system's error.
@@ -80,14 +80,15 @@ fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
 
 /// The groups of one Session that are being stopped after their calls were dropped.
 ///
-/// A future that is dropped cannot wait, so its groups are stopped on tasks of their own; an interrupt waits for those here.
+/// Dropping a future cannot wait, so such groups are stopped on tasks of their own. An interrupt waits for those tasks
+/// here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stopping(Arc<watch::Sender<usize>>);
 
 impl Stopping {
-    /// Returns when none of them has a process left.
+    /// Returns when none of these groups has a process left.
     pub(crate) async fn finished(&self) {
-        // The sender is ours, so the channel cannot close.
+        // This value holds the sender, so the channel cannot close.
         let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
     }
 
@@ -97,7 +98,7 @@ impl Stopping {
     }
 }
 
-/// Counts as a group that is being stopped until it is dropped.
+/// Counts as one group that is being stopped until it is dropped.
 struct StoppingOne(Stopping);
 
 impl Drop for StoppingOne {
@@ -106,7 +107,7 @@ impl Drop for StoppingOne {
     }
 }
 
-/// The processes of a running command. When it is dropped, none of them lives on.
+/// The processes of a running command. Dropping it ends all of them.
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Option<Members>,
@@ -114,10 +115,10 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts a command line and leads its processes.
+    /// Starts a command in a process group of its own.
     ///
     /// # Errors
-    /// The system's error when it cannot be started.
+    /// The system's error when the command cannot be started.
     pub(crate) fn start(mut command: Command, stopping: &Stopping) -> io::Result<(Child, Group)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -135,19 +136,19 @@ impl Group {
         self.members.as_ref().expect("only Drop takes the members out")
     }
 
-    /// The leader has ended, and the caller who waited for it has reaped it.
+    /// Notes that the leader has ended and that the waiting caller has reaped it.
     pub(crate) fn leader_ended(&self) {
         self.members().leader_ended();
     }
 
-    /// Whether any process of the command is still there.
+    /// Whether any process of the command is still alive.
     pub(crate) fn is_alive(&self) -> bool {
         self.members().are_alive()
     }
 
-    /// Asks the processes that are left to end, and kills them when they do not within the grace.
+    /// Asks the remaining processes to end, and kills those that outlive the grace period.
     pub(crate) async fn stop(&self) {
-        // The number of a group that is gone may belong to another one.
+        // The number of an empty group may already belong to another group.
         if self.is_alive() {
             self.members().stop().await;
         }
@@ -167,7 +168,7 @@ impl Drop for Group {
     }
 }
 
-/// Kills the processes that are left when it is dropped: then no task can wait for them any more.
+/// Kills the remaining processes when it is dropped, because no task can wait for them any more.
 struct KillOnDrop(Members);
 
 impl Drop for KillOnDrop {
@@ -181,12 +182,12 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// The processes themselves.
+/// The processes of the group.
 #[derive(Debug)]
 struct Members {
     leader: Option<Pid>,
     tag: String,
-    /// The leader was reaped; its number may belong to another process once the group is empty.
+    /// The leader is reaped. Its number may belong to another process once the group is empty.
     reaped: AtomicBool,
 }
 
@@ -212,15 +213,15 @@ impl Members {
             self.signal(leader, Signal::TERM);
             if !self.end_within(leader, GRACE).await {
                 self.signal(leader, Signal::KILL);
-                // No process survives that, but the kernel takes a moment to end them.
+                // No process survives SIGKILL, but the kernel takes a moment to end it.
                 self.end_within(leader, GRACE).await;
             }
         }
         self.sweep().await;
     }
 
-    /// Kills processes that made a session of their own. They are our children once their parents have ended, and the
-    /// processes that they started are so after them; hence the loop.
+    /// Kills processes that started a session of their own. This process adopts them once their parents end. Their
+    /// children follow only when they end in turn, hence the loop.
     async fn sweep(&self) {
         let until = Instant::now() + SWEEP;
         loop {
@@ -235,8 +236,8 @@ impl Members {
         }
     }
 
-    /// Our children that no caller here has started and that are not known to belong to another command. Those that have
-    /// ended are reaped on the way.
+    /// Returns adopted children that may belong to this command: not started through this module, and of no other
+    /// command. Children that have ended are reaped on the way.
     fn strays(&self) -> Vec<Pid> {
         if !ADOPTS.load(Ordering::Relaxed) {
             return Vec::new();
@@ -245,7 +246,8 @@ impl Members {
         let others = of_the_person().clone();
         let is_of_this = |pid: &Pid| match tag_of(*pid) {
             Some(tag) => tag == self.tag,
-            // Its environment does not say. Its session may; else it is of this command when no other runs.
+            // Its environment has no tag. Its session may identify the command; otherwise it belongs here if no other
+            // command runs.
             None => {
                 let own = self.leader.map(|leader| leader.as_raw_nonzero().get());
                 getsid(Some(*pid)).is_ok_and(|led| Some(led) == self.leader)
@@ -261,14 +263,14 @@ impl Members {
             };
             let ours = children().into_iter().filter(|pid| !leaders.contains(pid) && !others.contains(pid));
             let strays: Vec<Pid> = ours.filter_map(Pid::from_raw).filter(&mut runs).filter(is_of_this).collect();
-            // A process that ended after they were counted has left its own children to us.
+            // A child that ended after the count has left its own children to this process.
             if !strays.is_empty() || !has_reaped {
                 return strays;
             }
         }
     }
 
-    /// To the group, and to the leader itself, which may not have made the group yet.
+    /// Signals the group, and also the leader, which may not have created the group yet.
     fn signal(&self, leader: Pid, signal: Signal) {
         if !self.reaped.load(Ordering::Relaxed) {
             let _ = kill_process(leader, signal);
@@ -276,12 +278,12 @@ impl Members {
         let _ = kill_process_group(leader, signal);
     }
 
-    /// Whether every process of the group ends within this time. It is polled: a pidfd tells the end of one process, and
-    /// there is none for a group.
+    /// Whether every process of the group ends within this time. Polled, because a pidfd reports the end of one process
+    /// and groups have none.
     async fn end_within(&self, leader: Pid, within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
-            // Until it is reaped, a process that has ended still counts as one of its group.
+            // A process that has ended counts as a member of its group until it is reaped.
             if !self.reaped.load(Ordering::Relaxed) && !matches!(waitpid(Some(leader), WaitOptions::NOHANG), Ok(None)) {
                 self.leader_ended();
             }
@@ -299,14 +301,14 @@ impl Members {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// By itself, or by a signal from elsewhere.
+    /// The command ended by itself, or by a signal from outside.
     Exited(ExitStatus),
-    /// It took longer than it was given.
+    /// The command exceeded its time limit.
     TimedOut,
 }
 
 impl Ended {
-    /// As a shell would say it: 128 + n after a signal, 124 after a timeout.
+    /// Returns the exit code that a shell would report: 128 + n after a signal, 124 after a timeout.
     pub(crate) fn code(self) -> i32 {
         match self {
             Ended::Exited(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
@@ -315,18 +317,18 @@ impl Ended {
     }
 }
 
-/// Which of a command's streams.
+/// One of a command's output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
     Err,
 }
 
-/// Reads the piped streams of a command until the command itself has ended. Processes that it left behind may keep the
-/// pipes open for ever.
+/// Reads the piped streams of a command until the command itself ends. Processes that it left behind may hold the pipes
+/// open forever.
 ///
 /// # Errors
-/// The system's error when the end of the command cannot be waited for.
+/// The system's error when waiting for the command fails.
 pub(crate) async fn drain(
     child: &mut Child,
     group: &Group,
@@ -370,14 +372,14 @@ fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Direct children of this process, whichever thread they are listed under.
+/// Returns the direct children of this process, from all of its threads.
 fn children() -> Vec<i32> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// The command that a process belongs to, as far as its environment still says.
+/// Returns the command tag from the environment of a process, if it still has one.
 fn tag_of(pid: Pid) -> Option<String> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let own = format!("{TAG}=");
@@ -385,14 +387,14 @@ fn tag_of(pid: Pid) -> Option<String> {
     Some(String::from_utf8_lossy(entry).into_owned())
 }
 
-/// A command line, in a session of its own: without our terminal, and as the leader of its process group.
+/// Builds a shell command line in a session of its own: without pixir's terminal, and as leader of its process group.
 ///
-/// `setsid` is a program because a child can only be given a session before it starts, which takes unsafe code.
+/// It runs the program `setsid`, because calling `setsid(2)` in a child before it starts takes unsafe code.
 pub(crate) fn shell(command: &str) -> Command {
     program("bash", &["-c".to_owned(), command.to_owned()])
 }
 
-/// A program with its arguments as they are, no shell between, in a session of its own.
+/// Builds a command for a program and its exact arguments, without a shell, in a session of its own.
 pub(crate) fn program(name: &str, args: &[String]) -> Command {
     let setsid = Path::new("/usr/bin/setsid");
     let mut it = if setsid.exists() {
@@ -400,6 +402,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
         it.arg("--").arg(name);
         it
     } else {
+        // Without the `setsid` program the command leads a process group, but shares pixir's terminal.
         let mut it = Command::new(name);
         it.process_group(0);
         it
@@ -408,7 +411,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
     it
 }
 
-/// The environment of commands: the user's, without variables that look like a secret or change how shells start.
+/// Returns the environment of commands: the user's, without variables that look secret or change how shells start.
 pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
     const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];

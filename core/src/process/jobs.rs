@@ -1,4 +1,4 @@
-//! Background jobs of a Session. They end with the Session at the latest.
+//! Background jobs of a Session. They end no later than the Session.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,9 +19,9 @@ use crate::protocol::event::{JobState, JobStatus};
 use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::{MAX_SPILL, shown_path};
 
-/// Jobs that run at the same time.
+/// The most jobs that run at the same time.
 const MOST: usize = 16;
-/// Of new output at one time, bytes.
+/// The most new output that one call returns, bytes.
 const PAGE: u64 = 12_000;
 
 /// The jobs of one Session.
@@ -39,9 +39,9 @@ struct Job {
     command: String,
     path: PathBuf,
     status: Mutex<JobStatus>,
-    /// Bytes of the output that `output` has returned already.
+    /// How many bytes of the output `output` has returned so far.
     given: Mutex<u64>,
-    /// Bytes of the output beyond the saved ones.
+    /// Bytes of the output beyond the saved file, which are dropped.
     lost: AtomicU64,
     changed: Notify,
     /// Asks the attendant to stop the job's processes.
@@ -49,17 +49,17 @@ struct Job {
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The new output of a job, and its state.
+/// A job's new output, and its state.
 #[derive(Debug, Clone)]
 pub(crate) struct News {
     pub(crate) state: JobState,
     pub(crate) output: Vec<u8>,
-    /// Bytes of the output that are left for the next call.
+    /// Bytes of the output left for the next call.
     pub(crate) more: u64,
 }
 
 impl Jobs {
-    /// No jobs yet. Their outputs go to this folder; the receiver gets a message when a job begins or ends.
+    /// Creates an empty set of jobs. Outputs go to this folder; the receiver gets a message when a job begins or ends.
     pub(crate) fn new(folder: PathBuf, stopping: Stopping) -> (Arc<Jobs>, mpsc::UnboundedReceiver<()>) {
         let (news, heard) = mpsc::unbounded_channel();
         (Arc::new(Jobs { folder, all: Mutex::default(), news, stopping }), heard)
@@ -68,7 +68,7 @@ impl Jobs {
     /// Starts a job.
     ///
     /// # Errors
-    /// `COMMAND_FAILED` when there are too many already or it cannot be started.
+    /// `COMMAND_FAILED` when too many jobs run already or the command cannot be started.
     pub(crate) fn start(self: &Arc<Jobs>, command: Command, shown: &str) -> Result<JobState> {
         let failed = |why: String| Error::new(Code::CommandFailed, why, "stop a job that is no longer needed");
         let mut all = lock(&self.all);
@@ -98,7 +98,7 @@ impl Jobs {
         Ok(state)
     }
 
-    /// A file for an output, with a name that no other had.
+    /// Creates an output file with a name that was never used before.
     fn file(&self) -> std::io::Result<(PathBuf, File)> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut number = 1;
@@ -112,7 +112,7 @@ impl Jobs {
         }
     }
 
-    /// All jobs, oldest first.
+    /// Lists all jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobState> {
         lock(&self.all).iter().map(|(id, job)| job.state(*id)).collect()
     }
@@ -130,7 +130,7 @@ impl Jobs {
         })
     }
 
-    /// The output of a job since the last call. Waits at most this long for new output or the end of the job.
+    /// Returns the job's output since the last call. Waits at most `wait` for new output or the end of the job.
     ///
     /// # Errors
     /// `NOT_FOUND`, `READ_FAILED`.
@@ -149,14 +149,14 @@ impl Jobs {
         }
     }
 
-    /// Stops a job and everything that it has started.
+    /// Stops a job and every process that it started.
     ///
     /// # Errors
     /// `NOT_FOUND`.
     pub(crate) async fn stop(&self, id: u32) -> Result<JobState> {
         let job = self.find(id)?;
         let news = self.news.clone();
-        // The caller may stop waiting; the job is stopped all the same.
+        // The stop runs on its own task, so it finishes even when the caller stops waiting.
         let stopping = tokio::spawn(async move {
             job.stop().await;
             let _ = news.send(());
@@ -165,7 +165,7 @@ impl Jobs {
         stopping.await.map_err(|e| Error::new(Code::CommandFailed, format!("stop job {id}: {e}"), "try again"))
     }
 
-    /// Stops all of them.
+    /// Stops all jobs.
     pub(crate) async fn stop_all(&self) {
         let all: Vec<Arc<Job>> = lock(&self.all).values().cloned().collect();
         futures_util::future::join_all(all.iter().map(|job| job.stop())).await;
@@ -197,7 +197,7 @@ impl Job {
     async fn stop(&self) {
         let attendant = lock(&self.attendant).take();
         let Some(attendant) = attendant else { return };
-        // It stops the processes before it ends; a job that has ended by itself does not hear this.
+        // The attendant stops the processes before it ends. It ignores this when the job has already ended.
         self.stop.notify_one();
         let _ = attendant.await;
         let mut status = lock(&self.status);
@@ -208,7 +208,7 @@ impl Job {
     }
 
     fn news(&self, id: u32) -> Result<News> {
-        // Taken first: once the state says that the job has ended, its output is complete.
+        // The state is read before the output: if it says that the job has ended, the output is complete.
         let state = self.state(id);
         let mut given = lock(&self.given);
         let read = || -> std::io::Result<(Vec<u8>, u64)> {
@@ -217,7 +217,7 @@ impl Job {
             file.seek(SeekFrom::Start(*given))?;
             let mut output = Vec::new();
             file.take(PAGE).read_to_end(&mut output)?;
-            // The rest of a character that is not complete comes with the next output.
+            // The bytes of an incomplete character are left for the next call.
             let goes_on = state.status == JobStatus::Running || *given + (output.len() as u64) < len;
             if let Err(e) = std::str::from_utf8(&output)
                 && e.error_len().is_none()
@@ -239,7 +239,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Saves the output of a job until it ends or is to be stopped. When this is dropped, the job's processes are stopped too.
+/// Saves the output of a job until it ends or is stopped. Dropping the future stops the job's processes.
 async fn attend(job: Arc<Job>, mut child: Child, group: Group, mut file: File, news: mpsc::UnboundedSender<()>) {
     let mut written = 0;
     let ended = process::drain(&mut child, &group, None, |_, bytes| {

@@ -1,4 +1,4 @@
-//! The Messages dialect: thinking is given back signed as it came, and the cached prefix is marked.
+//! The Messages dialect: signed reasoning is sent back unchanged, and the cached prefix is marked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use crate::conversation::history::Piece;
 use crate::protocol::error::Result;
 use crate::protocol::event::{Attachment, Usage};
 
-/// Tokens of an answer, where the model's own limit is not known.
+/// The longest answer where the model's limit is unknown, tokens.
 const MAX_TOKENS: u64 = 32_000;
-/// Tokens of thinking at the most, for models that take a budget.
+/// The largest reasoning budget, tokens.
 const MAX_BUDGET: u64 = 32_000;
 
 /// The body of a request.
@@ -72,7 +72,7 @@ enum Block<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
-    /// Thinking, signed as it came.
+    /// Reasoning with its signature, exactly as it came.
     #[serde(untagged)]
     Given(Cow<'a, Value>),
 }
@@ -91,7 +91,7 @@ struct Source {
     data: Base64,
 }
 
-/// The end of a prefix that the server caches.
+/// Marks the end of a prefix that the server caches.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum CacheControl {
@@ -118,12 +118,12 @@ struct OutputConfig {
 }
 
 pub(super) fn body<'a>(request: &'a Request, facts: &Facts) -> Body<'a> {
-    // What was sent and what may come have to fit into the window together; beyond this much is compacted anyway.
+    // Input and output share the window. Compaction starts at 85 % of it, so the rest is left for the answer.
     let room = facts.window.map_or(u64::MAX, |window| window * 15 / 100);
     let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS).min(room);
     let mut messages = messages(request, facts);
     mark(&mut messages);
-    // Instructions are the same everywhere, the context is the same for a Session: each is worth a cache of its own.
+    // Instructions are the same everywhere and the context is the same for a Session, so each is cached separately.
     let system = [&*request.instructions, &*request.context].into_iter().filter(|text| !text.trim().is_empty());
     let system = system.map(|text| Block::Text { text: text.into(), cache_control: Some(CacheControl::Ephemeral) });
     let tools = request.tools.iter().map(|tool| Tool {
@@ -134,9 +134,9 @@ pub(super) fn body<'a>(request: &'a Request, facts: &Facts) -> Body<'a> {
     let adaptive = Some(ThinkingField::Adaptive { display: "summarized" });
     let (thinking, output_config) = match (facts.effort(request.effort.as_deref()), facts.thinking) {
         (_, Thinking::Never) | (None, Thinking::Budget | Thinking::Wished) => (None, None),
-        // It thinks anyway; what it thinks is shown.
+        // The model reasons in any case; the field only makes the reasoning visible.
         (None, Thinking::Always) => (adaptive, None),
-        // In the middle of its calls it has to have begun with a thought, or it may not think at all.
+        // The server rejects reasoning while tool calls are open unless the answer began with reasoning.
         (Some(_), Thinking::Budget) if calls_without_thinking(&messages) => (None, None),
         (Some(effort), Thinking::Budget) => {
             (budget(effort, max_tokens).map(|budget_tokens| ThinkingField::Enabled { budget_tokens }), None)
@@ -156,7 +156,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &Facts) -> Body<'a> {
     }
 }
 
-/// Whether the last answer calls tools and has no thinking at its start.
+/// Whether the last answer calls tools and does not begin with reasoning.
 fn calls_without_thinking(messages: &[Message<'_>]) -> bool {
     let last = messages.iter().rfind(|message| message.role == Role::Assistant);
     last.is_some_and(|Message { content, .. }| {
@@ -165,7 +165,7 @@ fn calls_without_thinking(messages: &[Message<'_>]) -> bool {
     })
 }
 
-/// Tokens of thinking for an effort, less than the whole answer may have; none when it is not to think.
+/// Returns the reasoning budget for an effort in tokens, less than the longest answer. `None` for the effort `none`.
 fn budget(effort: &str, max_tokens: u64) -> Option<u64> {
     let wished = match effort {
         "none" => return None,
@@ -177,8 +177,8 @@ fn budget(effort: &str, max_tokens: u64) -> Option<u64> {
     Some(wished.min(max_tokens / 4 * 3)).filter(|budget| *budget >= 1_024)
 }
 
-/// Marks the end of what was sent, and the end of what had been sent with the request before: a cache is found by its mark,
-/// and one answer may bring more blocks than a server looks back over.
+/// Marks the end of this request and the end of the previous one. A server finds a cached prefix by its mark, and one
+/// answer may add more blocks than the server searches back.
 fn mark(messages: &mut [Message<'_>]) {
     let users = messages.iter_mut().rev().filter(|message| message.role == Role::User);
     for block in users.take(2).filter_map(|message| message.content.last_mut()) {
@@ -191,7 +191,8 @@ fn mark(messages: &mut [Message<'_>]) {
     }
 }
 
-/// Roles take turns: pieces of one side become one message. Results come first in theirs, right after their calls.
+/// Builds the messages. Roles must alternate, so adjacent items of one role share a message. Results come first in
+/// theirs, right after their calls.
 fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     for piece in pieces(request) {
@@ -203,7 +204,7 @@ fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
             }
             Piece::Assistant { text, .. } => (Role::Assistant, Block::Text { text, cache_control: None }),
             Piece::Reasoning { item, .. } if is_thinking(&item) => (Role::Assistant, Block::Given(item)),
-            // Of the same model, when it was spoken to in another dialect.
+            // The reasoning comes from the same model, but in another dialect.
             Piece::Reasoning { .. } => continue,
             Piece::Call { id, name, args } => {
                 (Role::Assistant, Block::ToolUse { id: plain(id), name: plain(name), input: args })
@@ -222,7 +223,7 @@ fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
     messages
 }
 
-/// Roles take turns: what the same one says joins what it has said.
+/// Adds a block to the last message if the role is the same, else in a new message.
 fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, block: Block<'a>) {
     match messages.last_mut().filter(|message| message.role == role) {
         Some(message) => message.content.push(block),
@@ -254,16 +255,16 @@ pub(super) struct AnswerDecoder {
     ended: Option<Ended>,
 }
 
-/// A content block as it opened, and what was added to it.
+/// A content block as it opened, and the deltas added to it.
 struct OpenBlock {
     opened: Value,
     text: String,
     signature: String,
-    /// How many calls came before it.
+    /// How many calls came before this block.
     call: usize,
 }
 
-/// Tokens as they were last told; a later event tells only what changed.
+/// The latest token counts. A later event repeats only those that changed.
 #[derive(Default)]
 struct Counts {
     fresh: Option<u64>,
@@ -283,7 +284,7 @@ impl Counts {
         newer(&mut self.thinking, &usage["output_tokens_details"]["thinking_tokens"]);
     }
 
-    /// Here input is only what was not cached; everywhere else it is all.
+    /// This API reports input without cached tokens; pixir's usage includes them.
     fn usage(&self) -> Option<Usage> {
         let (read, written) = (self.read.unwrap_or(0), self.written.unwrap_or(0));
         Some(Usage {
@@ -300,7 +301,7 @@ impl AnswerDecoder {
     fn open(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<()> {
         let (index, block) = (index(event)?, &event["content_block"]);
         let call = self.blocks.values().filter(|b| b.opened["type"] == "tool_use").count();
-        // A text block may open with its first words.
+        // A text block may open with its first characters.
         let text = block["text"].as_str().or_else(|| block["thinking"].as_str()).unwrap_or_default().to_owned();
         let signature = block["signature"].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
@@ -346,7 +347,7 @@ impl AnswerDecoder {
                 let name = block.opened["name"].as_str().unwrap_or_default().to_owned();
                 say(Chunk::Call { index: block.call, name, args: args.to_owned() });
             }
-            // Citations, and what comes later.
+            // Citations, and kinds of delta added in the future.
             _ => {}
         }
         Ok(())
@@ -370,7 +371,7 @@ impl Reader for AnswerDecoder {
                         "max_tokens" | "length" => Ended::CutShort("max_output_tokens".into()),
                         "refusal" | "model_context_window_exceeded" => Ended::CutShort(reason.to_owned()),
                         "pause_turn" => Ended::Paused,
-                        // end_turn, tool_use, stop_sequence, and whatever else a server calls its end.
+                        // `end_turn`, `tool_use`, `stop_sequence`, and other reasons for a normal end.
                         _ => Ended::Whole,
                     });
                     return Ok(StreamProgress::Usable);
@@ -379,7 +380,7 @@ impl Reader for AnswerDecoder {
             "message_stop" => return Ok(StreamProgress::All),
             "error" => return Err(told_in_stream(&event["error"])),
             _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
-            // Pings, ends of blocks, and what comes later.
+            // Pings, ends of blocks, and kinds of event added in the future.
             _ => {}
         }
         Ok(StreamProgress::Part)
@@ -407,7 +408,7 @@ fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
     match opened["type"].as_str().unwrap_or_default() {
         "text" if !text.is_empty() => answer.said.push(AnswerPart::text(text)),
         "thinking" => {
-            // Unsigned thinking is refused when it is given back.
+            // The server rejects reasoning that is sent back without a signature.
             let item = (!signature.is_empty())
                 .then(|| json!({ "type": "thinking", "thinking": text, "signature": signature }));
             if item.is_some() || !text.is_empty() {
@@ -424,7 +425,7 @@ fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
                 .as_str()
                 .filter(|id| !id.is_empty())
                 .map_or_else(|| format!("call_{index}"), str::to_owned);
-            // A server that sends no deltas opens the block with everything.
+            // A server that sends no deltas opens the block with its full content.
             let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
             let args = whole.map_or_else(|| args_object(&text), |input| Value::Object(input.clone()));
             answer.said.push(AnswerPart::Call(CallRequest { id, name, args }));

@@ -61,9 +61,9 @@ enum Message<'a> {
 
 #[derive(Default, Serialize)]
 struct Assistant<'a> {
-    /// `null` where it only calls tools.
+    /// `null` in a message that only calls tools.
     content: Option<Content<'a>>,
-    /// Its thinking, in the fields in which it came.
+    /// The reasoning, in the fields in which it came.
     #[serde(flatten)]
     fields: BTreeMap<String, Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ struct ImageUrl {
     url: DataUrl,
 }
 
-/// The end of a prefix that the server caches.
+/// Marks the end of a prefix that the server caches.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum CacheControl {
@@ -128,7 +128,7 @@ struct CalledFunction<'a> {
     arguments: AsText<'a>,
 }
 
-/// Texts that are sent as one.
+/// Texts that are sent as one string.
 struct Joined<'a> {
     texts: Vec<Cow<'a, str>>,
     between: &'static str,
@@ -207,7 +207,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> 
     }
 }
 
-/// Marks where the cached prefix ends: after the instructions, and after the last message.
+/// Marks the ends of the cached prefix: after the instructions, and after the last message.
 fn mark(messages: &mut [Message<'_>]) {
     let last = messages.len() - 1;
     for at in [0, last] {
@@ -223,20 +223,22 @@ fn mark(messages: &mut [Message<'_>]) {
     }
 }
 
-/// Calls join the assistant message before them; many servers take only one system message, at the start.
+/// Builds the messages. Calls join the assistant message before them; many servers accept only one system message, at
+/// the start.
 fn messages<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Vec<Message<'a>> {
     let context = Some(&*request.context).filter(|context| !context.is_empty());
     let texts = [Some(&*request.instructions), context].into_iter().flatten().map(Cow::Borrowed).collect();
     let mut messages = vec![Message::System { content: Content::Text(Joined { texts, between: "\n" }) }];
     let wants_reasoning = wants_reasoning(&request.model);
-    // A tool's message is text alone; its images follow as the person's, after the last result of the answer.
+    // A tool message holds only text. The images of results follow in a user message after the last result of the
+    // answer.
     let mut images: Vec<Part<'_>> = Vec::new();
     for piece in pieces(request) {
         if !images.is_empty() && !matches!(piece, Piece::Result { .. }) {
             messages.push(Message::User { content: Content::Parts(std::mem::take(&mut images)) });
         }
         match piece {
-            // Many templates want the roles to take turns.
+            // Many chat templates require alternating roles.
             Piece::User { text, images: shown } => {
                 let mut content = match messages.pop() {
                     Some(Message::User { mut content }) => {
@@ -283,7 +285,7 @@ fn messages<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Vec<Mes
     messages
 }
 
-/// The fields of an item that keeps what a server called its thinking.
+/// Returns the fields of an item that stores a server's reasoning.
 fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
     match item {
         Cow::Borrowed(item) => {
@@ -297,7 +299,7 @@ fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
     }
 }
 
-/// An image, with its name before it.
+/// Returns an image, with its name before it.
 fn seen<'a>(image: &Attachment, request: &Request, facts: &Facts) -> [Part<'a>; 2] {
     let name = Part::text(Cow::Owned(format!("The image {}:", image.path)));
     let image = match request.image(image, facts) {
@@ -307,13 +309,13 @@ fn seen<'a>(image: &Attachment, request: &Request, facts: &Facts) -> [Part<'a>; 
     [name, image]
 }
 
-/// Models whose servers want the thinking with every call, also where there was none or another model called.
+/// Whether the model's servers require a reasoning field with every call, even where there was no reasoning.
 fn wants_reasoning(model: &str) -> bool {
     let bare = model.rsplit('/').next().unwrap_or(model);
     ["kimi-", "deepseek-"].iter().any(|family| bare.starts_with(family))
 }
 
-/// The assistant message at the end, opened if there is none.
+/// Returns the assistant message at the end, and creates it if there is none.
 fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a> {
     if !matches!(messages.last(), Some(Message::Assistant(_))) {
         messages.push(Message::Assistant(Assistant::default()));
@@ -326,26 +328,26 @@ fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a
     }
 }
 
-/// The kind of item that keeps what a server called its thinking, field by field.
+/// The kind of item that stores a server's reasoning, field by field.
 const FIELDS: &str = "chat_fields";
 
-/// Reads an answer. Calls may be interleaved; each piece says which it belongs to, or continues the last.
+/// Reads an answer. Calls may be interleaved; each part names its call or continues the last one.
 #[derive(Default)]
 pub(super) struct AnswerDecoder {
     text: String,
     reasoning: String,
-    /// The thinking as the server named it, to be given back.
+    /// The reasoning under the server's field names, to be sent back.
     fields: Map<String, Value>,
-    /// In the order in which they began.
+    /// The calls, in the order in which they began.
     calls: Vec<OpenCall>,
-    /// Which call the pieces with an index belong to now.
+    /// The call that each index refers to now.
     places: BTreeMap<u64, usize>,
     usage: Option<Usage>,
     usd: Option<f64>,
     ended: Option<String>,
 }
 
-/// A call, as far as it has come.
+/// A call, as far as it has arrived.
 #[derive(Default)]
 struct OpenCall {
     id: String,
@@ -355,7 +357,7 @@ struct OpenCall {
 
 impl AnswerDecoder {
     fn take_reasoning(&mut self, delta: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
-        // Servers that send both mean the same by them.
+        // Servers that send both fields repeat the same text in them.
         let named = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(&delta[name])?)));
         if let Some((name, text)) = named {
             self.think(text, say);
@@ -363,7 +365,7 @@ impl AnswerDecoder {
                 all.push_str(text);
             }
         }
-        // Encrypted or signed parts, which have to be given back as they came.
+        // Encrypted or signed parts must be sent back unchanged.
         if let Some(details) = delta["reasoning_details"].as_array()
             && let Value::Array(all) = self.fields.entry("reasoning_details").or_insert_with(|| json!([]))
         {
@@ -381,8 +383,8 @@ impl AnswerDecoder {
         say(Chunk::Text(text.to_owned()));
     }
 
-    /// The first piece of a call has its id and name, the rest only arguments. Some servers leave the index out, and some
-    /// give every call the same.
+    /// Takes in a part of a call. The first part has the id and name, the others only arguments. Some servers leave the
+    /// index out, and some give every call the same one.
     fn take_call(&mut self, piece: &Value, say: &mut (dyn FnMut(Chunk) + Send)) {
         let (id, name) = (text(&piece["id"]), text(&piece["function"]["name"]));
         let given = piece["index"].as_u64();
@@ -392,7 +394,7 @@ impl AnswerDecoder {
         };
         let is_whole = |call: &OpenCall| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
         let has_other_id = |call: &OpenCall| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
-        // A name opens a call; one that has all its arguments goes on no more.
+        // A name begins a new call. A call with complete arguments is not continued.
         let is_other = |call: &OpenCall| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
         let at = match known.filter(|at| !is_other(&self.calls[*at])) {
             Some(at) => at,
@@ -414,7 +416,7 @@ impl AnswerDecoder {
         let args = match &piece["function"]["arguments"] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
-            // A server that sends them as an object.
+            // The server sends arguments as an object instead of text.
             whole => whole.to_string(),
         };
         call.args.push_str(&args);
@@ -451,7 +453,7 @@ impl Reader for AnswerDecoder {
         self.take_reasoning(delta, say);
         match &delta["content"] {
             Value::String(text) if !text.is_empty() => self.speak(text, say),
-            // A server that sends its content in parts.
+            // The server sends the content as a list of parts.
             Value::Array(parts) => {
                 for part in parts {
                     if let Some(text) = text(&part["text"]) {
@@ -502,7 +504,7 @@ impl Reader for AnswerDecoder {
             }
             _ => Ended::Whole,
         };
-        // What the model did not finish asking for is not done.
+        // The calls of an incomplete answer may be cut off, so they must not run.
         if answer.ended == Ended::Whole {
             answer.said.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
         }
@@ -510,7 +512,7 @@ impl Reader for AnswerDecoder {
     }
 }
 
-/// Pieces of the same detail come one after the other: texts are joined, everything else is the newest.
+/// Adds a part of a reasoning detail. Parts of one detail are consecutive: texts are joined, other fields are replaced.
 fn join_detail(all: &mut Vec<Value>, piece: &Value) {
     let same = |it: &&mut Value| it["type"] == piece["type"] && it["index"] == piece["index"];
     let Some(open) = all.last_mut().filter(same) else {

@@ -1,4 +1,4 @@
-//! Which Provider answers: flags, then configuration, then the environment, then a local server, else the demo.
+//! Chooses the Provider: from flags, the configuration, the environment, a local server, else the demo.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -24,31 +24,31 @@ const LOCAL_WAIT: Duration = Duration::from_millis(500);
 /// The variable with the key for `--base-url`.
 const OWN_KEY: &str = "PIXIR_API_KEY";
 
-/// What the command line says of Provider and model.
+/// The Provider and model given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
-    /// `--provider`, or `script:FILE`.
+    /// The flag `--provider`, or `script:FILE`.
     pub provider: Option<String>,
-    /// `--model`: a model, or `provider/model`.
+    /// The flag `--model`: a model, or `provider/model`.
     pub model: Option<String>,
-    /// `--dialect`.
+    /// The flag `--dialect`.
     pub dialect: Option<String>,
-    /// `--base-url`.
+    /// The flag `--base-url`.
     pub base_url: Option<String>,
 }
 
-/// Every Provider that is known here, and the one that was chosen.
+/// Every available Provider, and the chosen one.
 pub struct Providers {
     known: Definitions,
-    /// The usual servers of this machine, which nobody has set up; they may be running all the same.
+    /// Presets on this machine that are not configured. Their servers may be running nevertheless.
     usual: Definitions,
-    /// What is wrong with those that cannot be set up as they are configured.
+    /// Errors of Providers whose configuration does not work.
     broken: BTreeMap<String, Error>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
     pub model: String,
-    /// Why these were chosen, for a person.
+    /// Why these were chosen, for the user.
     pub why: String,
 }
 
@@ -68,7 +68,7 @@ const NAMED_PROVIDER: &str = "the provider was given";
 const NAMED_MODEL: &str = "the model was given";
 
 impl Providers {
-    /// One given Provider and nothing else.
+    /// Offers one given Provider and no other.
     pub fn only(name: &str, model: &str, provider: Arc<dyn Provider>) -> Providers {
         Providers {
             known: BTreeMap::from([(name.to_owned(), Definition::given(provider, model))]),
@@ -80,10 +80,10 @@ impl Providers {
         }
     }
 
-    /// Why it is this one, where nothing was looked for.
+    /// The reason shown for a Provider that was given, not chosen.
     pub const GIVEN: &str = "it was given";
 
-    /// What is configured, without choosing and without asking anybody.
+    /// Loads the configured Providers, without choosing one and without network access.
     ///
     /// # Errors
     /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
@@ -91,7 +91,7 @@ impl Providers {
         Setup { config, around, vault: Vault::new(around) }.everything().map(Providers::new)
     }
 
-    /// Nobody is chosen yet, so the demo is.
+    /// The demo is chosen until a choice is made.
     fn new(Found { known, usual, broken }: Found) -> Providers {
         Providers {
             known,
@@ -103,7 +103,7 @@ impl Providers {
         }
     }
 
-    /// What is configured, where one Provider is asked with this credential and no other.
+    /// Loads the configured Providers, where one Provider uses this credential and no other.
     ///
     /// # Errors
     /// As [`Providers::configured`].
@@ -122,11 +122,11 @@ impl Providers {
         Ok(it)
     }
 
-    /// Finds what is configured and chooses. Only when nothing is, the usual local ports are tried.
+    /// Loads the configured Providers and chooses one. The usual local ports are tried only if none is configured.
     ///
     /// # Errors
-    /// As [`Providers::configured`], and `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`, `AUTH_REQUIRED`: what was wished cannot
-    /// be had, and what can.
+    /// As [`Providers::configured`], and `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`, `AUTH_REQUIRED` when the requested
+    /// Provider or model is not available; the error lists alternatives.
     pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = Providers::new(setup.everything()?);
@@ -135,14 +135,14 @@ impl Providers {
         Ok(it)
     }
 
-    /// A server of one's own says how much it was started with; nobody else knows.
+    /// Requests the window from the user's own server: only the server knows what it was started with.
     async fn ask_for_windows(&self) {
         let Some(Definition { endpoint: Some(endpoint), server: Some(server), .. }) = self.known.get(&self.provider)
         else {
             return;
         };
         if endpoint.is_own() && !server.has_learnt() {
-            // One that does not answer now will say so when it is asked something.
+            // A server that does not answer now reports its error with the first request.
             server.learn(&endpoint.models(LOCAL_WAIT).await.unwrap_or_default());
         }
     }
@@ -179,7 +179,7 @@ impl Providers {
             .or(config.model.as_deref().map(|m| (m, "config.toml")));
         if let Some(provider) = &wishes.provider {
             let own = |model: &str| model.strip_prefix(&format!("{provider}/")).map(str::to_owned);
-            // What is configured for another Provider is no model of this one.
+            // A model configured for another Provider does not belong to this one.
             let elsewhere = |model: &str| {
                 model
                     .split_once('/')
@@ -196,7 +196,7 @@ impl Providers {
             return self.take(provider, &model, NAMED_PROVIDER);
         }
         if let Some((wished, source)) = wished {
-            // `provider/model`, where the part before the slash is a provider; else a model of the first server there is.
+            // `provider/model` if the text before the slash is a Provider, else a model of the first available server.
             if let Some((provider, model)) = wished.split_once('/')
                 && (self.known.contains_key(provider) || preset(provider).is_some())
             {
@@ -213,7 +213,7 @@ impl Providers {
         self.choose_local(wished.map(|(model, _)| model)).await
     }
 
-    /// `--base-url` alone is a Provider.
+    /// Chooses a server given by `--base-url` alone.
     async fn choose_address(&mut self, base_url: &str, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
         let name = wishes.provider.as_deref().unwrap_or("custom");
         let like = preset(name);
@@ -236,7 +236,7 @@ impl Providers {
         self.take(name, &model, "the base URL was given")
     }
 
-    /// Tries the usual ports, one after the other; a closed port answers at once.
+    /// Tries the usual local ports one after the other. A closed port refuses at once.
     async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
         let running = PRESETS.iter().filter_map(|it| {
             let definition = self.usual.get(it.name)?;
@@ -258,7 +258,7 @@ impl Providers {
                 return self.take(name, &model.name, &format!("{name} answers on port {port}"));
             }
         }
-        // Something is configured, only not so that it works; the demo is no answer to that.
+        // A configured Provider is broken. Falling back to the demo would hide its error.
         if let Some(error) = self.broken.values().next() {
             return Err(error.clone());
         }
@@ -281,7 +281,7 @@ impl Providers {
 
     fn take(&mut self, provider: &str, model: &str, why: &str) -> Result<()> {
         self.definition(provider)?;
-        // Whoever is chosen is set up by that.
+        // Choosing a preset also sets it up.
         if let Some(definition) = self.usual.remove(provider) {
             self.known.insert(provider.to_owned(), definition);
         }
@@ -298,7 +298,7 @@ impl Providers {
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
         }
-        // A usual server of this machine is there by its name alone; one of somebody else's wants a key.
+        // A preset on this machine needs no setup; a remote one needs a key.
         if let Some(variable) = preset(name).and_then(|it| it.key_variable) {
             let fix = Remedy::any_of([
                 Remedy::SetVariable { name: variable.to_owned() },
@@ -345,22 +345,22 @@ impl Providers {
         }
     }
 
-    /// Names of every Provider that is set up.
+    /// Returns the names of all available Providers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
     }
 
-    /// Models of a Provider that the person said something of.
+    /// Returns the models of a Provider that the user configured.
     pub fn configured_models<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.known.get(name).into_iter().flat_map(|it| it.said.iter().map(String::as_str))
     }
 
-    /// Where a Provider is, unless it is built in or not set up.
+    /// Returns the Provider's endpoint, unless it is built in or not set up.
     pub fn endpoint(&self, name: &str) -> Option<&Endpoint> {
         self.known.get(name).or_else(|| self.usual.get(name)).and_then(|it| it.endpoint.as_ref())
     }
 
-    /// Where a Provider is and how it is spoken to, for a person.
+    /// Describes the Provider's address and dialect for the user.
     pub fn describe(&self, name: &str) -> String {
         match self.known.get(name).or_else(|| self.usual.get(name)) {
             Some(Definition { endpoint: Some(it), .. }) => format!("{} at {}", it.dialect().name(), it.base_url()),
@@ -369,15 +369,15 @@ impl Providers {
         }
     }
 
-    /// The Provider with this name, ready to be asked.
+    /// Returns the Provider with this name, ready for requests.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when it is not set up here.
+    /// `CONFIG_INVALID` when the Provider is not set up.
     pub fn connect(&self, name: &str) -> Result<Arc<dyn Provider>> {
         Ok(Arc::clone(&self.definition(name)?.provider))
     }
 
-    /// Models that can be chosen, as `provider/model`; servers that do not answer in time are left out.
+    /// Lists the available models as `provider/model`. Servers that do not answer in time are left out.
     pub async fn models(&self, within: Duration) -> Vec<String> {
         let running = self.usual.iter().filter(|(_, it)| it.endpoint.as_ref().is_some_and(|it| listens(it).is_some()));
         let asking = self.known.iter().chain(running).map(|(name, definition)| async move {
@@ -397,23 +397,23 @@ impl Providers {
         futures_util::future::join_all(asking).await.concat()
     }
 
-    /// Splits `provider/model`; without a known provider in front it is a model of `current`.
+    /// Splits `provider/model`. Without a Provider's name in front, the text is a model of `current`.
     pub fn split<'a>(&'a self, text: &'a str, current: &'a str) -> (&'a str, &'a str) {
         let is_one = |name: &str| self.known.contains_key(name) || preset(name).is_some();
         text.split_once('/').filter(|(provider, _)| is_one(provider)).unwrap_or((current, text))
     }
 
-    /// What is known of a model.
+    /// Returns the window, price and abilities of a model.
     pub fn facts(&self, provider: &str, model: &str) -> Facts {
         self.definition(provider).map_or_else(|_| Facts::of(model, "", None), |it| it.provider.facts(model))
     }
 
-    /// Tokens of a model's window, where they are known.
+    /// Returns the window of a model in tokens, if it is known.
     pub fn window(&self, provider: &str, model: &str) -> Option<u64> {
         self.facts(provider, model).window
     }
 
-    /// Writes down what every Provider says from now on.
+    /// Records the answers of every Provider from now on.
     ///
     /// # Errors
     /// As [`Recorder::create`].
@@ -427,13 +427,13 @@ impl Providers {
         Ok(())
     }
 
-    /// Variables of the environment that may hold a key; no command gets them.
+    /// Returns the environment variables that may hold a key; commands do not inherit them.
     pub fn key_variables(&self) -> impl Iterator<Item = &str> {
         self.known.values().filter_map(|it| it.endpoint.as_ref()?.key_variable())
     }
 }
 
-/// The port of a server of this machine, if somebody listens there; a closed one says so at once.
+/// Returns the port of a server on this machine if the port accepts connections. A closed port refuses at once.
 fn listens(endpoint: &Endpoint) -> Option<u16> {
     let port = reqwest::Url::parse(endpoint.base_url()).ok()?.port()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

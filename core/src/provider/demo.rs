@@ -1,4 +1,4 @@
-//! The Provider that is always there: it says that no model is connected, and works through one small real task.
+//! The built-in Provider: it explains that no model is connected, and works through one small real task.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use futures_util::future::BoxFuture;
 
 /// The prompt that the demo answers.
 pub const PROMPT: &str = "The average is wrong. Find the bug, fix it and prove it with the tests.";
-/// What the demo's model is called.
+/// The name of the demo's model.
 pub const MODEL: &str = "pixir-demo";
 
-/// The sample project: what is written into an empty folder before the demo begins.
+/// The sample project, written into an empty folder before the demo begins.
 const SAMPLE: [(&str, &str); 3] = [
     ("README.md", include_str!("demo/README.md")),
     ("stats.sh", include_str!("demo/stats.sh")),
@@ -25,7 +25,7 @@ const SAMPLE: [(&str, &str); 3] = [
 /// Writes the sample project.
 ///
 /// # Errors
-/// What the file system says.
+/// The file system's error.
 pub fn write_sample(folder: &Path) -> io::Result<()> {
     for (name, text) in SAMPLE {
         let path = folder.join(name);
@@ -37,12 +37,12 @@ pub fn write_sample(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The script that works on the sample.
+/// Returns the script that works on the sample project.
 pub fn script() -> Script {
     Scripted::parse(include_str!("demo/script.json")).expect("the embedded script is tested")
 }
 
-/// The demo in a person's own workspace: it explains, and calls no tool.
+/// The demo in the user's own workspace: it explains the setup and calls no tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unconnected;
 

@@ -1,4 +1,4 @@
-//! Signing in on another device (RFC 8628), and renewing what came of it (RFC 6749 §6).
+//! Signs in on another device (RFC 8628), and renews the token (RFC 6749 §6).
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 
-/// How long somebody may take to sign in, unless the issuer says less.
+/// How long the user may take to sign in, unless the issuer sets a shorter time.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// How long an issuer may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Between two questions whether somebody has signed in, unless the issuer says more.
+/// Seconds between two polls for the sign-in, unless the issuer asks for more.
 const INTERVAL: u64 = 5;
-/// The shortest that is waited, whatever the issuer says.
+/// The shortest wait between two polls, whatever the issuer asks for.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// The longest that is waited between two questions, seconds.
+/// The longest wait between two polls, seconds.
 const LONGEST: u64 = 60;
 
-/// Who is asked to let us in, and as whom.
+/// The OAuth issuer, and pixir's identity there.
 #[derive(Debug, Clone)]
 pub struct Issuer {
-    /// Its address; its endpoints are found below it.
+    /// The issuer's URL; its metadata is below it.
     pub url: String,
-    /// Who we are there.
+    /// The client id.
     pub client_id: String,
-    /// What is asked for.
+    /// The requested scope.
     pub scope: Option<String>,
 }
 
-/// What a person has to do.
+/// What the user needs to sign in.
 #[derive(Debug, Clone)]
 pub struct Invitation {
-    /// Where to go.
+    /// The page to open.
     pub url: String,
-    /// The same with the code in it, if the issuer has one.
+    /// The page with the code filled in, if the issuer offers one.
     pub complete_url: Option<String>,
-    /// What to type there.
+    /// The code to enter there.
     pub code: String,
     device_code: SecretString,
     interval: Duration,
@@ -51,10 +51,11 @@ pub struct Invitation {
 }
 
 impl Issuer {
-    /// Asks for a code.
+    /// Requests a code.
     ///
     /// # Errors
-    /// `DEVICE_CODE_UNSUPPORTED` when the issuer has no such way in, `DEVICE_AUTH_FAILED`, `NETWORK`, `CONFIG_INVALID`.
+    /// `DEVICE_CODE_UNSUPPORTED` when the issuer does not offer the device flow, `DEVICE_AUTH_FAILED`, `NETWORK`,
+    /// `CONFIG_INVALID`.
     pub async fn invite(&self) -> Result<Invitation> {
         let base = self.url.trim_end_matches('/');
         check_address(base, false)?;
@@ -77,7 +78,7 @@ impl Issuer {
             return Err(self.unsupported());
         }
         let field = |name: &str| answer[name].as_str().filter(|it| !it.is_empty());
-        // Some issuers still use the name of an early draft.
+        // Some issuers still use the field name of an early draft.
         let url = field("verification_uri").or_else(|| field("verification_url"));
         let (200, Some(device_code), Some(code), Some(url)) = (status, field("device_code"), field("user_code"), url)
         else {
@@ -96,7 +97,7 @@ impl Issuer {
         })
     }
 
-    /// The issuer's own description of itself, in either of the two usual places.
+    /// Fetches the issuer's metadata from one of the two usual paths.
     async fn discover(&self, base: &str) -> Result<Value> {
         for place in ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] {
             let address = format!("{base}{place}");
@@ -125,10 +126,10 @@ impl Issuer {
 }
 
 impl Invitation {
-    /// Waits until somebody has signed in.
+    /// Polls until the user has signed in.
     ///
     /// # Errors
-    /// `DEVICE_AUTH_FAILED` when it was refused or took too long, `NETWORK`.
+    /// `DEVICE_AUTH_FAILED` when the sign-in was refused or took too long, `NETWORK`.
     pub async fn wait(&self) -> Result<Token> {
         let mut interval = self.interval;
         loop {
@@ -143,7 +144,7 @@ impl Invitation {
             ];
             let (status, answer) = match post(&self.token_endpoint, &form).await {
                 Ok(answered) => answered,
-                // Somebody may be typing the code just now; one broken connection is no reason to begin anew.
+                // The user may be entering the code right now, so a broken connection must not end the sign-in.
                 Err(e) if e.code == Code::Network => continue,
                 Err(e) => return Err(e),
             };
@@ -162,10 +163,10 @@ impl Invitation {
     }
 }
 
-/// Gets a new token for an old one.
+/// Exchanges a token for a new one.
 ///
 /// # Errors
-/// `AUTH_REQUIRED` when the issuer does not want to, `NETWORK`, `TOKEN_REQUEST_FAILED`.
+/// `AUTH_REQUIRED` when the issuer refuses, `NETWORK`, `TOKEN_REQUEST_FAILED`.
 pub(super) async fn refresh(old: Token, provider: String) -> Result<Token> {
     let refresh = old.refresh.as_ref().expect("only a token that has one is renewed");
     let form = [
@@ -210,7 +211,7 @@ fn client_for(address: &str) -> Result<reqwest::Client> {
     client(url.host_str().is_some_and(is_loopback))
 }
 
-/// A number of seconds, also where it is written as text or with a fraction.
+/// Reads a number of seconds, also one written as text or with a fraction.
 fn number(value: &Value) -> Option<u64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     (number >= 0.0).then_some(number as u64)
@@ -220,11 +221,11 @@ async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
     let request = client_for(address)?.post(address).header("accept", "application/json").form(form).timeout(ANSWER);
     let response = request.send().await.map_err(|e| unreachable(address, &e))?;
     let status = response.status().as_u16();
-    // Whatever is no JSON says as little as nothing.
+    // A body that is not JSON is treated as empty.
     Ok((status, response.json().await.unwrap_or_default()))
 }
 
-/// What an issuer says of a failure; never more, because the rest of its answer may be a secret.
+/// Returns the issuer's error text, and nothing else: the rest of the answer may be secret.
 fn told(answer: &Value) -> String {
     let words = ["error_description", "error"].iter().find_map(|key| answer[*key].as_str());
     words.map_or_else(|| "(no explanation)".to_owned(), said)

@@ -1,4 +1,4 @@
-//! What the three dialects have in common: a request is written as JSON, an answer is read event by event.
+//! The parts common to the three dialects: a request is written as JSON, and an answer is read event by event.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::conversation::history::{Item, Piece};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Usage};
 
-/// How a server is spoken to.
+/// The wire format of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// The Responses API.
@@ -29,10 +29,10 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Dialect; 3] = [Dialect::Responses, Dialect::Chat, Dialect::Anthropic];
 
-    /// The dialect with this name.
+    /// Returns the dialect with this name.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`, with the names that exist.
+    /// `CONFIG_INVALID`, with the valid names.
     pub fn parse(name: &str) -> Result<Dialect> {
         Dialect::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let message = format!("there is no dialect `{}`", name.escape_debug());
@@ -40,7 +40,7 @@ impl Dialect {
         })
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Dialect::Responses => "responses",
@@ -49,7 +49,7 @@ impl Dialect {
         }
     }
 
-    /// Where requests are posted, below the base URL.
+    /// Returns the path of requests, below the base URL.
     pub(super) const fn path(self) -> &'static str {
         match self {
             Dialect::Responses => "/responses",
@@ -58,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// The body that is sent for a request, JSON. Texts are written straight from the History.
+    /// Writes the body of a request as JSON. Texts are written straight from the History, without a copy.
     pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<u8> {
         let body = match self {
             Dialect::Responses => serde_json::to_vec(&responses::body(request, facts, quirks)),
@@ -68,7 +68,7 @@ impl Dialect {
         body.expect("its keys are strings, and a Vec takes all bytes")
     }
 
-    /// Somebody who reads one answer.
+    /// Creates a reader of one answer.
     pub fn reader(self) -> Box<dyn Reader> {
         match self {
             Dialect::Responses => Box::<responses::AnswerDecoder>::default(),
@@ -78,37 +78,37 @@ impl Dialect {
     }
 }
 
-/// Reads one answer, event by event; knows nothing of bytes, sockets and time.
+/// Reads one answer, event by event. It does no I/O and knows no time limits.
 pub trait Reader: Send {
-    /// Takes in the next event.
+    /// Takes in the next event, and passes new parts of the answer to `say`.
     ///
     /// # Errors
     /// What the server reports; `INVALID_RESPONSE` when the event contradicts itself or those before it.
     fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress>;
 
-    /// What it has been told so far that the answer took.
+    /// Returns the usage reported so far.
     fn usage(&self) -> Option<Usage>;
 
-    /// What was read, as an answer.
+    /// Returns the assembled answer.
     ///
     /// # Errors
-    /// `STREAM_CLOSED` when no event has said how it ended.
+    /// `STREAM_CLOSED` when no event ended the answer.
     fn finish(self: Box<Self>) -> Result<Answer>;
 }
 
-/// How far an answer is.
+/// The progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamProgress {
     /// More has to come.
     Part,
-    /// It can be used; what may still come is only numbers.
+    /// The answer is complete; only usage may follow.
     Usable,
-    /// Nothing more comes.
+    /// The answer is over.
     All,
 }
 
-/// The pieces that a server takes: nothing blank, and thinking only where it may be given back to who thought it, and never
-/// without what it led to.
+/// Returns the items that a server accepts. Blank texts are dropped. Reasoning is sent only to the Provider and model
+/// that produced it, and only if a text or call follows it.
 pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     let ours = |piece: &Piece<'_>| match piece {
         Piece::User { text, images } => !text.trim().is_empty() || !images.is_empty(),
@@ -117,7 +117,7 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
         Piece::Call { .. } | Piece::Result { .. } => true,
     };
     let pieces = request.items.iter().map(Item::piece).filter(ours);
-    // From the end, so that each knows what comes after it.
+    // Walks backwards, so that each item knows what follows it.
     let mut leads_somewhere = false;
     let mut kept: Vec<Piece<'_>> = pieces
         .rev()
@@ -133,7 +133,7 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
     kept
 }
 
-/// A JSON value that is sent as text.
+/// A JSON value, sent as a string.
 pub(super) struct AsText<'a>(pub(super) Cow<'a, Value>);
 
 impl Serialize for AsText<'_> {
@@ -142,7 +142,7 @@ impl Serialize for AsText<'_> {
     }
 }
 
-/// Bytes that are sent in Base64.
+/// Bytes, sent as Base64.
 pub(super) struct Base64(pub(super) Vec<u8>);
 
 impl Serialize for Base64 {
@@ -151,7 +151,7 @@ impl Serialize for Base64 {
     }
 }
 
-/// An image as a `data:` URL.
+/// An image, sent as a `data:` URL.
 pub(super) struct DataUrl {
     media_type: String,
     bytes: Vec<u8>,
@@ -170,11 +170,11 @@ impl Serialize for DataUrl {
     }
 }
 
-/// The most characters of a name or an id on the wire.
+/// The most characters of a name or id on the wire.
 const MAX_NAME: usize = 64;
 
-/// A tool's name or a call's id as every server takes it. What is already so stays; anything else, which only a confused
-/// model or another server made, becomes something that is, and always the same.
+/// Returns a tool name or call id in a form that every server accepts. Valid names stay as they are. Others come from a
+/// model's mistake or from another server; each always maps to the same valid name.
 pub(super) fn plain(name: Cow<'_, str>) -> Cow<'_, str> {
     let takes = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(takes) {

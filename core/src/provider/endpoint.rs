@@ -1,4 +1,4 @@
-//! Where requests go, and with which key.
+//! The address of a server, and the key of its requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -20,57 +20,57 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long the rest of a refusal may take, and how much of it is read, bytes.
+/// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
 const REFUSAL: Duration = Duration::from_secs(10);
 const MAX_REFUSAL: usize = 16 << 10;
-/// Headers that say who asks; their place is not a configuration file.
+/// Headers with credentials. They are not allowed in the configuration file.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "cookie", "proxy-authorization"];
 
-/// A server, and who asks it.
+/// A server's address, and the credential for it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     provider: String,
     dialect: Dialect,
     base_url: String,
     host: String,
-    /// The host with its port, for a person.
+    /// Host and port, for the user.
     place: String,
     is_local: bool,
     headers: HeaderMap,
     credential: Option<Credential>,
-    /// The variable that its key could be in.
+    /// The environment variable that may hold the key.
     key_variable: Option<String>,
     check_path: Option<&'static str>,
-    /// It was only given on the command line.
+    /// The address was only given on the command line.
     is_unnamed: bool,
     patience: Patience,
     client: Arc<OnceLock<Client>>,
 }
 
-/// What an [`Endpoint`] is made of.
+/// The parts of an [`Endpoint`].
 #[derive(Debug, Default)]
 pub struct Address<'a> {
-    /// What the Provider is called.
+    /// The Provider's name.
     pub provider: &'a str,
-    /// Where it is.
+    /// The base URL.
     pub base_url: &'a str,
-    /// Sent with every request.
+    /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// Plain http to anywhere.
+    /// Allows plain http to any host.
     pub insecure: bool,
-    /// The variable that its key could be in.
+    /// The environment variable that may hold the key.
     pub key_variable: Option<&'a str>,
-    /// What only a good key is answered, where the list of models is for everybody.
+    /// A path that only a valid key can read, for servers whose list of models is public.
     pub check_path: Option<&'static str>,
-    /// It was only given on the command line.
+    /// The address was only given on the command line.
     pub is_unnamed: bool,
 }
 
 impl Endpoint {
-    /// A server; plain http is for loopback only, unless the person said otherwise.
+    /// Creates an endpoint. Plain http is allowed for loopback only, unless `insecure` is set.
     ///
     /// # Errors
-    /// `CONFIG_INVALID` when the address is none, would send everything in the clear, or has a secret in it.
+    /// `CONFIG_INVALID` when the address is invalid, would send data unencrypted, or contains a secret.
     pub fn new(
         address: &Address<'_>,
         dialect: Dialect,
@@ -79,7 +79,7 @@ impl Endpoint {
     ) -> Result<Endpoint> {
         let url = check_address(address.base_url, address.insecure)?;
         let mut base_url = address.base_url.trim_end_matches('/').to_owned();
-        // The address of this dialect is customarily given without the version.
+        // The base URL of this dialect is customarily written without the version.
         if dialect == Dialect::Anthropic && !base_url.ends_with("/v1") {
             base_url.push_str("/v1");
         }
@@ -109,32 +109,32 @@ impl Endpoint {
         })
     }
 
-    /// Where it is.
+    /// Returns the base URL.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The host alone.
+    /// Returns the host without the port.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// How it is spoken to.
+    /// Returns the dialect of the server.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// What requests are signed with.
+    /// Returns the credential of requests.
     pub fn credential(&self) -> Option<&Credential> {
         self.credential.as_ref()
     }
 
-    /// A server of the person's own: on this machine, and without a key.
+    /// Whether this is the user's own server: on this machine and without a key.
     pub(super) fn is_own(&self) -> bool {
         self.is_local && self.credential.is_none()
     }
 
-    /// The variable that its key could be in.
+    /// Returns the environment variable that may hold the key.
     pub(super) fn key_variable(&self) -> Option<&str> {
         self.key_variable.as_deref()
     }
@@ -157,7 +157,7 @@ impl Endpoint {
         let request = request.headers(self.headers.clone());
         match (key, self.dialect) {
             (None, _) => request,
-            // A renewed token is a bearer token everywhere.
+            // A renewable token is sent as a bearer token in every dialect.
             (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| !it.is_token()) => {
                 let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
                 value.set_sensitive(true);
@@ -167,7 +167,7 @@ impl Endpoint {
         }
     }
 
-    /// Posts a JSON body; the answer is a stream of events.
+    /// Posts a JSON body; the answer is an event stream.
     pub(super) async fn post(&self, path: &str, body: Bytes) -> std::result::Result<Response, Failure> {
         let mut renewed = false;
         loop {
@@ -184,7 +184,7 @@ impl Endpoint {
             if response.status().is_success() {
                 return self.streaming(response).await;
             }
-            // A token may have been taken back before its time; a key is what it is.
+            // A token may be revoked before it expires, so it is renewed once. A key cannot be renewed.
             if response.status() == 401
                 && !renewed
                 && let Some(credential) = &self.credential
@@ -244,19 +244,19 @@ impl Endpoint {
         )
     }
 
-    /// Asks the server something that only a good key is answered; how many models it lists.
+    /// Sends a request that only a valid key can make. Returns how many models the server lists.
     ///
     /// # Errors
-    /// `AUTH_REQUIRED` when the key is not good, else as [`Endpoint::models`].
+    /// `AUTH_REQUIRED` when the key is invalid, else as [`Endpoint::models`].
     pub async fn check(&self, within: Duration) -> Result<usize> {
-        // Where everybody may see the models, something else has to be asked.
+        // A public list of models would prove nothing about the key.
         if let Some(path) = self.check_path {
             self.get::<Value>(path, within).await?;
         }
         self.models(within).await.map(|models| models.len())
     }
 
-    /// An error without the key, which some servers repeat.
+    /// Removes the key from an error, because some servers repeat it.
     pub(super) fn redact(&self, mut error: Error) -> Error {
         if let Some(credential) = &self.credential {
             error.message = credential.redact(&error.message);
@@ -270,12 +270,13 @@ impl Endpoint {
         error
     }
 
-    /// Asks the server for its models.
+    /// Requests the list of models.
     ///
     /// # Errors
-    /// `NETWORK` when it does not answer in time, `AUTH_REQUIRED`, `INVALID_RESPONSE` when the answer is no list of models.
+    /// `NETWORK` when the server does not answer in time, `AUTH_REQUIRED`, `INVALID_RESPONSE` when the answer is not a
+    /// list of models.
     pub async fn models(&self, within: Duration) -> Result<Vec<Listed>> {
-        // As many as it gives at once.
+        // The largest page that the server allows.
         let path = if self.dialect == Dialect::Anthropic { "/models?limit=1000" } else { "/models" };
         let body: Value = self.get(path, within).await?;
         let models = body["data"].as_array().or_else(|| body["models"].as_array());
@@ -301,13 +302,12 @@ impl Endpoint {
     }
 }
 
-/// A model, as a server lists it.
+/// A model in a server's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name there.
+    /// The model's name at the server.
     pub name: String,
-    /// Tokens of its window, where the server says: a server of one's own may have been started with less than the
-    /// model can.
+    /// The window in tokens, if the server reports it. The user's own server may run with less than the model supports.
     pub window: Option<u64>,
 }
 
@@ -330,24 +330,24 @@ async fn start_of(mut response: Response) -> String {
             }
         }
     };
-    // What came in time is what there is to show.
+    // The part that arrived in time is enough for an error.
     let _ = timeout(REFUSAL, reading).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The one way in which this process speaks to servers. What stays on this machine goes through no proxy.
+/// Creates the HTTP client of this process. Requests to this machine use no proxy.
 pub(crate) fn client(is_local: bool) -> Result<Client> {
-    // Err: another part of the process installed one already, which is as good.
+    // An error means that another part of the process installed a provider already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };
         builder
             .connect_timeout(CONNECT)
-            // A key goes where it was meant to go, and nowhere else.
+            // A redirect could send the key to another server.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION")))
     };
-    // A slim container has no CA bundle; then the Mozilla roots that are built in serve.
+    // A slim container has no CA certificates; the built-in Mozilla roots serve then.
     let client = builder().build().or_else(|_| {
         let roots =
             webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| reqwest::Certificate::from_der(der).ok());
@@ -358,7 +358,7 @@ pub(crate) fn client(is_local: bool) -> Result<Client> {
     })
 }
 
-/// An address that may be spoken to.
+/// Checks that an address may be used.
 ///
 /// # Errors
 /// `CONFIG_INVALID`.
@@ -371,7 +371,7 @@ pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Ur
         .map_err(|e| bad(address, &format!("is not valid: {e}"), "use one like https://host/v1".into()))?;
     let host = url.host_str().unwrap_or_default();
     if !url.username().is_empty() || url.password().is_some() {
-        // The address itself is not shown.
+        // The message leaves the address out: it may contain a secret.
         return Err(bad(
             host,
             "contains a user name or a password",
@@ -410,13 +410,13 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     Ok((name, value))
 }
 
-/// A request outside a Provider did not get through.
+/// Returns the error for a request outside a Provider that did not reach its server.
 pub(crate) fn unreachable(address: &str, e: &reqwest::Error) -> Error {
     let host = reqwest::Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
     unreached(host.as_deref().unwrap_or(address), e)
 }
 
-/// A text from outside, on one line and safe to print.
+/// Returns a server's text on one line, safe to print.
 pub(crate) fn said(text: &str) -> String {
     shown(text)
 }

@@ -1,4 +1,4 @@
-//! What is known of models: windows, efforts, prices. What a person says in `[models]` counts for more.
+//! Windows, efforts and prices of models. The user's `[models]` settings take precedence.
 
 use crate::config::ModelConfig;
 pub use crate::config::Price;
@@ -9,38 +9,38 @@ mod table; // the models that are known
 
 use table::KNOWN;
 
-/// How a model of the Messages dialect is told to think.
+/// How a model of the Messages dialect is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// It cannot.
+    /// The model cannot reason.
     Never,
-    /// It is given tokens for it.
+    /// A request sets a reasoning budget in tokens.
     Budget,
-    /// It is told how hard, and decides itself; untold it does not think.
+    /// A request sets an effort and the model decides how much to reason. Without an effort it does not reason.
     Wished,
-    /// It is told how hard, and decides itself; it thinks in any case.
+    /// A request may set an effort. The model reasons in any case.
     Always,
 }
 
-/// What is known of one model.
+/// Properties of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// Tokens of its window.
+    /// The window, tokens.
     pub window: Option<u64>,
-    /// Tokens of its longest answer.
+    /// The longest answer, tokens.
     pub max_output: Option<u64>,
-    /// It can look at images. One that is not known to be blind is believed to.
+    /// The model accepts images. Unknown models are assumed to.
     pub sees_images: bool,
-    /// Efforts that it takes, the least first; unknown is not the same as none.
+    /// Efforts that the model accepts, lowest first. `None` means unknown; an empty list means that it accepts none.
     pub efforts: Option<Vec<Effort>>,
-    /// How it is told to think, in the Messages dialect.
+    /// How the Messages dialect asks the model to reason.
     pub thinking: Thinking,
-    /// What it costs.
+    /// The prices, if they are known.
     pub price: Option<Price>,
 }
 
 impl Default for Facts {
-    /// Of a model that nobody here has heard of.
+    /// Returns the properties assumed for an unknown model.
     fn default() -> Facts {
         Facts {
             window: None,
@@ -53,25 +53,25 @@ impl Default for Facts {
     }
 }
 
-/// A row of the table.
+/// A row of the built-in table.
 struct Known {
-    /// What its names begin with.
+    /// The start of the names that the row covers.
     name: &'static str,
     /// The domain at which the price holds.
     maker: &'static str,
     window: u64,
-    /// 0 where no source says.
+    /// Tokens; 0 where no source states it.
     max_output: u64,
     sees_images: bool,
-    /// Efforts that it takes; `None` where no source says.
+    /// Efforts that the model accepts; `None` where no source states them.
     efforts: Option<&'static [Effort]>,
     thinking: Thinking,
-    /// Input, read from the cache, written to it, output; `None` for a family, whose members differ.
+    /// Input, cache read, cache write, output; `None` for a family, whose members differ.
     price: Option<[f64; 4]>,
 }
 
 impl Facts {
-    /// What is known of a model at a host, and what a person said of it.
+    /// Combines the built-in properties of a model at a host with the user's settings.
     pub fn of(model: &str, host: &str, said: Option<&ModelConfig>) -> Facts {
         let mut facts = built_in(model, host);
         if let Some(said) = said {
@@ -88,8 +88,8 @@ impl Facts {
         facts
     }
 
-    /// What a wished effort is called for this model: the highest that it takes and that is not more than was wished,
-    /// else the least. Nothing for a model that takes none.
+    /// Maps a wanted effort to this model: the highest that it accepts up to the wanted one, else the lowest. `None`
+    /// for a model that accepts none.
     pub fn effort(&self, wished: Option<&str>) -> Option<&'static str> {
         let wished = Effort::parse(wished?).ok()?;
         let Some(takes) = &self.efforts else { return Some(wished.name()) };
@@ -97,12 +97,12 @@ impl Facts {
         most.or_else(|| takes.iter().copied().min()).map(Effort::name)
     }
 
-    /// Whether it thinks, where that is known.
+    /// Whether the model reasons, if that is known.
     pub fn thinks(&self) -> Option<bool> {
         self.efforts.as_ref().map(|efforts| !efforts.is_empty())
     }
 
-    /// What a request cost: what its Provider says, else what the price tells, else unknown.
+    /// Returns the cost of a request: as reported by the Provider, else from the price, else unknown.
     pub fn cost(&self, usage: &Usage, told: Option<f64>) -> Cost {
         match (told.filter(|usd| usd.is_finite() && *usd >= 0.0), &self.price) {
             (Some(usd), _) => Cost { usd, estimated: false, unpriced: 0 },
@@ -112,7 +112,7 @@ impl Facts {
     }
 }
 
-/// The row whose name is the longest beginning of the model's, at the end of a word.
+/// Returns the row whose name is the longest prefix of the model's name that ends at a word boundary.
 fn built_in(model: &str, host: &str) -> Facts {
     let mut name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
     // Some hosts write claude-sonnet-4.5.
@@ -125,7 +125,7 @@ fn built_in(model: &str, host: &str) -> Facts {
     };
     let found = KNOWN.iter().filter_map(|row| Some((row, rest(row)?))).max_by_key(|(row, _)| row.name.len());
     let Some((row, rest)) = found else { return Facts::default() };
-    // A sibling with another name may well have another price, and so may another host.
+    // Another model of a family may have another price, and so may another host.
     let at_home = host == row.maker || host.strip_suffix(row.maker).is_some_and(|sub| sub.ends_with('.'));
     Facts {
         window: Some(row.window),
@@ -142,7 +142,7 @@ fn built_in(model: &str, host: &str) -> Facts {
     }
 }
 
-/// Whether what follows a model's name only says which edition of it: a date, `latest`, `preview`.
+/// Whether the rest of a model's name only names an edition: a date, `latest`, `preview`.
 fn is_edition(rest: &str) -> bool {
     let mut words = rest.split(['-', '@', ':']).filter(|word| !word.is_empty()).peekable();
     let digits = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
@@ -153,10 +153,10 @@ fn is_edition(rest: &str) -> bool {
     words.all(|word| digits(word) || ["latest", "preview"].contains(&word))
 }
 
-/// Beginnings of names: these models are only to be had with a date behind.
+/// Names of models that servers accept only with a date appended.
 const DATED: [&str; 4] = ["claude-3-5-haiku", "claude-3-7-sonnet", "claude-sonnet-4", "claude-opus-4"];
 
-/// The models that are known at a host, by names that it takes.
+/// Returns the built-in models at a host, by names that the host accepts.
 pub fn known_at(host: &str) -> impl Iterator<Item = &'static str> {
     let made_here = move |row: &&Known| !row.maker.is_empty() && host.ends_with(row.maker);
     KNOWN.iter().filter(made_here).map(|row| row.name).filter(|name| !DATED.contains(name))
@@ -174,7 +174,7 @@ mod tests {
         assert!(facts("claude-sonnet-4-5", anthropic).price.is_some());
         assert!(facts("gpt-5-mini-2025-08-07", openai).price.is_some());
         assert_ne!(facts("gpt-5-mini", openai).price, facts("gpt-5", openai).price);
-        // Of the family, but not the same model; or the same model, but somewhere else.
+        // Another model of the family, or the same model at another host.
         for (model, host) in [
             ("gpt-5-turbo-x", openai),
             ("claude-sonnet-4-9", anthropic),

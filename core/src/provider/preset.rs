@@ -1,50 +1,50 @@
-//! The usual servers, as data: where they are, what they speak, and what is peculiar about them.
+//! Presets of the usual servers: their addresses, dialects and quirks, as data.
 
 use super::dialect::Dialect;
 
-/// A server that many people use.
+/// A server that many users have.
 #[derive(Debug)]
 pub struct Preset {
-    /// What `model = "name/…"` calls it.
+    /// The Provider's name in `model = "name/…"`.
     pub name: &'static str,
-    /// How it is spoken to.
+    /// The dialect of the server.
     pub dialect: Dialect,
-    /// Where it is.
+    /// The default base URL.
     pub base_url: &'static str,
-    /// The variable that says that it is elsewhere.
+    /// The environment variable that overrides the base URL.
     pub base_url_variable: Option<&'static str>,
-    /// The variable that holds its key; without, it needs none.
+    /// The environment variable that holds the key; `None` if the server needs none.
     pub key_variable: Option<&'static str>,
-    /// The model to begin with; without, the first that it lists.
+    /// The default model; `None` means the first that the server lists.
     pub model: Option<&'static str>,
-    /// What only a good key is answered, where the list of models is for everybody.
+    /// A path that only a valid key can read, for servers whose list of models is public.
     pub check_path: Option<&'static str>,
-    /// Sent with every request.
+    /// Headers of every request.
     pub headers: &'static [(&'static str, &'static str)],
-    /// What is peculiar.
+    /// Deviations from the dialect.
     pub quirks: Quirks,
 }
 
-/// What is peculiar about a server. Most of it is about Chat Completions, which everybody speaks differently.
+/// A server's deviations from its dialect. Most are about Chat Completions, which every server implements differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// How an effort is asked for.
+    /// How a request asks for an effort.
     pub effort: EffortField,
-    /// Thinking is given back to the model that thought it, in the fields in which it came.
+    /// Reasoning is sent back to the model that produced it, in the fields in which it came.
     pub gives_reasoning_back: bool,
-    /// It takes `prompt_cache_key`.
+    /// The server accepts `prompt_cache_key`.
     pub cache_key: bool,
-    /// It passes cache marks on to models that need them.
+    /// The server passes cache marks on to models that need them.
     pub cache_breakpoints: bool,
-    /// It says what a request cost, when asked to.
+    /// The server reports the cost of a request if the request asks for it.
     pub usage_with_cost: bool,
-    /// In Responses, summaries of the thinking may be asked for; some accounts may not.
+    /// The account may ask for reasoning summaries (Responses only).
     pub reasoning_summaries: bool,
-    /// What it was started with is less than what its models could hold, and it does not say what.
+    /// The server may run with a smaller window than its models support, and does not report it.
     pub hides_window: bool,
 }
 
-/// How an effort is asked for.
+/// The field in which a request asks for an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffortField {
     /// `reasoning_effort: "high"`.
@@ -53,7 +53,7 @@ pub enum EffortField {
     Reasoning,
 }
 
-/// A server that is like most.
+/// The quirks of a typical server.
 pub const PLAIN: Quirks = Quirks {
     effort: EffortField::ReasoningEffort,
     gives_reasoning_back: true,
@@ -64,7 +64,7 @@ pub const PLAIN: Quirks = Quirks {
     hides_window: false,
 };
 
-/// Every preset; of those that are set up, the first is chosen.
+/// All presets; the first one that is set up is chosen.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "openai",
@@ -85,7 +85,7 @@ pub const PRESETS: &[Preset] = &[
         key_variable: Some("ANTHROPIC_API_KEY"),
         model: Some("claude-sonnet-5-5"),
         check_path: None,
-        // Models that take a budget think between calls only when asked to; the others do anyway.
+        // Models with a reasoning budget reason between calls only with this header; the others always do.
         headers: &[("anthropic-beta", "interleaved-thinking-2025-05-14")],
         quirks: PLAIN,
     },
@@ -120,7 +120,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
     }
 }
 
-/// The preset with this name.
+/// Returns the preset with this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|it| it.name == name)
 }

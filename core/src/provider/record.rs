@@ -1,4 +1,4 @@
-//! What a Provider said, written down as a script: bodies, pieces and times, without secrets.
+//! Records a Provider's answers as a script: bodies, parts and times, without secrets.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -18,15 +18,15 @@ use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
 use futures_util::future::BoxFuture;
 
-/// What comes after the last step, so that the file is a whole script at every moment.
+/// The end of a script. It is rewritten after each step, so that the file is always valid.
 const END: &str = "\n]}\n";
 
-/// A script that is being written.
+/// A script that is being recorded.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     state: Mutex<State>,
-    /// What must not stand in it.
+    /// Secrets to remove from the file.
     secrets: Vec<Credential>,
 }
 
@@ -34,15 +34,15 @@ pub struct Recorder {
 struct State {
     file: File,
     is_empty: bool,
-    /// The conversation that was last sent.
+    /// The conversation of the last request.
     before: Vec<Value>,
 }
 
 impl Recorder {
-    /// Begins a file, for the person alone.
+    /// Creates a script file that only the user can read.
     ///
     /// # Errors
-    /// `WRITE_FAILED`; a file that is there is not replaced.
+    /// `WRITE_FAILED`, also when the file exists already.
     pub fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
         let failed = |e: std::io::Error| {
             let message = format!("record into {}: {e}", path.display());
@@ -73,7 +73,7 @@ impl Recorder {
     }
 }
 
-/// The request without the part of the conversation that was sent before.
+/// Returns the request without the part of the conversation that the last request contained.
 fn news(mut body: Value, before: &mut Vec<Value>) -> Value {
     let Some(key) = ["input", "messages"].into_iter().find(|key| body[*key].is_array()) else { return body };
     let Value::Array(now) = body[key].take() else { return body };
@@ -84,7 +84,7 @@ fn news(mut body: Value, before: &mut Vec<Value>) -> Value {
     body
 }
 
-/// A Provider whose every answer is written down.
+/// A Provider whose answers are recorded.
 pub(super) struct Recording {
     provider: Arc<dyn Provider>,
     recorder: Arc<Recorder>,
@@ -138,7 +138,7 @@ impl Provider for Recording {
     }
 }
 
-/// An answer that is being written down. One that is interrupted is written as far as it came.
+/// An answer that is being recorded. If it is interrupted, the part that arrived is recorded.
 struct Take<'a> {
     recorder: &'a Recorder,
     body: Value,

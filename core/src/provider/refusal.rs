@@ -1,4 +1,4 @@
-//! What a server's no means: statuses, errors inside a stream, waits that it asks for.
+//! Turns a server's failures into errors: HTTP statuses, errors inside a stream, and requested waits.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::invalid;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::remedy::{ModelNeed, Remedy};
 
-/// The most of a text from outside that is shown, characters.
+/// The most of a server's text that is shown, characters.
 const MAX_SHOWN: usize = 200;
 
-/// A failure that the server told inside a stream.
+/// Returns the error for a failure that the server reported inside a stream.
 pub(super) fn told_in_stream(error: &Value) -> Error {
     let said = error["message"].as_str().or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
     let named = |value: &Value| match value {
@@ -27,7 +27,7 @@ pub(super) fn told_in_stream(error: &Value) -> Error {
     Error::new(code, format!("the model's server reported: {}", shown(&said)), fix)
 }
 
-/// A failure that the server told with a status.
+/// Returns the error for a failure that the server reported with an HTTP status.
 pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, body: &str) -> Error {
     let error = error_in(body);
     let said = message_in(&error, body);
@@ -46,7 +46,7 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     told
 }
 
-/// The id that a provider's support asks for.
+/// Returns the request id that a Provider's support needs.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name))?;
     Some(shown(id.to_str().ok()?))
@@ -105,7 +105,8 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
     {
         return (Code::ReasoningRejected, "send it again".into());
     }
-    // An image that is refused would be refused again with every later request; without it the same can be asked.
+    // A server that refuses an image would refuse every later request with it. The same request can be sent without the
+    // image.
     const BLIND: [&str; 9] = [
         "image exceeds",
         "image dimensions exceed",
@@ -127,7 +128,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
         );
     }
     let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
-    // Being told to slow down is not being told that it is too much.
+    // A rate limit also speaks of "too many tokens"; it is not a full window.
     if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
         let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
         return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
@@ -157,17 +158,17 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
     }
 }
 
-/// The error object of a body, in whichever of the usual forms, also inside an event.
+/// Returns the error object of a body, in any of the usual forms, also inside an event.
 fn error_in(body: &str) -> Value {
     let text = body.trim_start();
     let text = text.strip_prefix("data:").map_or(text, |data| data.lines().next().unwrap_or_default());
     let json: Value = serde_json::from_str(text).unwrap_or_default();
-    // A list of one is how some gateways wrap it.
+    // Some gateways wrap the error in a list of one.
     let json = if json.is_array() { json[0].clone() } else { json };
     if json["error"].is_null() { json } else { json["error"].clone() }
 }
 
-/// What was said, for looking for signs in it; never what the person had said, which some servers repeat.
+/// Returns the server's message for classification, without the parts of the request that some servers repeat.
 fn whole_message(error: &Value, body: &str) -> String {
     let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
     said.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
@@ -183,7 +184,7 @@ fn message_in(error: &Value, body: &str) -> String {
     }
 }
 
-/// What a page says of itself: its tags say nothing to a person.
+/// Returns the title of an HTML page; its markup is useless to the user.
 fn page_title(page: &str) -> String {
     let lower = page.to_lowercase();
     let within = |tag: &str| {
@@ -194,7 +195,7 @@ fn page_title(page: &str) -> String {
     within("title").or_else(|| within("h1")).map_or_else(|| "a page".to_owned(), |title| format!("a page: {title}"))
 }
 
-/// How long the server asks to wait, from the headers that are usual for it.
+/// Returns how long the server asks to wait, from the usual headers.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     if let Some(wait) = value("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
@@ -204,7 +205,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     seconds(said, 1.0).or_else(|| until(said, now))
 }
 
-/// A number of seconds that makes sense; `2s` and `1500ms` too.
+/// Parses a sensible number of seconds, also written as `2s` or `1500ms`.
 fn seconds(said: &str, unit: f64) -> Option<Duration> {
     let (number, unit) = match said.strip_suffix("ms") {
         Some(number) => (number, 0.001),
@@ -213,16 +214,16 @@ fn seconds(said: &str, unit: f64) -> Option<Duration> {
             None => (said, unit),
         },
     };
-    // Only what looks like a number: `inf` and `nan` are words.
+    // `parse` would accept `inf` and `nan`.
     if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
     let seconds = number.trim().parse::<f64>().ok()? * unit;
-    // Longer than anybody waits is as long as can be said.
+    // A wait that is too long for a `Duration` becomes the longest one.
     seconds.is_finite().then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// The time until a date, in any of the three forms that HTTP knows, or as RFC 3339; one that is past is now.
+/// Returns the time until a date in one of the three HTTP formats or RFC 3339. A past date means now.
 fn until(date: &str, now: Timestamp) -> Option<Duration> {
     let http = |form: &str| {
         let plain = date.strip_suffix("GMT")?.trim_end();
@@ -249,7 +250,7 @@ fn until(date: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// The stream ended before the answer did.
+/// Returns the error for a stream that ended before the answer did.
 pub(super) fn closed(why: &str) -> Error {
     Error::new(
         Code::StreamClosed,
@@ -258,7 +259,7 @@ pub(super) fn closed(why: &str) -> Error {
     )
 }
 
-/// Something that is no stream of events was answered with success.
+/// Returns the error for a success status whose body is no event stream.
 pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str) -> Error {
     let error = error_in(body);
     if error["message"].is_string() && !error["code"].is_null() {
@@ -272,7 +273,7 @@ pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str)
     }
 }
 
-/// A request did not get through.
+/// Returns the error for a request that did not reach the server.
 pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     let mut causes: Vec<String> = Vec::new();
     let mut cause: &dyn std::error::Error = e;
@@ -303,13 +304,13 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
 }
 
-/// Whether encryption was what failed. An error of the system hides another one, which may hide another.
+/// Whether TLS failed. The cause may be nested several errors deep.
 fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
     let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
     e.is::<rustls::Error>() || inside().unwrap_or(false)
 }
 
-/// The start of a text from outside, on one line and safe to print.
+/// Returns the start of a server's text, on one line and safe to print.
 pub(super) fn shown(text: &str) -> String {
     let text = text.trim();
     let mut start: String = text.chars().take(MAX_SHOWN).collect::<String>().escape_debug().to_string();

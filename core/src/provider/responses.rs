@@ -1,4 +1,4 @@
-//! The Responses dialect: stateless, with encrypted reasoning kept and given back to the same model.
+//! The Responses dialect: stateless, with encrypted reasoning that is stored and sent back to the same model.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ enum Input<'a> {
         call_id: Cow<'a, str>,
         output: Output<'a>,
     },
-    /// Reasoning, as the server gave it.
+    /// Reasoning, exactly as the server sent it.
     #[serde(untagged)]
     Given(Cow<'a, Value>),
 }
@@ -110,7 +110,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> 
         store: false,
         stream: true,
         prompt_cache_key: &request.cache_key,
-        // One that does not think refuses to be asked for its thoughts.
+        // A model without reasoning rejects a request for reasoning content.
         include: (facts.thinks() != Some(false)).then_some(["reasoning.encrypted_content"]),
         reasoning: (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary }),
     }
@@ -123,7 +123,7 @@ fn item<'a>(piece: Piece<'a>, request: &Request, facts: &Facts) -> Option<Input<
             Input::Message { role: "assistant", content: vec![Part::OutputText { text }], phase }
         }
         Piece::Reasoning { item, .. } if item["type"] == "reasoning" => Input::Given(item),
-        // Of the same model, when it was spoken to in another dialect.
+        // The reasoning comes from the same model, but in another dialect.
         Piece::Reasoning { .. } => return None,
         Piece::Call { id, name, args } => {
             Input::FunctionCall { call_id: plain(id), name: plain(name), arguments: AsText(args) }
@@ -152,22 +152,22 @@ fn parts<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts
     text.map(|text| Part::InputText { text }).into_iter().chain(images).collect()
 }
 
-/// Reads an answer. Items may be interleaved, and closed in any order; each keeps its place.
+/// Reads an answer. Items may be interleaved and closed in any order; each keeps its index.
 #[derive(Default)]
 pub(super) struct AnswerDecoder {
     items: BTreeMap<usize, OpenItem>,
-    /// Places by the item's id, for events that leave the place out.
+    /// Indexes by item id, for events without an index.
     places: BTreeMap<String, usize>,
     summary_shown: bool,
     usage: Option<Usage>,
     ended: Option<Ended>,
 }
 
-/// An output item, as far as it has come.
+/// An output item, as far as it has arrived.
 #[derive(Default)]
 struct OpenItem {
     text: String,
-    /// The tool, and how many calls opened before it.
+    /// The tool's name, and how many calls opened before this one.
     call: Option<(String, usize)>,
     done: Option<Value>,
 }
@@ -176,10 +176,10 @@ impl AnswerDecoder {
     /// The place of the item that an event is about. Some servers leave `output_index` out.
     fn place(&mut self, event: &Value) -> usize {
         let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
-        // The id is the surer of the two: some servers give every item the same place.
+        // The id is more reliable: some servers give every item the same index.
         let given = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok());
         if let Some(known) = id.and_then(|id| self.places.get(id)) {
-            // An id that comes again at another place, after its item was closed, is another item's.
+            // An id that returns at another index after its item was closed names a new item.
             let is_closed = self.items.get(known).is_some_and(|part| part.done.is_some());
             if !(is_closed && given.is_some_and(|at| at != *known)) {
                 return *known;
@@ -195,7 +195,8 @@ impl AnswerDecoder {
         let next = self.items.keys().next_back().map_or(0, |last| last + 1);
         match id {
             Some(id) => *self.places.entry(id.to_owned()).or_insert(next),
-            // Without either: an item that opens is a new one, and everything else is about the last, if it can be.
+            // With neither id nor index: an opening event is a new item; any other is about the last item, if its kind
+            // fits.
             None if event["type"] == "response.output_item.added" => next,
             None => {
                 let other = event["item"]["type"].as_str().is_some_and(|kind| kind != "message");
@@ -228,7 +229,7 @@ impl AnswerDecoder {
     fn end(&mut self, response: &Value, ended: Ended) -> Result<()> {
         self.usage = usage(&response["usage"]);
         self.ended = Some(ended);
-        // What was not closed on its own stands here, if the server is thorough.
+        // Items without a closing event of their own are in the final response, if the server fills it.
         for (at, item) in response["output"].as_array().into_iter().flatten().enumerate() {
             let next = self.items.keys().next_back().map_or(0, |last| last + 1);
             let place = match item["id"].as_str().map(|id| self.places.get(id)) {
@@ -284,7 +285,7 @@ impl Reader for AnswerDecoder {
             "response.failed" => return Err(told_in_stream(&event["response"]["error"])),
             "error" => return Err(told_in_stream(if event["error"].is_object() { &event["error"] } else { event })),
             _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
-            // Everything else is about parts that `output_item.done` holds whole.
+            // All other events are about parts that `output_item.done` contains in full.
             _ => {}
         }
         Ok(StreamProgress::Part)
@@ -329,12 +330,12 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
         "reasoning" => {
             let text =
                 Some(texts("summary", "\n\n")).filter(|t| !t.is_empty()).unwrap_or_else(|| texts("content", "\n\n"));
-            // Without its encrypted part the item cannot be given back to a server that stores nothing.
+            // Without its encrypted content, a stateless server cannot take the item back.
             let item = item["encrypted_content"].is_string().then(|| item.clone());
             answer.said.push(AnswerPart::Reasoning { text, item });
         }
         "message" => {
-            // A server that sends no deltas.
+            // The server sent no deltas.
             let text = if streamed.is_empty() { texts("content", "") } else { streamed };
             if !text.is_empty() {
                 let phase = item["phase"].as_str().map(str::to_owned);

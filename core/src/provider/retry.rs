@@ -1,4 +1,4 @@
-//! When to give up waiting, and when to try a failed request again.
+//! Decides when to give up waiting and when to retry a failed request.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::protocol::error::Code;
 use crate::protocol::remedy::{ModelNeed, Remedy, wait};
 
 impl Patience {
-    /// How long to wait before attempt `next` (from 2), or `None` when trying again would be wrong or useless.
+    /// Returns the wait before attempt `next` (from 2), or `None` when a retry would be wrong or useless.
     ///
-    /// Only what was not shown yet is asked for again. The wait doubles each time, with up to a quarter of jitter; what the
-    /// server asks for is waited for exactly, unless that is too long.
+    /// A request is retried only if nothing of its answer was shown. The wait doubles each time, with up to a quarter
+    /// of jitter. A wait that the server asks for is used exactly, unless it is too long.
     pub fn wait_before(&self, next: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
         let transient = matches!(
             failure.error.code,
@@ -33,7 +33,7 @@ impl Patience {
 }
 
 impl Patience {
-    /// The failure, with the wait in it where that is longer than anybody wants to watch.
+    /// Adds the server's requested wait to the failure if it is too long to wait for.
     pub fn told_to_wait(&self, mut failure: Failure) -> Failure {
         if let Some(asked) = failure.retry_after.filter(|asked| *asked > self.longest_wait) {
             failure.error.message = format!("{}; the server asks to wait {}", failure.error.message, wait(asked));

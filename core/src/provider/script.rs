@@ -1,4 +1,4 @@
-//! A model that says what a file tells it to: for tests, for the demo, for replays.
+//! A Provider whose answers come from a file, for tests, the demo and replays.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ pub struct ScriptedError {
     pub message: String,
 }
 
-/// The JSON Schema of a script file.
+/// Returns the JSON Schema of a script file.
 pub fn schema() -> Value {
     schemars::schema_for!(Script).to_value()
 }
@@ -192,12 +192,12 @@ struct State {
 }
 
 impl Scripted {
-    /// Follows this script from its start.
+    /// Creates a Provider at the start of this script.
     pub fn new(script: Script) -> Scripted {
         Scripted { script, state: Mutex::default() }
     }
 
-    /// Reads a script from its JSON text.
+    /// Parses a script from its JSON text.
     ///
     /// # Errors
     /// `SCRIPT_INVALID`, with the line.
@@ -232,7 +232,7 @@ impl Scripted {
         Ok(script)
     }
 
-    /// Decides what to say, with every capture filled in.
+    /// Returns the next step, with every capture filled in.
     fn take_step(&self, request: &Request) -> Result<(usize, Step)> {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let at = state.next;
@@ -355,7 +355,7 @@ impl Provider for Scripted {
     }
 }
 
-/// Says again what was said once, as it was said.
+/// Replays a recorded answer with its original timing.
 async fn replay(
     recorded: Recorded,
     speed: f64,

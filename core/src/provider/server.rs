@@ -1,4 +1,4 @@
-//! A dialect at an endpoint: what most Providers are.
+//! A Provider that speaks a dialect to an endpoint; most Providers are one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +17,22 @@ use crate::config::ModelConfig;
 use crate::protocol::error::Code;
 use futures_util::future::BoxFuture;
 
-/// A server that models answer on.
+/// A server that runs models.
 #[derive(Debug)]
 pub(super) struct Server {
     endpoint: Endpoint,
     quirks: Quirks,
-    /// What the person said of its models, by their names there.
+    /// Model settings of the user, by the server's model names.
     said: Vec<(String, ModelConfig)>,
-    /// What it said of their windows itself.
+    /// Windows that the server itself reported, tokens.
     windows: Mutex<HashMap<String, u64>>,
-    /// It has said what it has.
+    /// The server has listed its models.
     has_learnt: AtomicBool,
-    /// This account may not ask for summaries of the thinking.
+    /// This account may not ask for reasoning summaries.
     without_summaries: AtomicBool,
-    /// It does not take thinking back.
+    /// The server rejects reasoning from earlier answers.
     takes_no_reasoning: AtomicBool,
-    /// Models that turned out not to look at images.
+    /// Models that rejected images.
     blind: Mutex<HashSet<String>>,
 }
 
@@ -50,12 +50,13 @@ impl Server {
         }
     }
 
-    /// Whether it has said already what it has.
+    /// Whether the server has listed its models already.
     pub(super) fn has_learnt(&self) -> bool {
         self.has_learnt.load(Ordering::Relaxed)
     }
 
-    /// Remembers what it refuses, if that can be left out. Whether the same can be asked again without it.
+    /// Remembers a rejected feature, if requests can do without it. Returns whether the request can be sent again
+    /// without it.
     fn leave_out(&self, model: &str, failure: &Failure) -> bool {
         let said = &failure.error.message;
         if failure.after_content {
@@ -72,14 +73,14 @@ impl Server {
         }
     }
 
-    /// Takes in what the server says of its models.
+    /// Stores the windows that the server lists for its models.
     pub(super) fn learn(&self, listed: &[Listed]) {
         self.has_learnt.store(true, Ordering::Relaxed);
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.extend(listed.iter().filter_map(|it| Some((it.name.clone(), it.window?))));
     }
 
-    /// The body of a request, without what the server refuses.
+    /// Writes the body of a request, without the features that the server rejects.
     fn written(&self, request: &Request) -> Vec<u8> {
         let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
         let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
@@ -100,7 +101,7 @@ impl Provider for Server {
         let said = self.said.iter().find(|(name, _)| name == model).map(|(_, said)| said);
         let mut facts = Facts::of(model, self.endpoint.host(), said);
         facts.sees_images &= !self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model);
-        // The person knows best, then the server: it may have been started with less than the model can hold.
+        // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if said.is_none_or(|said| said.window.is_none()) {
             let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
             match windows.get(model) {
@@ -137,7 +138,7 @@ impl Provider for Server {
     }
 }
 
-/// The innermost cause, which says what happened; the outer ones only say where.
+/// Returns the innermost cause, which says what happened; the outer errors only say where.
 fn why(e: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = e;
     while let Some(deeper) = cause.source() {

@@ -1,4 +1,4 @@
-//! Which Providers there are: the usual ones that have a key, the person's own, and the demo.
+//! Builds the available Providers: presets that have a key, configured servers, and the demo.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub(super) type Definitions = BTreeMap<String, Definition>;
 /// A Provider that is set up.
 pub(super) struct Definition {
     pub(super) provider: Arc<dyn Provider>,
-    /// Where it is, unless it is built in.
+    /// The server's endpoint, unless the Provider is built in.
     pub(super) endpoint: Option<Endpoint>,
-    /// The same, where it is a server.
+    /// The Provider as a server, if it is one.
     pub(super) server: Option<Arc<Server>>,
-    /// The model to begin with; without, the first that it lists.
+    /// The default model; `None` means the first that the server lists.
     pub(super) model: Option<String>,
-    /// Models that the person said something of.
+    /// Models that the user configured.
     pub(super) said: Vec<String>,
 }
 
@@ -53,17 +53,17 @@ impl Definition {
     }
 }
 
-/// What was found.
+/// The result of the setup.
 pub(super) struct Found {
-    /// What has all that it needs.
+    /// Providers that are ready to use.
     pub(super) known: Definitions,
-    /// The usual servers of this machine, which nobody has set up.
+    /// Presets on this machine that are not configured.
     pub(super) usual: Definitions,
-    /// What is wrong with the others.
+    /// Errors of the other Providers.
     pub(super) broken: BTreeMap<String, Error>,
 }
 
-/// The error, with the variable that it comes from.
+/// Names the environment variable that caused the error.
 fn elsewhere(it: &Preset, mut error: Error) -> Error {
     if let Some(variable) = it.base_url_variable {
         error.message = format!("{variable}: {}", error.message);
@@ -71,7 +71,7 @@ fn elsewhere(it: &Preset, mut error: Error) -> Error {
     error
 }
 
-/// The error, with where in the configuration it is.
+/// Names the section of the configuration that caused the error.
 fn in_section(name: &str, mut error: Error) -> Error {
     if error.code == Code::ConfigInvalid && !error.message.starts_with('[') {
         error.message = format!("[providers.{name}] in config.toml: {}", error.message);
@@ -79,7 +79,7 @@ fn in_section(name: &str, mut error: Error) -> Error {
     error
 }
 
-/// What Providers are made from.
+/// The sources from which Providers are built.
 pub(super) struct Setup<'a> {
     pub(super) config: &'a Config,
     pub(super) around: &'a Surroundings,
@@ -87,7 +87,7 @@ pub(super) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Everything that has what it needs, and the usual servers of this machine that nobody set up.
+    /// Builds every Provider that is ready to use, and finds the unconfigured presets on this machine.
     pub(super) fn everything(&self) -> Result<Found> {
         let mut broken = BTreeMap::new();
         let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
@@ -103,7 +103,7 @@ impl Setup<'_> {
         for (name, server) in &self.config.providers {
             match self.configured(name, server, None) {
                 Ok(definition) => drop(known.insert(name.clone(), definition)),
-                // A file of keys that cannot be read is everybody's business.
+                // An unreadable credentials file affects every Provider.
                 Err(error) if error.code != Code::ConfigInvalid => return Err(error),
                 Err(error) => drop(broken.insert(name.clone(), in_section(name, error))),
             }
@@ -130,7 +130,7 @@ impl Setup<'_> {
         Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
     }
 
-    /// A section of the configuration: what it says, else what its preset says.
+    /// Builds a Provider from its configuration section, with defaults from its preset.
     pub(super) fn configured(&self, name: &str, it: &ProviderConfig, secret: Option<Credential>) -> Result<Definition> {
         let like = it.preset.as_deref().or(Some(name)).and_then(preset);
         let invalid = |what: &str, fix: &str| {
@@ -183,7 +183,7 @@ impl Setup<'_> {
         ))
     }
 
-    /// What the person said of a Provider's models, by their names there.
+    /// Returns the user's settings for a Provider's models, by the server's model names.
     pub(super) fn said(&self, provider: &str) -> Vec<(String, ModelConfig)> {
         let of = |(name, said): (&String, &ModelConfig)| {
             let (of, model) = name.split_once('/')?;

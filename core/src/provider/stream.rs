@@ -1,5 +1,5 @@
-//! Bytes → events → an answer. Bytes may be cut anywhere; an event, the silence between two and the wait for something
-//! new are bounded.
+//! Turns bytes into events, and events into an answer. Bytes may be split anywhere. The size of an event, the silence
+//! between two and the wait for progress are bounded.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use super::retry::Patience;
 use super::{Answer, Chunk, Failure, invalid};
 use crate::protocol::error::{Code, Error};
 
-/// The largest event that is taken, bytes.
+/// The largest event that is accepted, bytes.
 pub const MAX_EVENT: usize = 16 << 20;
-/// How long numbers may come after the answer can be used.
+/// How long to wait for usage after the answer is complete.
 const GRACE: Duration = Duration::from_secs(2);
-/// Bytes of what is no stream that are kept, to be shown.
+/// The most of a body that is not a stream, stored for the error message, bytes.
 const KEPT: usize = 400;
 
 /// Reads one answer from the body of a response.
 ///
 /// # Errors
-/// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when it breaks off, `INVALID_RESPONSE` when it is malformed, and what the
-/// server reports in it; [`Failure::after_content`] says whether something was heard before.
+/// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when the stream breaks off, `INVALID_RESPONSE` when it is malformed, and
+/// errors that the server reports in it. [`Failure::after_content`] says whether a part of the answer arrived before.
 pub async fn hear<S, E>(
     dialect: Dialect,
     bytes: S,
@@ -45,7 +45,7 @@ where
     let mut last_news = Instant::now();
     let outcome = loop {
         let event = if let Some(until) = usable_until {
-            // Whatever goes wrong now, the answer is there.
+            // The answer is complete, so errors no longer matter.
             timeout_at(until, events.next()).await.ok().and_then(Result::ok).flatten()
         } else {
             match timeout_at(last_news + patience.progress, events.next()).await {
@@ -79,13 +79,13 @@ impl Chunk {
     fn is_empty(&self) -> bool {
         match self {
             Chunk::Text(text) | Chunk::Reasoning(text) => text.is_empty(),
-            // That a call begins is news.
+            // The start of a call counts as progress, even without arguments.
             Chunk::Call { name, args, .. } => args.is_empty() && name.is_empty(),
         }
     }
 }
 
-/// Why no more bytes come.
+/// Why the stream delivers no more bytes.
 #[derive(Debug)]
 enum Broken {
     Idle,
@@ -105,11 +105,11 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// The events of a response's body, as JSON.
+/// The events of a response body, as JSON.
 struct Events<'a> {
     inner: std::pin::Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send + 'a>>,
     idle: Duration,
-    /// Events so far.
+    /// The number of events so far.
     count: u64,
     start: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
 }
@@ -138,7 +138,7 @@ impl<'a> Events<'a> {
                     first.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend_from_slice(kept);
                     seen += kept.len();
                 }
-                // The decoder has no bound of its own.
+                // The decoder itself has no size limit.
                 if extent.grows_beyond(&piece, MAX_EVENT) {
                     return Some((Err(Broken::TooLarge), None));
                 }
@@ -148,7 +148,7 @@ impl<'a> Events<'a> {
         Events { inner: Box::pin(SseByteStream::new(Box::pin(bounded))), idle, count: 0, start }
     }
 
-    /// The next event's data. `None` at the end of the stream, and at `[DONE]`.
+    /// Returns the data of the next event. `None` at the end of the stream, and at `[DONE]`.
     async fn next(&mut self) -> Result<Option<Value>, Error> {
         loop {
             let data = match self.inner.next().await {
@@ -170,7 +170,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Something that holds no event at all was no stream.
+    /// Checks the end of the stream. A body without a single event is not an event stream.
     fn end(&self) -> Result<Option<Value>, Error> {
         let start = self.start.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let text = String::from_utf8_lossy(&start);
@@ -210,7 +210,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// How large the event is that is being read; it ends with an empty line.
+/// Measures the event that is being read; an empty line ends it.
 #[derive(Default)]
 struct Extent {
     bytes: usize,
@@ -235,7 +235,7 @@ impl Extent {
             if self.bytes > most {
                 return true;
             }
-            // A line feed right after a carriage return is the same end of line.
+            // A line feed right after a carriage return belongs to the same line end.
             if rest[at] == b'\n' && self.after_cr {
                 self.after_cr = false;
             } else {

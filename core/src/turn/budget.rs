@@ -1,4 +1,4 @@
-//! How many tokens and how much money Turns may still spend.
+//! Limits on the tokens and the money that Turns may spend.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Cost, Usage};
 
-/// A pool that requests draw from. Clones share it, so that a tree of Sessions can be bounded as one.
+/// A budget that requests draw from. Clones share it, so that a tree of Sessions has one limit.
 #[derive(Debug, Clone, Default)]
 pub struct Budget(Arc<Pool>);
 
@@ -18,17 +18,17 @@ struct Pool {
     nano_usd: AtomicU64,
 }
 
-/// Atomics hold whole numbers: money is counted in billionths of a dollar, finer than the price of a token.
+/// Atomics hold integers, so money is counted in billionths of a dollar, which is finer than the price of a token.
 const NANO: f64 = 1e9;
 
 impl Budget {
-    /// A pool of so many tokens and US dollars; `None` is no bound.
+    /// Creates a budget of tokens and US dollars; `None` means no limit.
     pub fn new(max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Budget {
         let max_nano_usd = max_cost_usd.map(|usd| (usd * NANO) as u64);
         Budget(Arc::new(Pool { max_tokens, max_nano_usd, ..Pool::default() }))
     }
 
-    /// Takes out what a Provider reported for a request.
+    /// Deducts what a Provider reported for a request.
     pub fn spend(&self, usage: Usage, cost: Cost) {
         self.0.tokens.fetch_add(usage.input.saturating_add(usage.output), Ordering::Relaxed);
         self.0.nano_usd.fetch_add((cost.usd * NANO) as u64, Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Budget {
     /// Whether another request may be sent.
     ///
     /// # Errors
-    /// `BUDGET_REACHED` when the pool is empty.
+    /// `BUDGET_REACHED` when the budget is used up.
     pub fn check(&self) -> Result<(), Error> {
         let pool = &*self.0;
         let (tokens, nano_usd) = (pool.tokens.load(Ordering::Relaxed), pool.nano_usd.load(Ordering::Relaxed));

@@ -8,7 +8,7 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::TurnStatus;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 
-/// How many rounds in a row may make the same calls and have all of them fail.
+/// How many rounds in a row may make the same calls and fail in all of them.
 pub(super) const MAX_CIRCLES: u32 = 6;
 
 /// How a Turn ended.
@@ -41,7 +41,7 @@ pub(super) struct Circle {
 }
 
 impl Circle {
-    /// Counts a round; true when too many equal rounds have failed.
+    /// Counts a round. Returns true when too many equal rounds have failed.
     pub(super) fn goes_on(&mut self, calls: Vec<(Call, CallInfo)>, failed: bool) -> bool {
         let asked: Vec<_> = calls.into_iter().map(|(call, _)| (call.tool, call.args)).collect();
         self.rounds = match (failed, asked == self.last) {
@@ -60,7 +60,7 @@ pub(super) fn empty_answer() -> Outcome {
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
-/// The answer is not complete; the part that arrived is recorded.
+/// Creates the outcome of an incomplete answer. The part that arrived is recorded.
 pub(super) fn cut_short(reason: &str) -> Outcome {
     let other = || Remedy::ChooseModel { need: ModelNeed::Any };
     let (code, said, fix) = match reason {

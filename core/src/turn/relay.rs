@@ -1,4 +1,4 @@
-//! Parts of an answer on their way to the watchers: at most once a frame, however fast the model is.
+//! Sends parts of an answer to the watchers, at most once per frame, however fast the model is.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -12,10 +12,10 @@ use super::Reports;
 use crate::protocol::event::Live;
 use crate::provider::Chunk;
 
-/// No screen shows more often than this.
+/// One frame at 60 Hz. Watchers get parts no more often than this.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// Merges the parts that arrive within a frame, and those for which the channel has no room yet.
+/// Merges the parts that arrive within one frame, and those that the full channel cannot take yet.
 pub(super) struct Relay<'a> {
     reports: &'a Reports,
     waiting: Mutex<Vec<Live>>,
@@ -47,7 +47,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Sends what waits, as far as the channel has room. The rest stays and is merged with what comes.
+    /// Sends waiting parts as far as the channel has room. The rest is merged with later parts.
     fn send(&self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while !waiting.is_empty() {
@@ -58,11 +58,11 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Sends the rest, and waits until there is room for it.
+    /// Sends the remaining parts, and waits until the channel has room.
     async fn flush(&self) {
         let rest = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for live in rest {
-            // A Session that is gone wants no more of it.
+            // A Session that has ended needs no more parts.
             let _ = self.reports.live(live).await;
         }
     }
@@ -71,8 +71,8 @@ impl<'a> Relay<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Runs `work`, and sends the parts that it takes in. A part that comes after a silence is sent at once; a timer runs
-    /// only while something waits.
+    /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once. The timer runs only
+    /// while parts wait.
     pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut last = Instant::now() - FRAME;
@@ -95,7 +95,7 @@ impl<'a> Relay<'a> {
             self.send();
             last = Instant::now();
             if !self.is_empty() {
-                // The channel is full: the next try is a frame away.
+                // The channel is full, so the next try is one frame later.
                 let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(last + FRAME)));
                 timer.as_mut().reset(last + FRAME);
                 let _ = timer.as_mut().poll(cx);

@@ -1,4 +1,4 @@
-//! What a Turn and other work tell their Session. Dropping the receiving end is the end of what they can record.
+//! Reports of a Turn and of other work to their Session. When the receiver is dropped, they can record nothing more.
 
 use std::sync::Arc;
 
@@ -13,16 +13,17 @@ use crate::provider::models::Facts;
 use crate::provider::{Provider, Request};
 use crate::turn::Outcome;
 
-/// Reports that wait for the Session, at most. A Session that waits for its disk holds up its own Turn, and nothing piles up.
+/// The most reports that wait for the Session. A Session that waits for its disk slows its own Turn down, so memory use
+/// stays bounded.
 const WAITING: usize = 64;
 
 /// One report; the sender waits for the reply of those that carry one.
 pub(crate) enum Report {
     /// The Turn wants to send the next request.
     NextStep(oneshot::Sender<Step>),
-    /// Something happened that has to be recorded.
+    /// A fact to record.
     Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
-    /// Something is happening.
+    /// A live event for the watchers.
     Live(Live),
     /// Asks for the mode and the rules in force.
     Standing(oneshot::Sender<Standing>),
@@ -34,23 +35,23 @@ pub(crate) enum Report {
     Compact { reply: oneshot::Sender<Result<(), Error>> },
     /// The Provider refused the reasoning that it returned earlier.
     ForgetReasoning { reply: oneshot::Sender<()> },
-    /// The Turn is over.
+    /// The Turn ended with this outcome.
     Done(Outcome),
-    /// A restore, a fork or a move of the head is over.
+    /// A restore, a fork or a move of the head ended.
     Arrived(Result<Accepted, Halt>),
 }
 
-/// Why a restore, a fork or a move of the head did not reach its end.
+/// Why a restore, a fork or a move of the head was not completed.
 #[derive(Debug)]
 pub(crate) enum Halt {
     Failed(Error),
-    /// The user interrupted it. What it had done is recorded; this says what it left.
+    /// The user interrupted it. The part that was done is recorded; `left` names the rest.
     Interrupted {
         left: String,
     },
 }
 
-/// What the next request needs.
+/// Everything that the next request needs.
 pub(crate) struct Step {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) facts: Facts,
@@ -58,7 +59,7 @@ pub(crate) struct Step {
     pub(crate) request: Request,
 }
 
-/// The sending end.
+/// The sending half of the channel.
 #[derive(Debug, Clone)]
 pub(crate) struct Reports(mpsc::Sender<Report>);
 
@@ -68,17 +69,17 @@ impl Reports {
         (Reports(sender), receiver)
     }
 
-    /// Sends a report; waits while too many wait already.
+    /// Sends a report, and waits while the channel is full.
     pub(crate) async fn send(&self, report: Report) -> Result<(), Gone> {
         self.0.send(report).await.map_err(|_| Gone)
     }
 
-    /// Sends a live event if there is room for it; else it comes back.
+    /// Sends a live event if the channel has room, else returns it.
     pub(super) fn try_live(&self, live: Live) -> Option<Live> {
         match self.0.try_reserve() {
             Ok(room) => room.send(Report::Live(live)),
             Err(TrySendError::Full(())) => return Some(live),
-            // The Session is gone; the Turn learns that when it next waits for a reply.
+            // The Session has ended; the Turn learns that when it next waits for a reply.
             Err(TrySendError::Closed(())) => {}
         }
         None
@@ -88,7 +89,7 @@ impl Reports {
         self.send(Report::Live(live)).await
     }
 
-    /// Returns when the fact is recorded, and durable where it has to be.
+    /// Returns when the fact is recorded, and synced to disk if its type requires that.
     pub(crate) async fn record(&self, fact: impl Into<Fact>) -> Result<(), Gone> {
         let fact = Box::new(fact.into());
         self.ask(|reply| Report::Record { fact, reply }).await

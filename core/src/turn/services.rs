@@ -1,4 +1,4 @@
-//! What the Harness hands to a Session, and how a Session is run.
+//! The services and options that the Harness gives to a Session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::storage::log::Disk;
 use crate::storage::store::Place;
 use tokio_util::sync::CancellationToken;
 
-/// Bounds of a Turn; each is optional.
+/// Limits of a Turn; each is optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Requests whose answer calls tools.
@@ -31,10 +31,10 @@ pub struct Limits {
     pub max_cost_usd: Option<f64>,
 }
 
-/// How a Session is run; not part of what is recorded.
+/// How a Session is run. The Log does not record it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Options {
-    /// Bounds of each Turn.
+    /// Limits of each Turn.
     pub limits: Limits,
     /// Mutating tools return their preview instead of running.
     pub dry_run: bool,
@@ -42,7 +42,7 @@ pub struct Options {
     pub can_ask: bool,
 }
 
-/// What the Harness hands to each Session.
+/// The services that the Harness gives to each Session.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) workspace: Arc<Workspace>,
@@ -72,7 +72,7 @@ impl Services {
         self.library.skills()
     }
 
-    /// The context of a call, without progress, saved output and asker.
+    /// Creates the context of a call, without progress, saved output and asker.
     pub(crate) fn context(&self, call_id: &str, toolset: Toolset, sees_images: bool) -> Context {
         Context {
             call_id: call_id.to_owned(),
@@ -94,7 +94,7 @@ impl Services {
         }
     }
 
-    /// Where the files of a Session are.
+    /// Returns where the files of a Session are stored.
     pub(crate) fn place(&self, id: &SessionId) -> Place {
         Place::new(&self.logs, id.clone())
     }

@@ -1,10 +1,10 @@
-//! The system's own store for secrets, where there is one.
+//! Stores secrets in the system's keyring, if there is one.
 
 use keyring::Entry;
 
 use super::Secret;
 
-/// What our secrets are filed under.
+/// The service name of pixir's secrets in the keyring.
 const SERVICE: &str = "pixir";
 
 pub(super) fn find(provider: &str) -> Option<Secret> {
@@ -12,12 +12,12 @@ pub(super) fn find(provider: &str) -> Option<Secret> {
     Secret::from_json(&serde_json::from_str(&kept).ok()?)
 }
 
-/// Whether it was kept; a machine without a store keeps nothing.
+/// Stores a secret and returns whether it was stored. A machine without a keyring stores nothing.
 pub(super) fn save(provider: &str, secret: &Secret) -> bool {
     Entry::new(SERVICE, provider).and_then(|entry| entry.set_password(&secret.to_json().to_string())).is_ok()
 }
 
-/// Whether there was one.
+/// Removes a secret and returns whether there was one.
 pub(super) fn remove(provider: &str) -> bool {
     Entry::new(SERVICE, provider).and_then(|entry| entry.delete_credential()).is_ok()
 }

@@ -1,7 +1,7 @@
-//! The models that are known, as their makers and models.dev describe them (November 2026).
+//! The built-in models, as their makers and models.dev describe them (November 2026).
 //!
-//! Prices are of the base tier, US dollars for a million tokens: input, read from the cache, written to it, output. They
-//! hold at the maker's own servers, which the second column names; elsewhere the same model costs something else.
+//! Prices are those of the base tier, US dollars per million tokens: input, cache read, cache write, output. They hold
+//! at the maker's own servers, which the second column names; other hosts set other prices.
 
 use super::Effort::{High, Low, Max, Medium, Minimal, None as Nothing, XHigh};
 use super::{Effort, Known, Thinking};
@@ -10,7 +10,7 @@ const SEES: bool = true;
 const BLIND: bool = false;
 const NONE_AT_ALL: Option<&[Effort]> = Some(&[]);
 const UNKNOWN: Option<&[Effort]> = None;
-/// A level is turned into tokens for thinking, so all of them mean something.
+/// Every effort becomes a reasoning budget, so all of these are valid.
 const BUDGETS: Option<&[Effort]> = Some(&[Nothing, Low, Medium, High, XHigh]);
 
 #[expect(clippy::too_many_arguments, reason = "a column of the table each")]
@@ -170,7 +170,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("minimax-m2.5", "minimax.io", 204_800, 131_072, BLIND, UNKNOWN, Thinking::Never, Some([0.3, 0.03, 0.375, 1.2])),
     known("minimax-m2.7", "minimax.io", 204_800, 131_072, BLIND, UNKNOWN, Thinking::Never, None),
     known("minimax-m3", "minimax.io", 1_000_000, 131_072, BLIND, UNKNOWN, Thinking::Never, Some([0.35, 0.07, 0.4, 1.4])),
-    // Families: what their members have in common, for those that are not named above.
+    // Families: what the members that are not listed above have in common.
     known("pixir-demo", "", 128_000, 0, BLIND, NONE_AT_ALL, Thinking::Never, Some([0.0; 4])),
     known("claude", "", 200_000, 32_000, SEES, BUDGETS, Thinking::Always, None),
     known("gpt-6", "", 400_000, 128_000, SEES, UNKNOWN, Thinking::Never, None),
