@@ -1,8 +1,9 @@
-//! `pixir tools`: list them, show one, run one.
+//! `pixir tools`: list, show and run the tools that models use.
 
 use std::time::Instant;
 
-use pixir_core::event::{Mode, Toolset};
+use clap::Subcommand;
+use pixir_core::event::Toolset;
 use pixir_core::harness::Harness;
 use pixir_core::permissions::{Action, Judgement, judge};
 use pixir_core::tools::{Context, Prepared, ToolSpec, executor};
@@ -10,34 +11,73 @@ use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;
-use crate::headless::Signals;
-use crate::output::Output;
+use crate::cli::{Cli, Signals, block_on};
 
-pub(crate) fn list(harness: &Harness, toolset: Toolset, output: &Output) {
-    let specs = harness.registry().specs(toolset);
-    match output.format {
-        Format::Json | Format::Jsonl => {
-            output.document(&json!({ "schemaVersion": 1, "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }))
-        }
-        Format::Tsv => {
-            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)))
-        }
-        Format::Plain => specs.iter().for_each(|it| {
-            output.line(&format!(
-                "{:<12} {:<8} {}",
-                it.name,
-                access(it),
-                it.description.lines().next().unwrap_or_default()
-            ))
-        }),
-    }
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools and what they do
+    #[command(after_help = "Examples:\n  pixir tools list\n  pixir tools list --json")]
+    List,
+    /// Show one tool: arguments, streams, whether it changes anything
+    #[command(after_help = "Examples:\n  pixir tools show edit")]
+    Show {
+        /// Tool name
+        name: String,
+    },
+    /// Run one tool as a model would; changes need --write
+    #[command(
+        after_help = "Examples:\n  pixir tools run read '{\"path\": \"README.md\"}'\n  pixir tools run write '{\"path\": \"a.txt\", \"content\": \"hi\"}' --dry-run"
+    )]
+    Run {
+        /// Tool name
+        name: String,
+        /// Arguments, as a JSON object
+        #[arg(default_value = "{}")]
+        args: String,
+    },
 }
 
-pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()> {
+/// Whether a prepared call runs or is only described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Preview,
+    Perform,
+}
+
+pub(super) fn run(cli: &Cli, command: ToolsCommand) -> Result<u8> {
+    let harness = cli.offline_harness()?;
+    match command {
+        ToolsCommand::List => list(cli, &harness)?,
+        ToolsCommand::Show { name } => show(cli, &harness, &name)?,
+        ToolsCommand::Run { name, args } => return block_on(run_one(cli, &harness, &name, &args)),
+    }
+    Ok(0)
+}
+
+fn list(cli: &Cli, harness: &Harness) -> Result<()> {
+    let output = &cli.output;
+    let specs = harness.registry().specs(cli.listed_toolset()?);
+    match output.format {
+        Format::Json | Format::Jsonl => {
+            output.document(json!({ "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }));
+        }
+        Format::Tsv => {
+            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)));
+        }
+        Format::Plain => specs.iter().for_each(|it| {
+            let first = it.description.lines().next().unwrap_or_default();
+            output.line(&format!("{:<12} {:<8} {first}", it.name, access(it)));
+        }),
+    }
+    Ok(())
+}
+
+fn show(cli: &Cli, harness: &Harness, name: &str) -> Result<()> {
+    let output = &cli.output;
     let registry = harness.registry();
     let (spec, _) = registry.find(name, Toolset::Both)?;
     if output.is_json() {
-        output.document(&spec_json(spec));
+        output.json(&spec_json(spec));
         return Ok(());
     }
     output.line(&format!(
@@ -60,71 +100,61 @@ pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()>
     Ok(())
 }
 
-/// Runs one call as a Turn would: the same checks, the same permission, the same text for the model.
-pub(crate) async fn run(
-    harness: &Harness,
-    name: &str,
-    args: &str,
-    mode: Mode,
-    dry_run: bool,
-    output: &Output,
-) -> Result<u8> {
+/// Runs one call with the checks, the permissions and the result text of a Turn.
+async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result<u8> {
     let args: Value = serde_json::from_str(args).map_err(|e| {
         Error::new(Code::InvalidArgs, format!("the arguments are not JSON: {e}"), format!("pixir tools show {name}"))
             .with("input", args)
     })?;
     let ctx = harness.tool_context("cli");
     let prepared = executor::prepare(harness.registry(), name, args, &ctx).await?;
+    let effect = if cli.options.dry_run { Effect::Preview } else { Effect::Perform };
     let mut signals = Signals::listen();
     tokio::select! {
-        outcome = finish(harness, name, prepared, ctx, mode, dry_run, output) => outcome.map(|_| 0),
+        outcome = finish(cli, harness, name, prepared, ctx, effect) => outcome.map(|_| 0),
         code = signals.next() => Ok(code),
     }
 }
 
-/// Plans or does what was prepared, and writes what comes of it; its exit code is that of the command.
-pub(crate) async fn finish(
+/// Describes or performs a prepared call and prints its result; returns the exit code of the command that ran.
+pub(super) async fn finish(
+    cli: &Cli,
     harness: &Harness,
     name: &str,
     prepared: Prepared,
     ctx: Context,
-    mode: Mode,
-    dry_run: bool,
-    output: &Output,
+    effect: Effect,
 ) -> Result<i32> {
-    let result = if dry_run {
-        executor::planned("cli", prepared.plan)
-    } else {
-        permit(harness, &prepared.actions, mode)?;
-        let began = Instant::now();
-        executor::finish("cli", name, executor::perform(prepared, ctx).await, began.elapsed()).result
+    let result = match effect {
+        Effect::Preview => executor::planned("cli", prepared.plan),
+        Effect::Perform => {
+            permit(cli, harness, &prepared.actions)?;
+            let began = Instant::now();
+            executor::finish("cli", name, executor::perform(prepared, ctx).await, began.elapsed()).result
+        }
     };
-    if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
+    if cli.output.is_json() {
+        cli.output.document(json!({ "ok": result.ok, "result": result }));
     } else {
-        output.line(&result.output);
+        cli.output.line(&result.output);
     }
-    match &result.error {
-        // What a command of a line could not do is told in its result.
-        Some(body) if result.exit_code.is_none() => Err(body.clone().into()),
+    match result.error {
+        // A result with an exit code already says which command of the line failed, and why.
+        Some(body) if result.exit_code.is_none() => Err(body.into()),
         Some(_) | None => Ok(result.exit_code.unwrap_or(0)),
     }
 }
 
-/// Whether all of it may run, where nobody can be asked.
-pub(crate) fn permit(harness: &Harness, actions: &[Action], mode: Mode) -> Result<()> {
+/// Checks that every action may run without an approval, because no user can give one here.
+pub(super) fn permit(cli: &Cli, harness: &Harness, actions: &[Action]) -> Result<()> {
     for action in actions {
-        let refused = match judge(mode, action, &[], harness.workspace()) {
-            Judgement::Allow { .. } => None,
-            Judgement::Deny(error) => Some((error.message, "the same with --write, or with --dry-run to see the plan")),
-            // Only what is protected is asked about although everything may be written.
-            Judgement::Ask { reason, .. } => {
-                Some((reason, "change it yourself, or let the terminal interface ask you"))
-            }
+        let (reason, fix) = match judge(cli.command_mode(), action, &[], harness.workspace()) {
+            Judgement::Allow { .. } => continue,
+            Judgement::Deny(error) => (error.message, "add --write, or --dry-run to see what it would do"),
+            // With --write, only protected paths still need an approval.
+            Judgement::Ask { reason, .. } => (reason, "change it yourself, or let the model ask you in the terminal"),
         };
-        if let Some((reason, fix)) = refused {
-            return Err(Error::new(Code::MutationBlocked, reason, fix));
-        }
+        return Err(Error::new(Code::MutationBlocked, reason, fix));
     }
     Ok(())
 }
@@ -133,10 +163,11 @@ fn access(spec: &ToolSpec) -> &'static str {
     if spec.reads_only { "reads" } else { "changes" }
 }
 
-pub(crate) fn spec_json(spec: &ToolSpec) -> Value {
+pub(super) fn spec_json(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "parameters": spec.parameters, "access": access(spec), "streams": spec.streams, "dry_run": true })
 }
 
+/// Arguments that show how the tool is called; what is required is filled in.
 fn example(spec: &ToolSpec) -> Value {
     match spec.name {
         "edit" => return json!({ "path": "README.md", "old_text": "teh", "new_text": "the" }),
