@@ -1,19 +1,141 @@
-//! One file per command.
+//! Every command: its help, and where it runs.
 
-pub(crate) mod auth; // keep, show and forget keys
+use clap::Subcommand;
+use pixir_core::Result;
+
+use crate::cli::Cli;
+
+mod auth; // store, show and remove keys
 pub(crate) mod demo; // the embedded task in a temporary workspace
-pub(crate) mod diagnose; // what is wrong with a Session
-pub(crate) mod doctor; // check this machine
-pub(crate) mod fork; // a new Session from an entry of another
-pub(crate) mod gc; // clean up
-pub(crate) mod inspect; // the exact request
-pub(crate) mod models; // which models there are
-pub(crate) mod replay; // a Session told again
-pub(crate) mod restore; // undo, redo
-pub(crate) mod run; // a line of commands
-pub(crate) mod schema; // the machine-readable contract
-pub(crate) mod sessions; // Sessions at rest
-pub(crate) mod themes; // colours, and how well they can be read
-pub(crate) mod tools; // list, show, run
-pub(crate) mod tree; // turns and branches
-pub(crate) mod tui; // the interface without a terminal
+mod diagnose; // what is wrong with a Session
+mod doctor; // check this machine
+mod fork; // a new Session from an entry of another
+mod gc; // delete what no Session refers to
+mod inspect; // the exact request
+mod models; // the available models
+mod prompt; // no command: a prompt, or the empty terminal interface
+mod replay; // a Session again, from its Log
+mod restore; // undo and redo
+mod resume; // continue a Session
+mod run; // a line of the run language
+mod schema; // the machine-readable contract
+mod sessions; // Sessions at rest
+mod themes; // colours and their contrast
+mod tools; // list, show and run tools
+mod tree; // turns and branches
+mod tui; // the terminal interface without a terminal
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch pixir find, fix and test a bug in a sample project, without a key or a network
+    #[command(after_help = "Examples:\n  pixir demo\n  pixir demo --headless --json")]
+    Demo,
+    /// Continue an earlier session
+    #[command(after_help = "Examples:\n  pixir resume --last\n  pixir resume 20261121T203012-0a1b2c \"now the tests\"")]
+    Resume(resume::ResumeArgs),
+    /// List, show, rename, delete, move, export, import, verify and repair sessions
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Sessions {
+        #[command(subcommand)]
+        command: sessions::SessionsCommand,
+    },
+    /// Show the turns and branches of a session
+    #[command(
+        after_help = "Examples:\n  pixir tree\n  pixir tree 20261121T203012-0a1b2c --json\n  pixir tree last --all"
+    )]
+    Tree(tree::TreeArgs),
+    /// Create a session that continues from an entry of another one
+    #[command(
+        after_help = "Examples:\n  pixir fork last --at 12\n  pixir fork 20261121T203012-0a1b2c --at 12 --dry-run"
+    )]
+    Fork(fork::ForkArgs),
+    /// Undo the file changes of a turn
+    #[command(
+        after_help = "Examples:\n  pixir undo --dry-run\n  pixir undo last --turn 3\n  pixir undo --changed-since merge"
+    )]
+    Undo(restore::UndoArgs),
+    /// Redo the file changes that the last undo took back
+    #[command(after_help = "Examples:\n  pixir redo --dry-run\n  pixir redo")]
+    Redo(restore::RedoArgs),
+    /// Print the exact request that a session would send, and what each part costs; works offline
+    #[command(after_help = "Examples:\n  pixir inspect\n  pixir inspect last --seq 12 --json | jq .request")]
+    Inspect(inspect::InspectArgs),
+    /// Replay a session from its log: on the screen, as text if there is no terminal, or as events with --format jsonl
+    #[command(
+        after_help = "Examples:\n  pixir replay\n  pixir replay last --speed 4\n  pixir replay last --cast talk.cast --size 100x30\n  pixir replay last --format jsonl --from 10"
+    )]
+    Replay(replay::ReplayArgs),
+    /// Report what is wrong with a session and how to fix it; changes nothing
+    #[command(after_help = "Examples:\n  pixir diagnose\n  pixir diagnose last --json")]
+    Diagnose(diagnose::DiagnoseArgs),
+    /// Delete data that no session refers to, and sessions that have been in the trash long enough
+    #[command(after_help = "Examples:\n  pixir gc --dry-run\n  pixir gc --yes --trash-days 7")]
+    Gc(gc::GcArgs),
+    /// Run a line of commands as the `run` tool does; changes need --write
+    #[command(
+        after_help = "Examples:\n  pixir run 'cat src/main.rs | grep -n TODO | wc -l'\n  pixir run 'write a.txt hello' --dry-run\n  pixir run help"
+    )]
+    Run(run::RunArgs),
+    /// List, show and run the tools that models use
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Tools {
+        #[command(subcommand)]
+        command: tools::ToolsCommand,
+    },
+    /// List the available models with their windows, prices and efforts
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Models {
+        #[command(subcommand)]
+        command: models::ModelsCommand,
+    },
+    /// Run the terminal interface without a terminal: keys come from a script, frames are printed or saved
+    #[command(
+        after_help = "A script has one step per line:\n  keys hello<Enter>     type text and keys: <Esc> <C-c> <A-y> <S-Tab> <PgUp> <lt>\n  paste two\\nlines     paste text\n  expect Done           wait until the screen shows this text\n  idle                  wait until nothing changes\n  resize 80x24          resize the screen\n  frame NAME            save or print this frame\n\nExamples:\n  pixir tui --script keys.txt --frames out --size 120x40\n  echo 'frame start' | pixir tui --script - --screen json"
+    )]
+    Tui(tui::TuiArgs),
+    /// List, preview and check the themes of the terminal interface
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Themes {
+        #[command(subcommand)]
+        command: themes::ThemesCommand,
+    },
+    /// Store, show and remove provider keys
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Auth {
+        #[command(subcommand)]
+        command: auth::AuthCommand,
+    },
+    /// Print the machine-readable contract: commands, flags, exit codes, error kinds, events
+    #[command(after_help = "Examples:\n  pixir schema | jq '.exit_codes'\n  pixir schema --events")]
+    Schema(schema::SchemaArgs),
+    /// Check this machine: configuration, credentials, state folder, terminal, sandbox
+    #[command(after_help = "Examples:\n  pixir doctor\n  pixir doctor --online --json")]
+    Doctor(doctor::DoctorArgs),
+}
+
+/// Runs a command and returns its exit code.
+pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -> Result<u8> {
+    pixir_core::process::adopt_orphans();
+    match command {
+        None => prompt::run(cli, prompt),
+        Some(Command::Demo) => demo::run(cli),
+        Some(Command::Resume(args)) => resume::run(cli, args),
+        Some(Command::Sessions { command }) => sessions::run(cli, command),
+        Some(Command::Tree(args)) => tree::run(cli, &args),
+        Some(Command::Fork(args)) => fork::run(cli, &args),
+        Some(Command::Undo(args)) => restore::undo(cli, &args),
+        Some(Command::Redo(args)) => restore::redo(cli, &args),
+        Some(Command::Inspect(args)) => inspect::run(cli, &args),
+        Some(Command::Replay(args)) => replay::run(cli, &args),
+        Some(Command::Diagnose(args)) => diagnose::run(cli, &args),
+        Some(Command::Gc(args)) => gc::run(cli, &args),
+        Some(Command::Run(args)) => run::run(cli, args),
+        Some(Command::Tools { command }) => tools::run(cli, command),
+        Some(Command::Models { command }) => models::run(cli, command),
+        Some(Command::Tui(args)) => tui::run(cli, &args),
+        Some(Command::Themes { command }) => themes::run(cli, command),
+        Some(Command::Auth { command }) => auth::run(cli, command),
+        Some(Command::Schema(args)) => schema::run(cli, &args),
+        Some(Command::Doctor(args)) => doctor::run(cli, &args),
+    }
+}

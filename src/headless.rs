@@ -1,4 +1,4 @@
-//! The Presenter without a screen: one Turn as text, as one document, or as lines of events.
+//! The plain Presenter: one Turn as text, as one JSON document, or as lines of events.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use pixir_core::text::human::human_duration;
 use pixir_core::watch::Watch;
 use pixir_core::{Accepted, Code, Error, Event, Input, Result};
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Format;
-use crate::output::{Output, chatter, exit_code, safe};
+use crate::cli::Signals;
+use crate::output::{Output, chatter, exit_code, safe, versioned};
 use crate::remedies;
 
 pub(crate) mod narration; // events as lines of text
@@ -27,56 +27,28 @@ use narration::Narrator;
 /// The most of one file's diff in a result, characters.
 const MOST_DIFF: usize = 20_000;
 
-/// What to run in a Session that is open.
+/// What to run in an open Session.
 pub(crate) struct Job<'a> {
     pub(crate) prompt: String,
     pub(crate) skill: Option<String>,
-    /// The Session has a past.
+    /// Whether the Session has earlier entries.
     pub(crate) resumed: bool,
     pub(crate) output: &'a Output,
-    /// Where file versions are kept.
+    /// The file versions, for the diffs of the result.
     pub(crate) blobs: Blobs,
-    /// Where the story of the Turn goes in plain text.
-    pub(crate) story: Story,
+    pub(crate) narrate: Narrate,
 }
 
-/// Where a person without a screen follows the Turn.
+/// Where the narration of the Turn goes in plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Story {
+pub(crate) enum Narrate {
     /// On stderr; stdout has only the answer.
-    Aside,
-    /// On stdout: it is what was asked for.
-    Result,
+    OnStderr,
+    /// On stdout, as the result.
+    OnStdout,
 }
 
-/// Signals that ask to stop; from when it is made they are heard, and not deadly any more.
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    pub(crate) fn listen() -> Signals {
-        let listen = |kind| signal(kind).expect("signals can be listened to");
-        Signals {
-            interrupt: listen(SignalKind::interrupt()),
-            terminate: listen(SignalKind::terminate()),
-            hangup: listen(SignalKind::hangup()),
-        }
-    }
-
-    /// The exit code that belongs to the next one.
-    pub(crate) async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 130,
-            _ = self.terminate.recv() => 143,
-            _ = self.hangup.recv() => 129,
-        }
-    }
-}
-
-/// Runs one Turn to its end and returns the exit code. A result is written whatever happens.
+/// Runs one Turn to its end and returns the exit code. It always prints a result, even if the Turn fails.
 pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> u8 {
     let began = Instant::now();
     let Some(mut watch) = handle.watch().await else {
@@ -84,7 +56,7 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         return 1;
     };
     let mut turn = Told::new(handle, &job);
-    // A new Session's own first line belongs to the stream; an old one's past is in its Log.
+    // The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
     let past = std::mem::take(&mut watch.past);
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
         turn.hear(&Event::Recorded(Arc::clone(entry)));
@@ -105,23 +77,23 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
 }
 
 /// Sends one Input to an open Session; returns the answer and the events that it led to.
-pub(crate) async fn ask(handle: &Handle, input: Input) -> Result<(Accepted, Vec<Event>)> {
+pub(crate) async fn request(handle: &Handle, input: Input) -> Result<(Accepted, Vec<Event>)> {
     let closed = || Error::new(Code::SessionStartFailed, "the session closed before it could answer", "try again");
     let mut watch = handle.watch().await.ok_or_else(closed)?;
     let accepted = handle.request(input).await?;
     Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))
 }
 
-/// What is known of the Turn so far.
+/// What the events have told so far.
 struct Told<'a> {
     output: &'a Output,
-    story: Story,
+    narrate: Narrate,
     narrator: Narrator,
     session: String,
-    /// What was said since the last tool.
+    /// The model's text since the last tool call.
     answer: String,
     answering: bool,
-    /// What is told when something comes after it.
+    /// Narration that is printed when another entry follows it.
     held: Option<String>,
     streamed: String,
     usage: Usage,
@@ -133,7 +105,7 @@ struct Told<'a> {
     denied: Option<Code>,
     end: Option<TurnEnded>,
     refused: Option<Error>,
-    /// The signal that asked us to stop, as an exit code.
+    /// The exit code of the signal that asked pixir to stop.
     stopped: Option<u8>,
 }
 
@@ -141,7 +113,7 @@ impl<'a> Told<'a> {
     fn new(handle: &Handle, job: &Job<'a>) -> Told<'a> {
         Told {
             output: job.output,
-            story: job.story,
+            narrate: job.narrate,
             narrator: Narrator::default(),
             session: handle.id().to_string(),
             answer: String::new(),
@@ -179,7 +151,7 @@ impl<'a> Told<'a> {
             };
             if let Some(code) = stop {
                 if self.stopped.is_some() {
-                    // Asked twice: whatever hangs, the result is still written.
+                    // After a second signal the run waits for nothing more, and prints its result.
                     return;
                 }
                 self.stopped = Some(code);
@@ -203,7 +175,7 @@ impl<'a> Told<'a> {
             Event::Live(event) => {
                 match &event.live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
-                    // The Turn that the prompt began had to be given up.
+                    // The Session gave up the Turn that the prompt began.
                     Live::Refused(refusal) if refusal.input == "prompt" => {
                         self.refused.get_or_insert_with(|| refusal.error.clone().into());
                     }
@@ -254,13 +226,13 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Where the answer itself is about to be shown on the same terminal, it is not told beside it too.
+    /// Holds back the answer if stdout shows it on the same terminal.
     fn narrate_entry(&mut self, fact: &Fact, text: String) {
         if let Some(held) = self.held.take() {
             self.narrate(&held);
         }
         let is_answer = matches!(fact, Fact::AssistantMessage(_));
-        if is_answer && self.story == Story::Aside && std::io::stdout().is_terminal() {
+        if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
             self.held = Some(text);
         } else {
             self.narrate(&text);
@@ -268,8 +240,8 @@ impl<'a> Told<'a> {
     }
 
     fn narrate(&self, text: &str) {
-        match (self.output.format, self.story) {
-            (Format::Plain, Story::Result) => self.output.line(&safe(text)),
+        match (self.output.format, self.narrate) {
+            (Format::Plain, Narrate::OnStdout) => self.output.line(&safe(text)),
             (Format::Plain | Format::Tsv, _) => chatter(text),
             (Format::Json | Format::Jsonl, _) => {}
         }
@@ -280,10 +252,9 @@ impl<'a> Told<'a> {
         let files = changes::between(self.results.iter(), &self.blobs);
         let exit = self.exit(error.as_ref());
         let status = self.end.as_ref().map_or("failed", |end| end.status.name());
-        // The demo's workspace is gone when it ends, and its Session with it.
-        let resume = (self.story == Story::Aside).then(|| format!("pixir resume {}", self.session));
+        // The demo deletes its workspace and its Session when it ends.
+        let resume = (self.narrate == Narrate::OnStderr).then(|| format!("pixir resume {}", self.session));
         let mut result = json!({
-            "schemaVersion": 1,
             "ok": exit == 0,
             "status": status,
             "session_id": self.session,
@@ -308,13 +279,13 @@ impl<'a> Told<'a> {
         next.extend(resume);
         result["next_actions"] = json!(next);
         match self.output.format {
-            Format::Json => self.output.document(&result),
+            Format::Json => self.output.document(result),
             Format::Jsonl => {
                 result["type"] = json!("result");
-                self.output.line(&result.to_string());
+                self.output.line(&versioned(result).to_string());
             }
             Format::Plain | Format::Tsv => {
-                if self.story == Story::Result {
+                if self.narrate == Narrate::OnStdout {
                     files.iter().for_each(|file| self.output.line(safe(&file.text).trim_end()));
                 } else {
                     self.output.line(safe(result["output"].as_str().unwrap_or_default()).trim_end());
@@ -337,7 +308,7 @@ impl<'a> Told<'a> {
         exit
     }
 
-    /// Why the process does not end with 0.
+    /// Why the exit code is not 0.
     fn error(&self) -> Option<Error> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
@@ -354,7 +325,7 @@ impl<'a> Told<'a> {
             let fix = if code == Code::MutationBlocked {
                 "run it again with --write, or with --dry-run to see the plans"
             } else {
-                "run it in the terminal, where a person can answer"
+                "run it in the terminal, where you can answer"
             };
             Some(Error::new(code, format!("{} of the model's calls were refused", self.denials.len()), fix))
         })

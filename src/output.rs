@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::{ErrorFormat, Format, OutputOptions};
 use crate::remedies;
 
-/// Where results go. Whoever reads them may stop reading; that ends the writing, quietly.
+/// Where results go. A reader may close the pipe early; output then stops without an error.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) format: Format,
@@ -23,17 +23,22 @@ impl Output {
         Output { format: options.format(), error_format: options.error_format, closed: AtomicBool::new(false) }
     }
 
-    /// The reader has gone.
+    /// Whether the reader has closed the pipe.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// One document: two-space indent, nothing escaped that need not be.
-    pub(crate) fn document(&self, value: &Value) {
+    /// Prints one JSON document with its `schemaVersion`.
+    pub(crate) fn document(&self, value: Value) {
+        self.json(&versioned(value));
+    }
+
+    /// Prints JSON that has a schema of its own.
+    pub(crate) fn json(&self, value: &Value) {
         self.line(&serde_json::to_string_pretty(value).expect("a value is JSON"));
     }
 
-    /// One line, or several.
+    /// Prints one line, or several.
     pub(crate) fn line(&self, text: &str) {
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
@@ -42,26 +47,26 @@ impl Output {
         }
     }
 
-    /// A word beside the result, for people; whoever reads JSON finds it in the document.
+    /// Prints a note for people beside a plain result. A JSON document has the same facts in its fields.
     pub(crate) fn aside(&self, text: &str) {
         if !self.is_json() {
             chatter(text);
         }
     }
 
-    /// One document where JSON was asked for, else text.
-    pub(crate) fn either(&self, document: &Value, text: &str) {
+    /// Prints the document if the format is JSON, else the text.
+    pub(crate) fn either(&self, document: Value, text: &str) {
         if self.is_json() { self.document(document) } else { self.line(&safe(text)) }
     }
 
-    /// The one result line of a run that failed before its Turn began.
+    /// Prints the `result` line of a run that failed before its Turn began.
     pub(crate) fn failed_result(&self, error: &Error) {
         let mut result = envelope(error);
         result["type"] = "result".into();
         self.line(&result.to_string());
     }
 
-    /// Whether JSON was asked for.
+    /// Whether results are JSON.
     pub(crate) fn is_json(&self) -> bool {
         match self.format {
             Format::Json | Format::Jsonl => true,
@@ -69,7 +74,7 @@ impl Output {
         }
     }
 
-    /// A failure, on stderr: JSON when JSON was asked for, else three lines.
+    /// Prints an error on stderr: as JSON if results are JSON, else as three lines.
     pub(crate) fn error(&self, error: &Error) {
         let text = match (self.is_json(), self.error_format) {
             (true, ErrorFormat::Envelope) => serde_json::to_string_pretty(&envelope(error)).expect("a value is JSON"),
@@ -83,6 +88,12 @@ impl Output {
 /// The version of every JSON document that a command prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
+/// Adds the version of its schema to a document.
+pub(crate) fn versioned(mut document: Value) -> Value {
+    document["schemaVersion"] = SCHEMA_VERSION.into();
+    document
+}
+
 /// The document of a failed command: `{schemaVersion, ok, error{kind, message, details}, code, remediation, exit_code}`.
 pub(crate) fn envelope(error: &Error) -> Value {
     json!({
@@ -95,7 +106,7 @@ pub(crate) fn envelope(error: &Error) -> Value {
     })
 }
 
-/// The exit code of a process that ends with this failure.
+/// The exit code of a process that fails with this code.
 pub(crate) fn exit_code(code: Code) -> u8 {
     match code {
         Code::ReadFailed
@@ -172,17 +183,17 @@ fn plain(error: &Error) -> String {
     text
 }
 
-/// Text of a model or a tool, without what would steer a terminal.
+/// Text of a model or a tool, without terminal control sequences.
 pub(crate) fn safe(text: &str) -> String {
     String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned()
 }
 
-/// So many of them, in words.
+/// `1 file`, `2 files`.
 pub(crate) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// Progress and notes, on stderr; nobody depends on them.
+/// Prints progress or a note on stderr; its text may change between versions.
 pub(crate) fn chatter(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", safe(text));
 }

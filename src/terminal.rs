@@ -1,9 +1,8 @@
-//! The terminal Presenter, launched; what it leaves on the main screen when it ends.
+//! Launches the terminal Presenter, and prints the answer and the resume command when it ends.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
 
-use pixir_core::config::Surroundings;
 use pixir_core::event::SessionId;
 use pixir_core::harness::Harness;
 use pixir_core::provider::demo;
@@ -15,17 +14,16 @@ use pixir_ui::{
     ScreenMode, ScreenOptions, Start,
 };
 
-use crate::args::RunOptions;
-use crate::cli::{self, Asker};
+use crate::cli::{Attendance, Cli, block_on};
 use crate::output::chatter;
 
-/// Which Session to begin with.
+/// Which Session to open.
 #[derive(Debug, Clone)]
 pub(crate) enum Open {
     New,
     Latest,
     Resume(SessionId),
-    /// Only to look at.
+    /// For reading only.
     LookLatest,
     Look(SessionId),
 }
@@ -46,7 +44,7 @@ impl Open {
         }
     }
 
-    /// Opens it.
+    /// Opens the Session.
     pub(crate) fn open(&self, harness: &Harness) -> Result<Handle> {
         match self {
             Open::New => harness.start(),
@@ -58,34 +56,34 @@ impl Open {
     }
 }
 
-/// There is a screen to draw on and a keyboard to read.
-pub(crate) fn is_possible(around: &Surroundings) -> bool {
-    let draws = !matches!(around.variable("TERM"), None | Some("" | "dumb"));
+/// Whether stdin and stdout are a terminal that can move its cursor.
+pub(crate) fn is_possible(cli: &Cli) -> bool {
+    let draws = !matches!(cli.environment.variable("TERM"), None | Some("" | "dumb"));
     draws && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Everything that the interface starts with.
-pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<Launch> {
-    let workspace = cli::workspace(run)?;
-    let (wanted, surroundings, folder) = (run.clone(), around.clone(), workspace.clone());
-    let config = cli::config(around)?;
+/// What the interface starts with.
+pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<Launch> {
+    let workspace = cli.workspace()?;
+    let (context, open, folder) = (cli.clone(), open.clone(), workspace.clone());
+    let config = cli.config()?;
     Ok(Launch {
         workspace,
         look: LookOptions {
-            theme: theme(run, around)?,
-            themes_folder: around.user_folder.as_ref().map(|folder| folder.join("themes")),
-            depth: depth(around),
-            background: background(around),
-            motion: if config.screen.motion.unwrap_or(true) && !is_set(around, "PIXIR_REDUCED_MOTION") {
+            theme: theme(cli)?,
+            themes_folder: cli.themes_folder(),
+            depth: depth(cli),
+            background: background(cli),
+            motion: if config.screen.motion.unwrap_or(true) && !is_set(cli, "PIXIR_REDUCED_MOTION") {
                 Motion::Full
             } else {
                 Motion::Reduced
             },
         },
         screen: ScreenOptions {
-            mode: if config.screen.reader || is_set(around, "PIXIR_SCREEN_READER") {
+            mode: if config.screen.reader || is_set(cli, "PIXIR_SCREEN_READER") {
                 ScreenMode::ScreenReader
-            } else if run.inline || config.screen.inline {
+            } else if cli.options.inline || config.screen.inline {
                 ScreenMode::Inline
             } else {
                 ScreenMode::Whole
@@ -94,21 +92,24 @@ pub(crate) fn launch(run: &RunOptions, around: &Surroundings, open: Open, prompt
         },
         composer: ComposerOptions {
             keys: if config.screen.vim { ComposerKeys::Vim } else { ComposerKeys::Standard },
-            editor: around.variable("VISUAL").or_else(|| around.variable("EDITOR")).unwrap_or("vi").to_owned(),
+            editor: cli
+                .environment
+                .variable("VISUAL")
+                .or_else(|| cli.environment.variable("EDITOR"))
+                .unwrap_or("vi")
+                .to_owned(),
         },
         keys: config.keys(),
-        clipboards: Clipboards::of(|name| around.variable(name).is_some()),
-        start: Start { skill: run.skill.clone(), prompt, replay: None },
-        connect: Box::new(move || {
-            Box::pin(async move { cli::harness(&wanted, &surroundings, &folder, Asker::Person).await })
-        }),
+        clipboards: Clipboards::of(|name| cli.environment.variable(name).is_some()),
+        start: Start { skill: cli.options.skill.clone(), prompt, replay: None },
+        connect: Box::new(move || Box::pin(async move { context.harness(&folder, Attendance::Attended).await })),
         open: Box::new(move |harness| open.open(harness)),
     })
 }
 
 /// Opens the terminal interface.
-pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: Option<String>) -> Result<u8> {
-    let ExitSummary { session, answer, signal } = show(launch(run, around, open, prompt)?)?;
+pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
+    let ExitSummary { session, answer, signal } = show(launch(cli, open, prompt)?)?;
     if let Some(answer) = answer {
         chatter(answer.trim_end());
     }
@@ -118,62 +119,57 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, open: Open, prompt: O
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
-/// The same on the demo.
-pub(crate) fn demo_launch(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<Launch> {
-    let harness = crate::commands::demo::harness(run, around, folder, demo::script())?;
+/// What the interface starts with in the demo.
+pub(crate) fn demo_launch(cli: &Cli, folder: &Path) -> Result<Launch> {
+    let harness = crate::commands::demo::harness(cli, folder, demo::script())?;
     Ok(Launch {
         workspace: folder.to_owned(),
         start: Start { prompt: Some(demo::PROMPT.into()), ..Start::default() },
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(Harness::start),
-        ..launch(run, around, Open::New, None)?
+        ..launch(cli, &Open::New, None)?
     })
 }
 
-/// The same on a replay of a Session.
-pub(crate) fn replay_launch(
-    run: &RunOptions,
-    around: &Surroundings,
-    id: &str,
-    options: ReplayOptions,
-) -> Result<Launch> {
-    let (harness, place) = cli::visit(run, around, id)?;
+/// What the interface starts with in a replay of a Session.
+pub(crate) fn replay_launch(cli: &Cli, id: &str, options: ReplayOptions) -> Result<Launch> {
+    let (harness, place) = cli.locate(id)?;
     Ok(Launch {
         workspace: harness.workspace().to_owned(),
         start: Start { replay: Some(options), ..Start::default() },
         connect: Box::new(move || Box::pin(async move { Ok(harness) })),
         open: Box::new(move |harness| harness.open_read_only(&place.id)),
-        ..launch(run, around, Open::New, None)?
+        ..launch(cli, &Open::New, None)?
     })
 }
 
 /// Opens the terminal interface on a replay of a Session.
-pub(crate) fn run_replay(run: &RunOptions, around: &Surroundings, id: &str, options: ReplayOptions) -> Result<u8> {
-    let ExitSummary { signal, .. } = show(replay_launch(run, around, id, options)?)?;
+pub(crate) fn run_replay(cli: &Cli, id: &str, options: ReplayOptions) -> Result<u8> {
+    let ExitSummary { signal, .. } = show(replay_launch(cli, id, options)?)?;
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
 /// Opens the terminal interface on the demo.
-pub(crate) fn run_demo(run: &RunOptions, around: &Surroundings, folder: &Path) -> Result<u8> {
-    let ExitSummary { signal, .. } = show(demo_launch(run, around, folder)?)?;
-    chatter("that was pixir's demo; `pixir doctor` says how to connect a model");
+pub(crate) fn run_demo(cli: &Cli, folder: &Path) -> Result<u8> {
+    let ExitSummary { signal, .. } = show(demo_launch(cli, folder)?)?;
+    chatter("this was the demo; `pixir doctor` shows how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
-/// The wished theme; without a wish, one that fits the terminal.
-pub(crate) fn theme(run: &RunOptions, around: &Surroundings) -> Result<String> {
-    let wished = match &run.theme {
+/// The selected theme; by default, one that fits the terminal.
+pub(crate) fn theme(cli: &Cli) -> Result<String> {
+    let wished = match &cli.options.theme {
         Some(name) => Some(name.clone()),
-        None => cli::config(around)?.theme,
+        None => cli.config()?.theme,
     };
     Ok(wished.unwrap_or_else(|| "auto".to_owned()))
 }
 
-/// How many colours there are, as the environment says.
-pub(crate) fn depth(around: &Surroundings) -> Depth {
-    let term = around.variable("TERM").unwrap_or_default();
-    let says = |name, values: &[&str]| around.variable(name).is_some_and(|it| values.contains(&it));
-    if around.variable("NO_COLOR").is_some() || says("CLICOLOR", &["0"]) {
+/// How many colours the terminal has, by its environment.
+pub(crate) fn depth(cli: &Cli) -> Depth {
+    let term = cli.environment.variable("TERM").unwrap_or_default();
+    let says = |name, values: &[&str]| cli.environment.variable(name).is_some_and(|it| values.contains(&it));
+    if cli.environment.variable("NO_COLOR").is_some() || says("CLICOLOR", &["0"]) {
         Depth::Mono
     } else if says("COLORTERM", &["truecolor", "24bit"]) || term.ends_with("-direct") {
         Depth::True
@@ -184,14 +180,14 @@ pub(crate) fn depth(around: &Surroundings) -> Depth {
     }
 }
 
-/// A wish of the environment; 0 and nothing are none.
-fn is_set(around: &Surroundings, name: &str) -> bool {
-    around.variable(name).is_some_and(|it| !matches!(it, "" | "0"))
+/// Whether the variable is set; `0` and the empty string count as unset.
+fn is_set(cli: &Cli, name: &str) -> bool {
+    cli.environment.variable(name).is_some_and(|it| !matches!(it, "" | "0"))
 }
 
-/// The terminal's background, which a few terminals tell in the environment.
-pub(crate) fn background(around: &Surroundings) -> Background {
-    let background = around.variable("COLORFGBG").and_then(|it| it.rsplit(';').next());
+/// The terminal's background; a few terminals announce it in `COLORFGBG`.
+pub(crate) fn background(cli: &Cli) -> Background {
+    let background = cli.environment.variable("COLORFGBG").and_then(|it| it.rsplit(';').next());
     if background.is_some_and(|it| matches!(it, "7" | "15")) { Background::Light } else { Background::Dark }
 }
 
@@ -203,5 +199,5 @@ fn show(launch: Launch) -> Result<ExitSummary> {
             "pixir --headless works without one",
         )
     };
-    crate::block_on(pixir_ui::run(launch)).map_err(failed)?
+    block_on(pixir_ui::run(launch)).map_err(failed)?
 }

@@ -1,11 +1,12 @@
-//! `pixir auth`: keep a key, say what is kept without showing it, forget it.
+//! `pixir auth`: store, show and remove provider keys.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pixir_core::config::{Config, Surroundings};
-use pixir_core::credentials::{Credential, Secret, Source, Vault};
+use pixir_core::config::Config;
+use pixir_core::credentials::{Credential, Secret, Source, Token, Vault};
 use pixir_core::error::nearest;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::device_login::Issuer;
@@ -13,100 +14,142 @@ use pixir_core::provider::preset::PRESETS;
 use pixir_core::{Code, Error, Result};
 use serde_json::json;
 
-use crate::args::LoginOptions;
-use crate::output::{Output, chatter, exit_code, safe};
+use crate::cli::{Cli, block_on};
+use crate::output::{Output, chatter, exit_code};
 
-/// The longest key that is taken, bytes.
+/// The longest key, in bytes.
 const MAX_KEY: u64 = 16 << 10;
-/// How long a server may take to say whether a key is good.
-const CHECK: Duration = Duration::from_secs(20);
+/// How long a server may take to accept or refuse a key.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Providers that take a key: the usual ones and the person's own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Store a key: typed without echo, read from stdin, or obtained by signing in on another device
+    #[command(
+        after_help = "Examples:\n  pixir auth login anthropic\n  pass show openai | pixir auth login openai\n  pixir auth login work --device --issuer https://login.example.com --client-id pixir"
+    )]
+    Login(LoginArgs),
+    /// Show where the key of each provider comes from, without the keys; exits with 4 if none is usable
+    #[command(after_help = "Examples:\n  pixir auth status\n  pixir auth status anthropic --json")]
+    Status {
+        /// Provider to show. Default: every provider
+        provider: Option<String>,
+    },
+    /// Remove a stored key
+    #[command(after_help = "Examples:\n  pixir auth logout openai\n  pixir auth logout openai --dry-run")]
+    Logout {
+        /// Provider to remove the key of
+        provider: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// Provider to store a key for
+    provider: Option<String>,
+    /// Store the key without testing it
+    #[arg(long)]
+    offline: bool,
+    /// Sign in on another device with a code
+    #[arg(long)]
+    device: bool,
+    /// Server to sign in at
+    #[arg(long, value_name = "URL", requires = "device")]
+    issuer: Option<String>,
+    /// Client id to sign in with
+    #[arg(long, value_name = "ID", requires = "device")]
+    client_id: Option<String>,
+}
+
+pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
+    let config = cli.config()?;
+    match command {
+        AuthCommand::Login(args) => block_on(login(cli, &config, args)),
+        AuthCommand::Status { provider } => status(cli, &config, provider),
+        AuthCommand::Logout { provider } => logout(cli, &config, provider),
+    }
+}
+
+/// Providers that take a key: the built-in ones and those of the configuration.
 fn names(config: &Config) -> Vec<String> {
-    let usual = PRESETS.iter().filter(|it| it.key_variable.is_some()).map(|it| it.name.to_owned());
-    let mut names: Vec<String> = usual.chain(config.providers.keys().cloned()).collect();
+    let built_in = PRESETS.iter().filter(|it| it.key_variable.is_some()).map(|it| it.name.to_owned());
+    let mut names: Vec<String> = built_in.chain(config.providers.keys().cloned()).collect();
     names.sort();
     names.dedup();
     names
 }
 
-/// The variable that a Provider's key could be in.
+/// The environment variable that can hold the Provider's key.
 fn variable<'a>(provider: &str, config: &'a Config) -> Option<&'a str> {
     let configured = config.providers.get(provider).and_then(|it| it.api_key_env.as_deref());
     configured.or_else(|| PRESETS.iter().find(|it| it.name == provider)?.key_variable)
 }
 
-/// The Provider that a person means.
-fn named(provider: Option<String>, config: &Config, doing: &str) -> Result<String> {
+/// Checks the name of a Provider; `subcommand` is the one that the error suggests again.
+fn check_name(provider: Option<String>, config: &Config, subcommand: &str) -> Result<String> {
     let names = names(config);
     let Some(provider) = provider else {
-        let message = format!("which provider? One of: {}", names.join(", "));
-        return Err(Error::new(Code::Usage, message, format!("pixir auth {doing} {}", names[0])));
+        let message = format!("name a provider, one of: {}", names.join(", "));
+        return Err(Error::new(Code::Usage, message, format!("pixir auth {subcommand} {}", names[0])));
     };
     if names.contains(&provider) {
         return Ok(provider);
     }
     let fix = match nearest(&provider, names.iter().map(String::as_str)) {
-        Some(near) => format!("pixir auth {doing} {near}"),
-        None => format!("one of: {}; others need a [providers.NAME] section in config.toml", names.join(", ")),
+        Some(near) => format!("pixir auth {subcommand} {near}"),
+        None => format!("use one of: {}; any other needs a [providers.NAME] section in config.toml", names.join(", ")),
     };
     let message = format!("there is no provider `{}`", provider.escape_debug());
     Err(Error::new(Code::ConfigInvalid, message, fix).with("input", provider))
 }
 
-pub(crate) async fn login(
-    provider: Option<String>,
-    options: LoginOptions,
-    config: &Config,
-    around: &Surroundings,
-    dry_run: bool,
-    output: &Output,
-) -> Result<()> {
-    let provider = named(provider, config, "login")?;
-    let secret = if options.device {
-        Secret::Token(sign_in(&provider, &options, config, output).await?)
+async fn login(cli: &Cli, config: &Config, args: LoginArgs) -> Result<u8> {
+    let dry_run = cli.options.dry_run;
+    let provider = check_name(args.provider.clone(), config, "login")?;
+    let secret = if args.device {
+        Secret::Token(sign_in(&provider, &args, config, &cli.output).await?)
     } else {
         Secret::Key(read_key(&provider)?.into())
     };
-    let vault = Vault::new(around);
+    let vault = Vault::new(&cli.environment);
     let credential = vault.hold(&provider, secret);
-    let checked = if options.offline { None } else { Some(check(&provider, &credential, config, around).await?) };
-    // A token may have been renewed while it was tested.
+    let models = if args.offline { None } else { Some(count_models(cli, config, &provider, &credential).await?) };
+    // The test may have renewed a token, so the credential is stored, not the secret from above.
     let source = if dry_run { None } else { Some(vault.save(&provider, &credential.secret())?) };
     let place =
         source.as_ref().map(|it| if *it == Source::File { vault.path().display().to_string() } else { it.to_string() });
-    let kept = match &place {
-        Some(place) => format!("the key for {provider} is kept in {place}"),
-        None => format!("the key for {provider} would be kept"),
+    let stored = match &place {
+        Some(place) => format!("stored the key for {provider} in {place}"),
+        None => format!("would store the key for {provider}"),
     };
-    let tested = match checked {
-        Some(models) => format!("; {provider} took it and lists {models} models"),
+    let tested = match models {
+        Some(models) => format!("; {provider} accepts it and lists {models} models"),
         None => "; it was not tested".to_owned(),
     };
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": checked.is_some() }),
-        &format!("{kept}{tested}"),
+    cli.output.either(
+        json!({ "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": models.is_some() }),
+        &format!("{stored}{tested}"),
     );
-    if let Some(variable) = variable(&provider, config).filter(|name| around.variable(name).is_some()) {
-        output.aside(&format!("{variable} is set as well, and counts for more"));
+    if let Some(variable) = set_variable(cli, config, &provider) {
+        cli.output.aside(&format!("{variable} is set too, and takes precedence over the stored key"));
     }
-    Ok(())
+    Ok(0)
 }
 
-/// Asks the server for its models, with this key and no other.
-async fn check(provider: &str, credential: &Credential, config: &Config, around: &Surroundings) -> Result<usize> {
-    let providers = Providers::with_secret(provider, credential.clone(), config, around)?;
-    let endpoint = providers.endpoint(provider).expect("it was just set up");
-    match endpoint.check(CHECK).await {
-        Ok(models) => Ok(models),
-        Err(mut e) => {
-            let kept =
-                if e.code == Code::AuthRequired { "another key" } else { "--offline keeps the key without testing it" };
-            e.message = format!("{}; nothing was kept", e.message);
-            e.remedy = kept.into();
-            Err(e)
-        }
-    }
+/// The variable of the Provider's key, if the environment sets it.
+fn set_variable<'a>(cli: &Cli, config: &'a Config, provider: &str) -> Option<&'a str> {
+    variable(provider, config).filter(|name| cli.environment.variable(name).is_some())
+}
+
+/// Tests the key: asks the server for its models, with this key only.
+async fn count_models(cli: &Cli, config: &Config, provider: &str, credential: &Credential) -> Result<usize> {
+    let providers = Providers::with_secret(provider, credential.clone(), config, &cli.environment)?;
+    let endpoint = providers.endpoint(provider).expect("with_secret configures this provider");
+    endpoint.check(CHECK_TIMEOUT).await.map_err(|e| {
+        let refused = e.code == Code::AuthRequired;
+        let fix = if refused { "use another key" } else { "--offline stores the key without testing it" };
+        Error { message: format!("{}; the key was not stored", e.message), remedy: fix.into(), ..e }
+    })
 }
 
 fn read_key(provider: &str) -> Result<String> {
@@ -114,7 +157,7 @@ fn read_key(provider: &str) -> Result<String> {
         Error::new(Code::StdinError, format!("read the key: {e}"), format!("pipe it: … | pixir auth login {provider}"))
     };
     let text = if std::io::stdin().is_terminal() {
-        rpassword::prompt_password(format!("key for {provider} (it is not shown): ")).map_err(failed)?
+        rpassword::prompt_password(format!("key for {provider} (not echoed): ")).map_err(failed)?
     } else {
         let mut text = String::new();
         std::io::stdin().lock().take(MAX_KEY + 1).read_to_string(&mut text).map_err(failed)?;
@@ -122,8 +165,8 @@ fn read_key(provider: &str) -> Result<String> {
     };
     let key = text.trim();
     let wrong = match key {
-        "" => Some("there is no key"),
-        key if key.len() as u64 > MAX_KEY => Some("that is too long for a key"),
+        "" => Some("the key is empty"),
+        key if key.len() as u64 > MAX_KEY => Some("the input is too long for a key"),
         key if !key.bytes().all(|b| b.is_ascii_graphic()) => {
             Some("a key is one word without spaces or control characters")
         }
@@ -131,73 +174,74 @@ fn read_key(provider: &str) -> Result<String> {
     };
     match wrong {
         None => Ok(key.to_owned()),
-        // What was given is not repeated: it may be nearly a key.
+        // The error does not repeat the input: it may be a real key with a typo.
         Some(wrong) => {
             Err(Error::new(Code::InvalidArgs, wrong, format!("printf %s \"$KEY\" | pixir auth login {provider}")))
         }
     }
 }
 
-async fn sign_in(
-    provider: &str,
-    options: &LoginOptions,
-    config: &Config,
-    output: &Output,
-) -> Result<pixir_core::credentials::Token> {
+async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Output) -> Result<Token> {
     let configured = config.providers.get(provider);
-    let issuer = options.issuer.clone().or_else(|| configured?.issuer.clone());
-    let client_id = options.client_id.clone().or_else(|| configured?.client_id.clone());
+    let issuer = args.issuer.clone().or_else(|| configured?.issuer.clone());
+    let client_id = args.client_id.clone().or_else(|| configured?.client_id.clone());
     let (Some(url), Some(client_id)) = (issuer, client_id) else {
-        let message = format!("it is not known where to sign in to {provider}");
-        let fix =
-            format!("--issuer URL --client-id ID, or `issuer` and `client_id` in [providers.{provider}], or a key");
+        let message = format!("no sign-in server is configured for {provider}");
+        let fix = format!(
+            "pass --issuer URL --client-id ID, set `issuer` and `client_id` in [providers.{provider}], or use a key"
+        );
         return Err(Error::new(Code::DeviceCodeUnsupported, message, fix));
     };
     let scope = configured.and_then(|it| it.scope.clone());
     let invitation = Issuer { url, client_id, scope }.invite().await?;
     if output.is_json() {
-        // Whoever drives this has to show it to somebody.
+        // The calling program has to show these to its user.
         chatter(
             &json!({ "open": invitation.url, "complete": invitation.complete_url, "code": invitation.code })
                 .to_string(),
         );
     } else {
         let complete = invitation.complete_url.as_ref().map_or(String::new(), |url| format!("\n  or open {url}"));
-        chatter(&format!("open {} and type {}{complete}\nwaiting… (Ctrl+C gives up)", invitation.url, invitation.code));
+        chatter(&format!(
+            "open {} and enter the code {}{complete}\nwaiting… (Ctrl+C cancels)",
+            invitation.url, invitation.code
+        ));
     }
     invitation.wait().await
 }
 
-pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroundings, output: &Output) -> Result<u8> {
-    let vault = Vault::new(around);
+fn status(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
+    let output = &cli.output;
+    let vault = Vault::new(&cli.environment);
     let only = match provider {
         Some(name) if vault.names()?.contains(&name) => Some(name),
-        other => other.map(|name| named(Some(name), config, "status")).transpose()?,
+        other => other.map(|name| check_name(Some(name), config, "status")).transpose()?,
     };
     let now = Timestamp::now();
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     let mut all = names(config);
-    // What was kept under a name that is not configured any more is still kept.
+    // A key stays stored when its provider leaves the configuration.
     all.extend(vault.names()?.into_iter().filter(|name| !names(config).contains(name)));
     for name in all.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
         let variable = variable(&name, config);
-        let found = vault.find(&name, variable, around)?;
-        let ended = found.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());
+        let credential = vault.find(&name, variable, &cli.environment)?;
+        let expired =
+            credential.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());
         rows.push(json!({
             "provider": name,
-            "usable": found.is_some() && !ended,
-            "source": found.as_ref().map(|it| it.source().to_string()),
-            "hint": found.as_ref().map(|it| it.hint()),
-            "kind": found.as_ref().map(|it| if it.is_token() { "token" } else { "key" }),
-            "expires": found.as_ref().and_then(|it| it.expires()),
+            "usable": credential.is_some() && !expired,
+            "source": credential.as_ref().map(|it| it.source().to_string()),
+            "hint": credential.as_ref().map(|it| it.hint()),
+            "kind": credential.as_ref().map(|it| if it.is_token() { "token" } else { "key" }),
+            "expires": credential.as_ref().and_then(|it| it.expires()),
             "variable": variable,
         }));
-        lines.push(match found {
+        lines.push(match credential {
             None => format!(
                 "{name:<14} –       {}",
                 variable.map_or("no key".to_owned(), |it| format!("no key; {it} is not set"))
             ),
-            Some(it) if ended => format!("{name:<14} ended   {} from {}", it.hint(), it.source()),
+            Some(it) if expired => format!("{name:<14} expired {} from {}", it.hint(), it.source()),
             Some(it) => {
                 let until = it.expires().map_or(String::new(), |end| format!(", until {end}"));
                 format!("{name:<14} ready   {} from {}{until}", it.hint(), it.source())
@@ -208,15 +252,15 @@ pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroun
     let open = vault.is_open_to_others();
     let code = if usable { 0 } else { exit_code(Code::AuthRequired) };
     output.either(
-        &json!({
-            "schemaVersion": 1, "ok": usable, "exit_code": code, "credentials": rows,
+        json!({
+            "ok": usable, "exit_code": code, "credentials": rows,
             "file": vault.path(), "file_is_open_to_others": open,
         }),
         &lines.join("\n"),
     );
     if open {
         let path = vault.path().display();
-        output.aside(&format!("warning: others can read {path}; chmod 600 {path}"));
+        output.aside(&format!("warning: other users can read {path}; chmod 600 {path}"));
     }
     if !usable {
         output.aside(&format!("fix: pixir auth login {}", only.as_deref().unwrap_or("PROVIDER")));
@@ -224,31 +268,23 @@ pub(crate) fn status(provider: Option<String>, config: &Config, around: &Surroun
     Ok(code)
 }
 
-pub(crate) fn logout(
-    provider: Option<String>,
-    config: &Config,
-    around: &Surroundings,
-    dry_run: bool,
-    output: &Output,
-) -> Result<()> {
-    // What was kept under a name that is not configured any more can be forgotten too.
-    let vault = Vault::new(around);
+fn logout(cli: &Cli, config: &Config, provider: Option<String>) -> Result<u8> {
+    let dry_run = cli.options.dry_run;
+    let vault = Vault::new(&cli.environment);
+    // A stored key can be removed after its provider left the configuration.
     let provider = match provider {
         Some(name) if vault.names()?.contains(&name) => name,
-        other => named(other, config, "logout")?,
+        other => check_name(other, config, "logout")?,
     };
-    let forgotten = if dry_run { vault.holds(&provider)? } else { vault.remove(&provider)? };
-    let text = match (forgotten, dry_run) {
-        (true, false) => format!("the key for {provider} is forgotten"),
-        (true, true) => format!("the key for {provider} would be forgotten"),
-        (false, _) => format!("there was no key for {provider}"),
+    let removed = if dry_run { vault.holds(&provider)? } else { vault.remove(&provider)? };
+    let text = match (removed, dry_run) {
+        (true, false) => format!("removed the key for {provider}"),
+        (true, true) => format!("would remove the key for {provider}"),
+        (false, _) => format!("no key for {provider} is stored"),
     };
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "provider": provider, "forgotten": forgotten }),
-        &safe(&text),
-    );
-    if let Some(variable) = variable(&provider, config).filter(|name| around.variable(name).is_some()) {
-        output.aside(&format!("{variable} is still set, and is still used"));
+    cli.output.either(json!({ "ok": true, "dry_run": dry_run, "provider": provider, "forgotten": removed }), &text);
+    if let Some(variable) = set_variable(cli, config, &provider) {
+        cli.output.aside(&format!("{variable} is still set, and pixir still uses it"));
     }
-    Ok(())
+    Ok(0)
 }

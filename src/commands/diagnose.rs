@@ -1,34 +1,47 @@
-//! `pixir diagnose`: what is wrong with a Session.
+//! `pixir diagnose`: what is wrong with a Session, and how to fix it.
 
+use clap::Args;
 use pixir_core::Result;
 use pixir_core::diagnose::{Finding, Level, diagnose};
-use pixir_core::provider::choose::Providers;
-use pixir_core::store::{Place, Store};
 use serde_json::{Value, json};
 
-use crate::output::{Output, safe};
+use crate::cli::Cli;
+use crate::output::safe;
 use crate::remedies;
 
-/// What is wrong, and the next thing to do. Ends with 1 when something is in the way.
-pub(crate) fn show_diagnosis(store: &Store, providers: &Providers, place: &Place, output: &Output) -> Result<u8> {
-    let it = diagnose(place, &store.blobs(), providers)?;
-    let failed = it.findings.iter().any(|finding| finding.level == Level::Fail);
+#[derive(Debug, Args)]
+pub(crate) struct DiagnoseArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(default_value = "last")]
+    id: String,
+}
+
+/// Exits with 1 if the Session cannot continue.
+pub(super) fn run(cli: &Cli, args: &DiagnoseArgs) -> Result<u8> {
+    let harness = cli.offline_harness()?;
+    let providers = cli.configured_providers()?;
+    let place = harness.find(&args.id)?;
+    let diagnosis = diagnose(&place, &harness.store().blobs(), &providers)?;
+    let failed = diagnosis.findings.iter().any(|finding| finding.level == Level::Fail);
+    let output = &cli.output;
     if output.is_json() {
-        output.document(&json!({
-            "schemaVersion": 1, "ok": !failed, "session_id": it.session_id, "findings": it.findings.iter().map(finding_json).collect::<Vec<_>>(), "next_actions": [remedies::word(&it.next_action)],
+        let findings: Vec<Value> = diagnosis.findings.iter().map(finding_json).collect();
+        output.document(json!({
+            "ok": !failed, "session_id": diagnosis.session_id, "findings": findings,
+            "next_actions": [remedies::word(&diagnosis.next_action)],
         }));
-    } else {
-        for finding in &it.findings {
-            let level = match finding.level {
-                Level::Ok => "ok  ",
-                Level::Warn => "warn",
-                Level::Fail => "FAIL",
-            };
-            let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!("\n      fix: {}", remedies::word(fix)));
-            output.line(&safe(&format!("{level}  {}: {}{fix}", finding.about, finding.what)));
-        }
-        output.line(&safe(&format!("\nnext: {}", remedies::word(&it.next_action))));
+        return Ok(u8::from(failed));
     }
+    for finding in &diagnosis.findings {
+        let level = match finding.level {
+            Level::Ok => "ok  ",
+            Level::Warn => "warn",
+            Level::Fail => "FAIL",
+        };
+        let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!("\n      fix: {}", remedies::word(fix)));
+        output.line(&safe(&format!("{level}  {}: {}{fix}", finding.about, finding.what)));
+    }
+    output.line(&safe(&format!("\nnext: {}", remedies::word(&diagnosis.next_action))));
     Ok(u8::from(failed))
 }
 

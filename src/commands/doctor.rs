@@ -1,20 +1,27 @@
-//! `pixir doctor`: what this machine gives, each line with its fix.
+//! `pixir doctor`: check this machine; each finding has a fix.
 
 use std::fs::{self, File};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pixir_core::config::Surroundings;
+use clap::Args;
 use pixir_core::credentials::Vault;
-use pixir_core::error::Result;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::preset::PRESETS;
+use pixir_core::{Code, Result};
 use serde_json::json;
 
-use crate::cli;
-use crate::output::Output;
+use crate::cli::{Cli, block_on};
+use crate::output::{Output, exit_code};
 use crate::remedies;
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also ask the selected provider for its models
+    #[arg(long)]
+    online: bool,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grade {
@@ -26,35 +33,42 @@ enum Grade {
 struct Finding {
     name: &'static str,
     grade: Grade,
-    says: String,
+    message: String,
     fix: Option<String>,
 }
 
-fn pass(name: &'static str, says: impl Into<String>) -> Finding {
-    Finding { name, grade: Grade::Pass, says: says.into(), fix: None }
+fn pass(name: &'static str, message: impl Into<String>) -> Finding {
+    Finding { name, grade: Grade::Pass, message: message.into(), fix: None }
 }
 
-fn warn(name: &'static str, says: impl Into<String>, fix: &str) -> Finding {
-    Finding { name, grade: Grade::Warn, says: says.into(), fix: Some(fix.into()) }
+fn warn(name: &'static str, message: impl Into<String>, fix: &str) -> Finding {
+    Finding { name, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
 }
 
-fn fail(name: &'static str, says: impl Into<String>, fix: &str) -> Finding {
-    Finding { name, grade: Grade::Fail, says: says.into(), fix: Some(fix.into()) }
+fn fail(name: &'static str, message: impl Into<String>, fix: &str) -> Finding {
+    Finding { name, grade: Grade::Fail, message: message.into(), fix: Some(fix.into()) }
 }
 
-/// Checks everything that can be checked without a network, and the Provider when asked to.
-pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, online: bool, output: &Output) -> u8 {
+pub(super) fn run(cli: &Cli, args: &DoctorArgs) -> Result<u8> {
+    block_on(async {
+        let findings = examine(cli, args).await;
+        Ok(report(&findings, &cli.output))
+    })
+}
+
+async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
+    let providers = cli.providers().await;
     let mut findings = vec![pass(
         "version",
         format!("pixir {} ({} {})", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH),
     )];
-    findings.push(config(around));
-    findings.push(credentials(around));
+    findings.push(config(cli));
+    findings.push(credentials(cli));
     match &providers {
         Ok(it) if it.provider == "demo" => findings.push(warn(
             "provider",
             format!("demo: {}", it.why),
-            "pixir auth login PROVIDER, or start a local server, or give --base-url",
+            "pixir auth login PROVIDER, start a local server, or pass --base-url",
         )),
         Ok(it) => findings.push(pass(
             "provider",
@@ -62,50 +76,54 @@ pub(crate) async fn run(around: &Surroundings, providers: Result<Providers>, onl
         )),
         Err(e) => findings.push(fail("provider", e.message.clone(), &remedies::word(&e.remedy))),
     }
-    if let (true, Ok(it)) = (online, &providers) {
+    if let (true, Ok(it)) = (args.online, &providers) {
         findings.push(reachable(it).await);
     }
-    findings.extend(state_folder(&around.home));
+    findings.extend(state_folder(&cli.environment.home));
     findings.push(program("bash", "install bash: the bash tool needs it"));
     findings.push(warn(
         "sandbox",
-        "none in this build: allowed commands run with your own rights",
-        "keep --mode ask, and read what you allow",
+        "this build has none: allowed commands run with your permissions",
+        "keep --mode ask, and read each command before you allow it",
     ));
-    findings.extend(terminal(around));
-    report(&findings, output)
+    findings.extend(terminal(cli));
+    findings
 }
 
-fn config(around: &Surroundings) -> Finding {
-    let Some(path) = cli::config_path(around) else {
-        return warn("config", "no home folder is known, so no config.toml is read", "set HOME or PIXIR_CONFIG_HOME");
+fn config(cli: &Cli) -> Finding {
+    let Some(path) = cli.config_path() else {
+        return warn(
+            "config",
+            "there is no home folder, so pixir reads no config.toml",
+            "set HOME or PIXIR_CONFIG_HOME",
+        );
     };
-    match cli::config(around) {
+    match cli.config() {
         Ok(_) if path.exists() => pass("config", path.display().to_string()),
-        Ok(_) => pass("config", format!("{} is not there; defaults are used", path.display())),
+        Ok(_) => pass("config", format!("{} does not exist; pixir uses its defaults", path.display())),
         Err(e) => fail("config", e.message, &remedies::word(&e.remedy)),
     }
 }
 
-fn credentials(around: &Surroundings) -> Finding {
-    let vault = Vault::new(around);
+fn credentials(cli: &Cli) -> Finding {
+    let vault = Vault::new(&cli.environment);
     let path = vault.path().display();
     if vault.is_open_to_others() {
-        return warn("credentials", format!("others can read {path}"), &format!("chmod 600 {path}"));
+        return warn("credentials", format!("other users can read {path}"), &format!("chmod 600 {path}"));
     }
-    let found = cli::config(around).and_then(|config| {
-        let providers = Providers::configured(&config, around)?;
+    let sources = cli.config().and_then(|config| {
+        let providers = Providers::configured(&config, &cli.environment)?;
         let source = |name: &str| Some(providers.endpoint(name)?.credential()?.source().to_string());
         Ok(providers.names().filter_map(|name| Some(format!("{name} from {}", source(name)?))).collect::<Vec<_>>())
     });
-    match found {
+    match sources {
         Err(e) => fail("credentials", e.message, &remedies::word(&e.remedy)),
-        Ok(found) if found.is_empty() => {
+        Ok(sources) if sources.is_empty() => {
             let names: Vec<&str> = PRESETS.iter().filter_map(|it| it.key_variable).collect();
-            let fix = "pixir auth login PROVIDER, or export one of them (a local server needs none)";
-            warn("credentials", format!("no key is kept, and none of {} is set", names.join(", ")), fix)
+            let fix = "pixir auth login PROVIDER, or export one of these variables (a local server needs none)";
+            warn("credentials", format!("no key is stored, and none of {} is set", names.join(", ")), fix)
         }
-        Ok(found) => pass("credentials", found.join(", ")),
+        Ok(sources) => pass("credentials", sources.join(", ")),
     }
 }
 
@@ -141,11 +159,11 @@ fn state_folder(home: &Path) -> Vec<Finding> {
                 format!("{} is writable; one sync took {:.2} ms", home.display(), took.as_secs_f64() * 1e3),
             )];
             findings.push(if excludes {
-                pass("lock", "a second writer is kept out")
+                pass("lock", "file locks keep out a second writer")
             } else {
                 fail(
                     "lock",
-                    "this file system does not keep a second writer out",
+                    "file locks do not keep out a second writer on this file system",
                     "set PIXIR_HOME to a folder on a local disk",
                 )
             });
@@ -154,7 +172,7 @@ fn state_folder(home: &Path) -> Vec<Finding> {
         Err(e) => vec![fail(
             "state",
             format!("{}: {e}", home.display()),
-            "make it writable, or set PIXIR_HOME to a folder that is",
+            "make it writable, or set PIXIR_HOME to a writable folder",
         )],
     }
 }
@@ -165,28 +183,28 @@ fn program(name: &'static str, fix: &str) -> Finding {
     if found { pass(name, "found") } else { fail(name, "not found in PATH", fix) }
 }
 
-fn terminal(around: &Surroundings) -> Vec<Finding> {
-    let term = around.variable("TERM").unwrap_or("(not set)");
+fn terminal(cli: &Cli) -> Vec<Finding> {
+    let term = cli.environment.variable("TERM").unwrap_or("(not set)");
     if !std::io::stdout().is_terminal() {
         return vec![pass("terminal", format!("stdout is not a terminal (TERM={term}); use --headless"))];
     }
     let mut findings = vec![if term == "dumb" {
-        warn("terminal", "TERM=dumb", "use --headless, or a terminal with cursor movement")
+        warn("terminal", "TERM=dumb", "use --headless, or a terminal that can move its cursor")
     } else {
         pass("terminal", format!("TERM={term}"))
     }];
-    let truecolor = around.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit");
+    let truecolor = cli.environment.variable("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit");
     findings.push(if truecolor {
-        pass("colour", "16 million colours")
+        pass("colour", "24-bit")
     } else {
         warn(
             "colour",
-            "COLORTERM does not promise 16 million colours; themes are shown in 256",
-            "export COLORTERM=truecolor, if the terminal has them",
+            "COLORTERM does not announce 24-bit colour; themes use 256 colours",
+            "export COLORTERM=truecolor, if the terminal supports it",
         )
     });
-    if around.variable("TMUX").is_some() {
-        findings.push(pass("tmux", "inside tmux; copying needs: set -g allow-passthrough on"));
+    if cli.environment.variable("TMUX").is_some() {
+        findings.push(pass("tmux", "inside tmux; copying needs `set -g allow-passthrough on`"));
     }
     findings
 }
@@ -201,16 +219,16 @@ fn report(findings: &[Finding], output: &Output) -> u8 {
     if output.is_json() {
         let checks: Vec<_> = findings
             .iter()
-            .map(|f| json!({ "name": f.name, "status": name(f.grade), "message": f.says, "fix": f.fix }))
+            .map(|f| json!({ "name": f.name, "status": name(f.grade), "message": f.message, "fix": f.fix }))
             .collect();
-        output.document(&json!({ "schemaVersion": 1, "ok": !failed, "checks": checks }));
+        output.document(json!({ "ok": !failed, "checks": checks }));
     } else {
         for f in findings {
-            output.line(&format!("{}  {:<12} {}", name(f.grade), f.name, f.says));
+            output.line(&format!("{}  {:<12} {}", name(f.grade), f.name, f.message));
             if let Some(fix) = &f.fix {
                 output.line(&format!("      {:<12} fix: {fix}", ""));
             }
         }
     }
-    if failed { 10 } else { 0 }
+    if failed { exit_code(Code::ConfigInvalid) } else { 0 }
 }

@@ -1,51 +1,54 @@
-//! `pixir inspect`: the exact request of a Session, and what each part of it costs.
+//! `pixir inspect`: the exact request that a Session would send, and what each part of it costs.
 
-use pixir_core::harness::Harness;
+use clap::Args;
 use pixir_core::inspect::{Inspection, inspect};
-use pixir_core::provider::choose::Providers;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::entries;
+use crate::cli::Cli;
 use crate::output::{Output, chatter, safe};
 
-/// The request that would be sent after this entry.
-pub(crate) fn show_request(
-    harness: &Harness,
-    providers: &Providers,
-    place: &Place,
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(default_value = "last")]
+    id: String,
+    /// Inspect the request as it was when this entry was the newest
+    #[arg(long, value_name = "SEQ")]
     seq: Option<u64>,
-    output: &Output,
-) -> Result<()> {
-    let mut entries = entries(place, output)?;
-    if let Some(seq) = seq {
+}
+
+pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
+    let harness = cli.offline_harness()?;
+    let providers = cli.configured_providers()?;
+    let place = harness.find(&args.id)?;
+    let mut entries = cli.entries(&place)?;
+    if let Some(seq) = args.seq {
         let last = entries.last().map_or(0, |entry| entry.seq);
         if seq > last {
-            return Err(no_entry(seq, last, place));
+            return Err(no_entry(seq, last, &place));
         }
         entries.retain(|entry| entry.seq <= seq);
     }
-    let it = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), providers);
-    if output.is_json() {
-        let mut document = json!({ "schemaVersion": 1, "session_id": place.id });
-        let fields = serde_json::to_value(&it).expect("an inspection is JSON");
-        if let (Some(document), Some(fields)) = (document.as_object_mut(), fields.as_object()) {
-            document.extend(fields.clone());
-        }
-        output.document(&document);
-        return Ok(());
+    let inspection = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
+    if cli.output.is_json() {
+        let mut document = serde_json::to_value(&inspection).expect("an inspection serializes to JSON");
+        document["session_id"] = json!(place.id);
+        cli.output.document(document);
+    } else {
+        print(&inspection, &cli.output);
     }
-    tell_request(&it, output);
-    Ok(())
+    Ok(0)
 }
 
+/// The error for an entry number beyond the end of a Log.
 pub(super) fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
-    let message = format!("there is no entry {seq}; the last is {last}");
-    Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", seq)
+    let message = format!("there is no entry {seq}; the last one is {last}");
+    Error::new(Code::NotFound, message, format!("pixir replay {}", place.id)).with("input", Value::from(seq))
 }
 
-fn tell_request(it: &Inspection, output: &Output) {
+fn print(it: &Inspection, output: &Output) {
     let at = it.seq.map_or("nothing recorded yet".into(), |seq| format!("after entry {seq}"));
     output.line(&safe(&format!("{}/{} ({}), {at}", it.provider, it.model, it.server)));
     if let Some(note) = &it.note {
@@ -55,18 +58,15 @@ fn tell_request(it: &Inspection, output: &Output) {
     for part in it.parts.iter().filter(|part| part.bytes > 0) {
         output.line(&format!("{:<16} {:>6} {:>12} {:>9}", part.name, part.count, part.bytes, part.tokens));
     }
-    output.line(&format!("{:<16} {:>6} {:>12} {:>9}", "the request", "", it.bytes, it.tokens_estimated));
+    output.line(&format!("{:<16} {:>6} {:>12} {:>9}", "whole request", "", it.bytes, it.tokens_estimated));
     if let Some(window) = it.window {
         let used = it.tokens_last_reported.unwrap_or(it.tokens_estimated as u64);
-        let whose = if it.tokens_last_reported.is_some() { "as the provider counted last" } else { "estimated" };
-        output.line(&format!("\n{used} of {window} tokens ({}%), {whose}", used * 100 / window.max(1)));
+        let source = if it.tokens_last_reported.is_some() { "as last reported by the provider" } else { "estimated" };
+        output.line(&format!("\n{used} of {window} tokens ({}%), {source}", used * 100 / window.max(1)));
     }
-    output.line("\nlargest pieces");
-    for piece in &it.largest {
-        output.line(&safe(&format!(
-            "  {:>9} bytes  #{:<4} {:<13} {}",
-            piece.bytes, piece.index, piece.kind, piece.begins
-        )));
+    output.line("\nlargest items");
+    for item in &it.largest {
+        output.line(&safe(&format!("  {:>9} bytes  #{:<4} {:<13} {}", item.bytes, item.index, item.kind, item.begins)));
     }
     chatter("--json prints the request itself");
 }

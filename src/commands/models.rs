@@ -1,7 +1,8 @@
-//! `pixir models list`: which models can be asked for here, what is known of them, and which servers answer.
+//! `pixir models list`: the available models, what is known about them, and which servers answer.
 
 use std::time::Duration;
 
+use clap::Subcommand;
 use pixir_core::Result;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::endpoint::Listed;
@@ -9,31 +10,60 @@ use pixir_core::provider::models::{Effort, Facts, known_at};
 use serde_json::{Value, json};
 
 use crate::args::Format;
-use crate::output::{Output, safe};
+use crate::cli::{Cli, block_on};
+use crate::output::safe;
 use crate::remedies;
 
 /// How long a server may take to list its models.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One model that can be asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models of every configured provider: windows, prices, efforts
+    #[command(after_help = "Examples:\n  pixir models list\n  pixir models list --online --json")]
+    List {
+        /// Ask the servers for their models
+        #[arg(long)]
+        online: bool,
+    },
+}
+
+/// Whether the servers are asked, or only the local tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    Online,
+    Offline,
+}
+
+/// One available model.
 struct Row {
     name: String,
     facts: Facts,
 }
 
-pub(crate) async fn list(providers: &Providers, only: Option<&str>, online: bool, output: &Output) -> Result<()> {
+pub(super) fn run(cli: &Cli, command: ModelsCommand) -> Result<u8> {
+    let ModelsCommand::List { online } = command;
+    block_on(list(cli, if online { Lookup::Online } else { Lookup::Offline })).map(|()| 0)
+}
+
+async fn list(cli: &Cli, lookup: Lookup) -> Result<()> {
+    let providers = cli.providers().await?;
+    let only = cli.options.provider.as_deref();
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
     for name in providers.names().filter(|name| only.is_none_or(|only| only == *name)) {
         let Some(endpoint) = providers.endpoint(name) else { continue };
-        let answer = if online { Some(endpoint.models(PATIENCE).await) } else { None };
+        let answer = match lookup {
+            Lookup::Online => Some(endpoint.models(LIST_TIMEOUT).await),
+            Lookup::Offline => None,
+        };
         let listed = match &answer {
             Some(Ok(listed)) => listed.clone(),
             Some(Err(_)) => Vec::new(),
-            None => offline(providers, name, endpoint.host()),
+            None => offline(&providers, name, endpoint.host()),
         };
         rows.extend(listed.into_iter().map(|it| {
             let facts = providers.facts(name, &it.name);
-            // What a server says of itself is truer than what is known of the model.
+            // A server knows its own window better than the table of models does.
             let facts = Facts { window: it.window.or(facts.window), ..facts };
             Row { name: format!("{name}/{}", it.name), facts }
         }));
@@ -46,27 +76,27 @@ pub(crate) async fn list(providers: &Providers, only: Option<&str>, online: bool
             "why_not": answer.as_ref().and_then(|it| it.as_ref().err()).map(|e| format!("{}; {}", e.message, remedies::word(&e.remedy))),
         }));
     }
-    report(&rows, &servers, online, providers, output);
+    report(cli, &rows, &servers, lookup, &providers);
     Ok(())
 }
 
-/// What can be named without asking: the maker's models at the maker's own server, and what the person configured.
+/// The models that are known without asking the server: the vendor's own at its own address, and the configured ones.
 fn offline(providers: &Providers, provider: &str, host: &str) -> Vec<Listed> {
-    let known = known_at(host).map(str::to_owned);
+    let vendor = known_at(host).map(str::to_owned);
     let chosen = (providers.provider == provider).then(|| providers.model.clone());
     let mut names: Vec<String> =
-        providers.configured_models(provider).map(str::to_owned).chain(known).chain(chosen).collect();
+        providers.configured_models(provider).map(str::to_owned).chain(vendor).chain(chosen).collect();
     names.sort();
     names.dedup();
     names.into_iter().map(|name| Listed { name, window: None }).collect()
 }
 
-fn report(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, output: &Output) {
+fn report(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: &Providers) {
+    let output = &cli.output;
     match output.format {
-        Format::Json | Format::Jsonl => output.document(&json!({
-            "schemaVersion": 1,
+        Format::Json | Format::Jsonl => output.document(json!({
             "chosen": format!("{}/{}", providers.provider, providers.model),
-            "online": online,
+            "online": lookup == Lookup::Online,
             "providers": servers,
             "models": rows.iter().map(row_json).collect::<Vec<_>>(),
         })),
@@ -84,11 +114,12 @@ fn report(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, 
                 )));
             }
         }
-        Format::Plain => plain(rows, servers, online, providers, output),
+        Format::Plain => print(cli, rows, servers, lookup, providers),
     }
 }
 
-fn plain(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, output: &Output) {
+fn print(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: &Providers) {
+    let output = &cli.output;
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(5, 60);
     if !rows.is_empty() {
         output.line(&format!(
@@ -114,14 +145,17 @@ fn plain(rows: &[Row], servers: &[Value], online: bool, providers: &Providers, o
     }
     for server in servers.iter().filter(|it| it["reachable"] == false) {
         let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
-        output.line(&safe(&format!("{}  lists nothing: {}", text("name"), text("why_not"))));
+        output.line(&safe(&format!("{}  did not answer: {}", text("name"), text("why_not"))));
     }
-    let said = match (servers.is_empty(), online) {
-        (true, _) => "no provider is set up: export a key, pixir auth login, or [providers] in config.toml".to_owned(),
-        (false, false) => format!("chosen: {}/{}; --online asks the servers", providers.provider, providers.model),
-        (false, true) => format!("chosen: {}/{}", providers.provider, providers.model),
+    let note = match (servers.is_empty(), lookup) {
+        (true, _) => "no provider is configured: export a key, run pixir auth login, or add [providers] to config.toml"
+            .to_owned(),
+        (false, Lookup::Offline) => {
+            format!("selected: {}/{}; --online asks the servers", providers.provider, providers.model)
+        }
+        (false, Lookup::Online) => format!("selected: {}/{}", providers.provider, providers.model),
     };
-    output.aside(&said);
+    output.aside(&note);
 }
 
 fn row_json(row: &Row) -> Value {

@@ -1,100 +1,127 @@
-//! `pixir replay` on the screen, as text, or into an asciicast.
+//! `pixir replay`: a Session again from its Log, on the screen, as text, as events, or as an asciicast.
 
-use pixir_core::config::Surroundings;
+use std::path::PathBuf;
+
+use clap::Args;
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Fact, Result};
 use pixir_ui::{Playback, ReplayOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::inspect::no_entry;
-use crate::args::{Format, ReplayScreen, RunOptions};
-use crate::cli::entries;
-use crate::headless::narration::{self, Narrator};
-use crate::output::{Output, chatter, safe};
+use crate::args::Format;
+use crate::cli::{Cli, block_on};
+use crate::headless::narration::Narrator;
+use crate::output::{chatter, safe, versioned};
 use crate::terminal;
 
 mod cast; // a Session as an asciicast
 
-pub(crate) fn run(
-    run: &RunOptions,
-    around: &Surroundings,
-    place: &Place,
-    wish: ReplayScreen,
-    on_screen: bool,
-) -> Result<u8> {
-    let speed = wish.speed.unwrap_or(1.0);
-    if !(0.25..=64.0).contains(&speed) {
-        return Err(Error::new(Code::Usage, format!("{speed} is no speed"), "--speed takes 0.25 to 64"));
-    }
-    let id = place.id.to_string();
-    if let Some(seq) = wish.at {
-        let last = pixir_core::log::read(&place.log())?.entries.last().map_or(0, |entry| entry.seq);
-        if seq > last {
-            return Err(no_entry(seq, last, place));
-        }
-    }
-    let plays = !wish.step && wish.at.is_none() && wish.cast.is_none();
-    let playback = if plays { Playback::Playing } else { Playback::Paused };
-    let options = ReplayOptions { at: wish.at, playback, speed };
-    if let Some(path) = &wish.cast {
-        return crate::block_on(cast::cast(run, around, &id, options, &wish.size, path)).map(|()| 0);
-    }
-    if !on_screen {
-        let fix = format!("pixir replay {id}  # as text; or --cast FILE");
-        return Err(Error::new(Code::Usage, "there is no terminal to show it on", fix));
-    }
-    terminal::run_replay(run, around, &id, options)
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(default_value = "last")]
+    id: String,
+    /// Print the session as text, starting with this entry
+    #[arg(long, value_name = "SEQ", conflicts_with_all = ["step", "speed", "at", "cast"])]
+    from: Option<u64>,
+    /// Wait for a key before each step
+    #[arg(long, conflicts_with = "speed")]
+    step: bool,
+    /// Speed factor, from 0.25 to 64; pauses are shortened to 2 seconds before it applies
+    #[arg(long, value_name = "N")]
+    speed: Option<f64>,
+    /// Show everything up to this entry, then wait
+    #[arg(long, value_name = "SEQ")]
+    at: Option<u64>,
+    /// Write an asciicast to this new file (- for stdout) instead of the screen; asciinema plays it
+    #[arg(long, value_name = "FILE", conflicts_with = "step")]
+    cast: Option<PathBuf>,
+    /// Columns and rows of the cast
+    #[arg(long, value_name = "SIZE", default_value = "120x40", requires = "cast")]
+    size: String,
 }
 
-/// The Log, told again.
-pub(crate) fn text(place: &Place, from: u64, output: &Output) -> Result<()> {
-    let entries = entries(place, output)?;
+impl ReplayArgs {
+    fn asks_for_the_screen(&self) -> bool {
+        self.step || self.speed.is_some() || self.at.is_some() || self.cast.is_some()
+    }
+}
+
+pub(super) fn run(cli: &Cli, args: &ReplayArgs) -> Result<u8> {
+    cli.start_diagnostics();
+    let (_, place) = cli.locate(&args.id)?;
+    let has_screen = terminal::is_possible(cli) && cli.output.format == Format::Plain;
+    if !args.asks_for_the_screen() && (args.from.is_some() || !has_screen) {
+        return print(cli, &place, args.from.unwrap_or(0));
+    }
+    let speed = args.speed.unwrap_or(1.0);
+    if !(0.25..=64.0).contains(&speed) {
+        return Err(Error::new(Code::Usage, format!("--speed {speed} is out of range"), "--speed takes 0.25 to 64"));
+    }
+    if let Some(seq) = args.at {
+        let last = pixir_core::log::read(&place.log())?.entries.last().map_or(0, |entry| entry.seq);
+        if seq > last {
+            return Err(no_entry(seq, last, &place));
+        }
+    }
+    let id = place.id.to_string();
+    let plays = !args.step && args.at.is_none() && args.cast.is_none();
+    let playback = if plays { Playback::Playing } else { Playback::Paused };
+    let options = ReplayOptions { at: args.at, playback, speed };
+    if let Some(path) = &args.cast {
+        return block_on(cast::write(cli, &id, options, &args.size, path)).map(|()| 0);
+    }
+    if !has_screen {
+        let fix = format!("pixir replay {id} (prints it as text), or --cast FILE");
+        return Err(Error::new(Code::Usage, "there is no terminal to replay the session on", fix));
+    }
+    terminal::run_replay(cli, &id, options)
+}
+
+/// Prints the entries as text, as events, or in one document.
+fn print(cli: &Cli, place: &Place, from: u64) -> Result<u8> {
+    let output = &cli.output;
+    let entries = cli.entries(place)?;
     let last = entries.last().map_or(0, |entry| entry.seq);
     if from > last {
         return Err(no_entry(from, last, place));
     }
     let mut narrator = Narrator::default();
-    let mut told = 0;
+    let mut events: Vec<Value> = Vec::new();
+    let mut printed = 0;
     for entry in &entries {
         if output.is_closed() {
-            return Ok(());
+            return Ok(0);
         }
-        // What came before is only needed to understand what follows.
-        let text = narrator.entry(&entry.fact).or_else(|| narration::broke(&entry.fact));
+        // The narrator reads the earlier entries too: a result is narrated with its call.
+        let text = narrator.entry(&entry.fact).or_else(|| Narrator::ending(&entry.fact));
         if entry.seq < from {
             continue;
         }
-        told += 1;
-        match output.format {
-            Format::Jsonl => output.line(&entry.encode()?),
-            Format::Json => {}
-            Format::Plain | Format::Tsv => {
-                if let Some(text) = text {
-                    output.line(&safe(&text));
-                }
-            }
+        printed += 1;
+        match (output.format, text) {
+            (Format::Jsonl, _) => output.line(&entry.encode()?),
+            (Format::Json, _) => events.push(serde_json::from_str(&entry.encode()?).unwrap_or_default()),
+            (Format::Plain | Format::Tsv, Some(text)) => output.line(&safe(&text)),
+            (Format::Plain | Format::Tsv, None) => {}
         }
     }
-    let mut result = json!({ "schemaVersion": 1, "ok": true, "session_id": place.id, "entries": told, "exit_code": 0 });
+    let mut result = json!({ "ok": true, "session_id": place.id, "entries": printed, "exit_code": 0 });
     match output.format {
         Format::Json => {
-            let lines: Result<Vec<serde_json::Value>> = entries
-                .iter()
-                .filter(|entry| entry.seq >= from)
-                .map(|entry| Ok(serde_json::from_str(&entry.encode()?).unwrap_or_default()))
-                .collect();
-            result["events"] = json!(lines?);
-            output.document(&result);
+            result["events"] = json!(events);
+            output.document(result);
         }
         Format::Jsonl => {
             result["type"] = json!("result");
-            output.line(&result.to_string());
+            output.line(&versioned(result).to_string());
         }
         Format::Plain | Format::Tsv => {
-            if entries.iter().all(|e| !matches!(e.fact, Fact::UserMessage(_))) {
-                chatter("nothing was said in this session");
+            if entries.iter().all(|entry| !matches!(entry.fact, Fact::UserMessage(_))) {
+                chatter("this session has no messages");
             }
         }
     }
-    Ok(())
+    Ok(0)
 }

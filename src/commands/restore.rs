@@ -1,56 +1,89 @@
-//! `pixir undo`, `redo`: files that are set back.
+//! `pixir undo` and `pixir redo`: set files back to an earlier state.
 
+use clap::Args;
 use pixir_core::error::NoticeCode;
-use pixir_core::event::{ChangeKind, FilesRestored, RestorePlan, RestoreReason, Standing};
-use pixir_core::harness::Harness;
+use pixir_core::event::{ChangeKind, FilesRestored, PlannedFile, RestorePlan, RestoreReason, Standing};
 use pixir_core::input::{Choice, Wish};
-use pixir_core::store::Place;
 use pixir_core::{Event, Fact, Input, Live, Result};
 use serde_json::json;
 
-use crate::cli::entries;
-use crate::headless::ask;
+use crate::cli::{Cli, block_on};
+use crate::headless::request;
 use crate::output::{Output, chatter, safe};
 
-/// Plans or does what takes a Turn's changes back, or brings them back.
-pub(crate) async fn restore(
-    harness: &Harness,
-    place: &Place,
-    changed_since: &str,
-    dry_run: bool,
-    make: impl Fn(Wish) -> Input,
-    output: &Output,
-) -> Result<()> {
-    let choice = Choice::parse(changed_since)?;
-    let wish = Wish { dry_run, changed_since: choice, ..Wish::default() };
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(default_value = "last")]
+    id: String,
+    /// Turn to undo. Default: the last one that changed files
+    #[arg(long, value_name = "N")]
+    turn: Option<u32>,
+    #[command(flatten)]
+    restore: RestoreOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedoArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(default_value = "last")]
+    id: String,
+    #[command(flatten)]
+    restore: RestoreOptions,
+}
+
+#[derive(Debug, Args)]
+struct RestoreOptions {
+    /// What to do with files that changed since: keep, merge or overwrite
+    #[arg(long, value_name = "CHOICE", default_value = "keep")]
+    changed_since: String,
+}
+
+pub(super) fn undo(cli: &Cli, args: &UndoArgs) -> Result<u8> {
+    restore(cli, &args.id, &args.restore, |wish| Input::Undo { turn: args.turn, wish })
+}
+
+pub(super) fn redo(cli: &Cli, args: &RedoArgs) -> Result<u8> {
+    restore(cli, &args.id, &args.restore, |wish| Input::Redo { wish })
+}
+
+fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -> Input) -> Result<u8> {
+    let (harness, place) = cli.locate(id)?;
+    let choice = Choice::parse(&options.changed_since)?;
+    let dry_run = cli.options.dry_run;
+    let output = &cli.output;
     output.aside(&format!("session {} in {}", place.id, harness.workspace().display()));
     if dry_run {
-        // What is damaged is looked at all the same, and that is said.
-        entries(place, output)?;
+        // A read-only Session opens a damaged Log without a word; reading its entries reports the damage.
+        cli.entries(&place)?;
     }
-    let handle = if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
-    let asked = ask(&handle, make(wish)).await;
-    handle.close().await;
-    for event in asked?.1 {
+    let (_, events) = block_on(async {
+        let handle =
+            if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
+        let answer = request(&handle, input(Wish { dry_run, changed_since: choice, ..Wish::default() })).await;
+        handle.close().await;
+        answer
+    })?;
+    for event in events {
         match event {
             Event::Live(event) => match event.live {
-                Live::RestorePlanned(plan) => tell_plan(&plan, choice, output),
+                Live::RestorePlanned(plan) => print_plan(&plan, choice, output),
                 Live::Notice { message, code, .. } if code == NoticeCode::FileLeft.name() => output.aside(&message),
                 _ => {}
             },
             Event::Recorded(entry) => {
                 if let Fact::FilesRestored(it) = &entry.fact {
-                    tell_restored(it, output);
+                    print_restored(it, output);
                 }
             }
         }
     }
-    Ok(())
+    Ok(0)
 }
 
-fn tell_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
+fn print_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
     if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "ok": true, "dry_run": true, "plan": plan }));
+        output.document(json!({ "ok": true, "dry_run": true, "plan": plan }));
         return;
     }
     output.aside(&heading(plan.reason, plan.of_turn));
@@ -58,29 +91,32 @@ fn tell_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
         let diff = match (file.standing, choice) {
             (Standing::ChangedSince, Choice::Merge) => file.merged.as_deref().unwrap_or_default(),
             (Standing::ChangedSince, Choice::Keep) => file.since.as_deref().unwrap_or_default(),
-            _ => file.diff.as_str(),
+            (Standing::ChangedSince, Choice::Overwrite)
+            | (Standing::Ready | Standing::AlreadyThere | Standing::Impossible, _) => file.diff.as_str(),
         };
-        let how = match file.standing {
-            Standing::Ready | Standing::AlreadyThere => match file.kind {
-                ChangeKind::Created => "would come back",
-                ChangeKind::Modified => "would be set back",
-                ChangeKind::Deleted => "would go",
-            },
-            Standing::ChangedSince => match (choice, file.merged.is_some()) {
-                (Choice::Keep, true) => {
-                    "stays, because of what somebody changed since (--changed-since merge or overwrite)"
-                }
-                (Choice::Keep, false) => "stays, because of what somebody changed since (--changed-since overwrite)",
-                (Choice::Merge, true) => "would be set back around what somebody changed since",
-                (Choice::Merge, false) => "stays: somebody changed the same places since",
-                (Choice::Overwrite, _) => "would be overwritten with what somebody changed since",
-            },
-            Standing::Impossible => file.why.as_deref().unwrap_or("cannot be restored"),
-        };
-        output.line(&safe(&format!("{}: {how}\n{diff}", file.path)));
+        output.line(&safe(&format!("{}: {}\n{diff}", file.path, outcome(file, choice))));
     }
     if plan.files.is_empty() {
-        chatter("all files are as they should be already");
+        chatter("nothing to restore: every file already has its content");
+    }
+}
+
+/// What a restore would do with a file.
+fn outcome(file: &PlannedFile, choice: Choice) -> &str {
+    match file.standing {
+        Standing::Ready | Standing::AlreadyThere => match file.kind {
+            ChangeKind::Created => "would be created again",
+            ChangeKind::Modified => "would be restored",
+            ChangeKind::Deleted => "would be deleted",
+        },
+        Standing::ChangedSince => match (choice, file.merged.is_some()) {
+            (Choice::Keep, true) => "is kept: it changed since (--changed-since merge or overwrite restores it)",
+            (Choice::Keep, false) => "is kept: it changed since (--changed-since overwrite restores it)",
+            (Choice::Merge, true) => "would be restored, with the later changes merged in",
+            (Choice::Merge, false) => "is kept: the same lines changed since",
+            (Choice::Overwrite, _) => "would be restored, and the later changes overwritten",
+        },
+        Standing::Impossible => file.why.as_deref().unwrap_or("cannot be restored"),
     }
 }
 
@@ -88,14 +124,16 @@ fn heading(reason: RestoreReason, of_turn: Option<u32>) -> String {
     match (reason, of_turn) {
         (RestoreReason::Undo, Some(turn)) => format!("undo of turn {turn}"),
         (RestoreReason::Redo, Some(turn)) => format!("redo of turn {turn}"),
-        _ => "files".to_owned(),
+        (RestoreReason::Undo | RestoreReason::Redo, None)
+        | (RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown, _) => "files".to_owned(),
     }
 }
 
-fn tell_restored(it: &FilesRestored, output: &Output) {
-    let document = json!({ "schemaVersion": 1, "ok": true, "dry_run": false, "restored": it });
-    let mut text: Vec<String> = it.changes.iter().map(|c| format!("{}  +{} −{}", c.path, c.added, c.removed)).collect();
+fn print_restored(it: &FilesRestored, output: &Output) {
+    let document = json!({ "ok": true, "dry_run": false, "restored": it });
+    let mut lines: Vec<String> =
+        it.changes.iter().map(|change| format!("{}  +{} −{}", change.path, change.added, change.removed)).collect();
+    lines.extend(it.left.iter().map(|left| format!("{}  left: {}", left.path, left.why)));
     output.aside(&heading(it.reason, it.of_turn));
-    text.extend(it.left.iter().map(|left| format!("{}  left: {}", left.path, left.why)));
-    output.either(&document, &text.join("\n"));
+    output.either(document, &lines.join("\n"));
 }

@@ -1,83 +1,94 @@
-//! `pixir run`: a line of commands, as a model would run it, or byte for byte.
+//! `pixir run`: a line of the run language, presented as for a model, or byte for byte.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
+use clap::Args;
 use pixir_core::call::{self, Call, Caller, Context, Unattended};
-use pixir_core::event::Mode;
 use pixir_core::harness::Harness;
 use pixir_core::permissions::Action;
-use pixir_core::run;
+use pixir_core::run::{self, tool};
 use pixir_core::{Code, Error, Result};
 use serde_json::Value;
 
-use super::tools::report;
-use crate::headless::Signals;
-use crate::output::{Output, chatter};
+use super::tools::{Effect, report};
+use crate::cli::{Cli, Signals, block_on};
+use crate::output::chatter;
 
-/// The most that is taken from stdin, bytes.
+/// The most bytes that a line may read from stdin.
 const MAX_STDIN: u64 = 256 << 20;
 
-/// What is to be run, and how.
-pub(crate) struct Job {
-    pub(crate) line: String,
-    pub(crate) stdin: Option<Vec<u8>>,
-    /// Seconds.
-    pub(crate) timeout: u64,
-    pub(crate) raw: bool,
-    pub(crate) propagate_exit: bool,
-    pub(crate) mode: Mode,
-    pub(crate) dry_run: bool,
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The line; `pixir run help` lists the commands
+    line: String,
+    /// Print the output byte for byte, without truncation or a footer
+    #[arg(long)]
+    raw: bool,
+    /// Pass stdin to the first command of the line
+    #[arg(long)]
+    stdin: bool,
+    /// Maximum duration
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Exit with the exit code of the line
+    #[arg(long)]
+    propagate_exit: bool,
 }
 
-/// Runs it. A signal ends it, with everything that it has started.
-pub(crate) async fn run(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
-    let mut signals = Signals::listen();
-    let outcome = tokio::select! {
-        outcome = attend(harness, job, output) => outcome,
-        code = signals.next() => Ok(code),
-    };
-    harness.processes_stopped().await;
-    outcome
+pub(super) fn run(cli: &Cli, args: RunArgs) -> Result<u8> {
+    let stdin = if args.stdin { Some(read_stdin()?) } else { None };
+    let harness = cli.offline_harness()?;
+    block_on(async {
+        let mut signals = Signals::listen();
+        // A signal drops the call, and with it every process that the call started.
+        let outcome = tokio::select! {
+            outcome = attend(cli, &harness, args, stdin) => outcome,
+            code = signals.next() => Ok(code),
+        };
+        harness.processes_stopped().await;
+        outcome
+    })
 }
 
-async fn attend(harness: &Harness, job: Job, output: &Output) -> Result<u8> {
-    let Job { line, stdin, timeout, raw, propagate_exit, mode, dry_run } = job;
-    let call = Call { id: "cli".into(), tool: run::tool::NAME.into(), args: Value::Null, caller: Caller::Model };
+async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u8>>) -> Result<u8> {
+    let RunArgs { line, raw, timeout, propagate_exit, .. } = args;
+    let call = Call { id: "cli".into(), tool: tool::NAME.into(), args: Value::Null, caller: Caller::Model };
     let mut ctx = harness.tool_context(&call.id);
     let planning = ctx.clone();
     let limit = Duration::from_secs(timeout);
     let plan = move || run::Call::plan(&line, stdin, limit, &planning);
     let line = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
-    let authority = Unattended { mode };
+    let authority = Unattended { mode: cli.command_mode() };
     // A line that only reads is its own preview.
-    let dry_run = dry_run && line.actions.iter().any(|action| *action != Action::Read);
-    let exit = if raw && !dry_run {
+    let changes = line.actions.iter().any(|action| *action != Action::Read);
+    let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };
+    let exit = if raw && effect == Effect::Perform {
         match call::gate(&call, &line.plan, &line.actions, &ctx, &authority).await {
             Ok(allowed) => allowed?,
             Err(call::Gone) => unreachable!("only a Session drops a call"),
         }
-        print(line, &ctx).await?
+        print_raw(line, &ctx).await?
     } else {
-        ctx.dry_run = dry_run;
-        report(call::carry_out_prepared(&call, run::tool::prepared(line), ctx, &authority).await, output)?
+        ctx.dry_run = effect == Effect::Preview;
+        report(cli, call::carry_out_prepared(&call, tool::prepared(line), ctx, &authority).await)?
     };
     Ok(if propagate_exit { u8::try_from(exit).unwrap_or(1) } else { 0 })
 }
 
-/// Layer 1: every byte, and nothing else.
-async fn print(line: run::Call, ctx: &Context) -> Result<i32> {
-    let mut broke: Option<std::io::Error> = None;
+/// Prints every byte of the output, and nothing else.
+async fn print_raw(line: run::Call, ctx: &Context) -> Result<i32> {
+    let mut failed: Option<std::io::Error> = None;
     let mut write = |bytes: &[u8]| {
         let mut out = std::io::stdout().lock();
-        let written = out.write_all(bytes).and_then(|()| out.flush());
-        // Whoever reads may have enough; whatever else happens is told.
-        broke = written.err();
-        broke.is_none()
+        failed = out.write_all(bytes).and_then(|()| out.flush()).err();
+        failed.is_none()
     };
     let (ended, effects) = line.perform(ctx, &mut write).await?;
-    if let Some(e) = broke.filter(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
-        return Err(Error::new(Code::WriteFailed, format!("write the output: {e}"), "make room, or write elsewhere"));
+    // A reader such as `head` closes the pipe when it has enough; every other failure is an error.
+    if let Some(e) = failed.filter(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
+        let fix = "make room, or write to another place";
+        return Err(Error::new(Code::WriteFailed, format!("write the output: {e}"), fix));
     }
     for (name, error) in &ended.errors {
         chatter(&error.for_model(name));
@@ -89,20 +100,19 @@ async fn print(line: run::Call, ctx: &Context) -> Result<i32> {
     }
     match ended.errors.into_iter().next_back() {
         Some((_, error)) if ended.timed_out => Err(error),
-        _ => Ok(ended.exit),
+        Some(_) | None => Ok(ended.exit),
     }
 }
 
-/// All of our stdin, for the first command of the line.
-pub(crate) fn stdin() -> Result<Vec<u8>> {
+fn read_stdin() -> Result<Vec<u8>> {
+    let fix = "save it to a file: cat <path> | …";
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
         .take(MAX_STDIN + 1)
         .read_to_end(&mut bytes)
-        .map_err(|e| Error::new(Code::StdinError, format!("read stdin: {e}"), "put it into a file: cat <path> | …"))?;
+        .map_err(|e| Error::new(Code::StdinError, format!("read stdin: {e}"), fix))?;
     if bytes.len() as u64 > MAX_STDIN {
-        let fix = "put it into a file: cat <path> | …";
         return Err(Error::new(Code::StdinError, "stdin is larger than 256 MB", fix));
     }
     Ok(bytes)

@@ -1,6 +1,7 @@
-//! `pixir schema`: the contract, made from the same definitions that the program runs on.
+//! `pixir schema`: the machine-readable contract, generated from the definitions that the program uses.
 
-use clap::{ArgAction, Command, CommandFactory as _};
+use clap::{ArgAction, Args as ClapArgs, Command, CommandFactory as _};
+use pixir_core::Result;
 use pixir_core::error::NoticeCode;
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
@@ -9,38 +10,49 @@ use pixir_core::{Code, ErrorKind, Fact, Live};
 use serde_json::{Value, json};
 
 use super::tools::spec_json;
-use crate::args::Cli;
+use crate::args::Args;
+use crate::cli::Cli;
 use crate::output::exit_code;
 
-/// Exit codes that are no failure of a [`Code`]: number, name, meaning, retryable, side effects.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SchemaArgs {
+    /// Print the JSON Schema of every event instead
+    #[arg(long, conflicts_with = "script")]
+    events: bool,
+    /// Print the JSON Schema of script files instead
+    #[arg(long)]
+    script: bool,
+}
+
+/// Every exit code: number, name, meaning, retryable, side effects.
 const EXITS: [(u8, &str, &str, bool, &str); 17] = [
     (0, "ok", "success", false, "complete"),
     (1, "generic", "unclassified failure", false, "partial"),
     (2, "usage", "bad invocation or arguments", false, "none"),
     (3, "empty", "nothing was found", false, "none"),
     (4, "auth", "authentication is missing or failed", false, "none"),
-    (5, "not_found", "the named thing does not exist", false, "none"),
+    (5, "not_found", "the named item does not exist", false, "none"),
     (6, "permission", "not allowed", false, "none"),
-    (7, "rate_limited", "the provider wants a pause", true, "partial"),
-    (8, "retryable", "network, provider or time; trying again may succeed", true, "partial"),
+    (7, "rate_limited", "the provider limits the rate of requests", true, "partial"),
+    (8, "retryable", "network or provider failure, or a timeout; a retry may succeed", true, "partial"),
     (9, "partial", "some targets succeeded; do not repeat the whole command", false, "partial"),
     (10, "config", "misconfiguration", false, "none"),
-    (11, "write_refused", "this surface has no way to write", false, "none"),
+    (11, "write_refused", "this interface cannot write", false, "none"),
     (12, "mutation_blocked", "a change was refused; --write allows it", false, "partial"),
-    (13, "input_required", "a person's answer was needed", false, "partial"),
-    (14, "incomplete", "a budget ended the turn before its answer", true, "partial"),
+    (13, "input_required", "an answer of the user was needed", false, "partial"),
+    (14, "incomplete", "a limit ended the turn before its answer", true, "partial"),
     (130, "interrupted", "SIGINT", true, "partial"),
     (143, "terminated", "SIGTERM", true, "partial"),
 ];
 
-/// Exit codes of lines and tools, in footers and results; a program's own are its own.
+/// Exit codes of commands of the run language, in footers and results. Programs have their own.
 const RUN_EXITS: [(i32, &str); 7] = [
     (0, "ok"),
-    (1, "no, nothing was found, or a general failure"),
+    (1, "false, nothing found, or a general failure"),
     (2, "usage or syntax"),
-    (124, "it took too long"),
-    (126, "not allowed, or it could not be started"),
-    (127, "there is no such command"),
+    (124, "timed out"),
+    (126, "not allowed, or not executable"),
+    (127, "command not found"),
     (130, "interrupted"),
 ];
 
@@ -52,7 +64,16 @@ fn builtin(it: &Builtin) -> Value {
     json!({ "name": it.name, "about": it.about, "stdin": stdin, "subcommands": it.subcommands.iter().map(|(name, _)| name).collect::<Vec<_>>(), "help": it.help(), "example": it.example })
 }
 
-pub(crate) fn contract(toolset: Toolset) -> Value {
+pub(super) fn run(cli: &Cli, args: &SchemaArgs) -> Result<u8> {
+    match (args.events, args.script) {
+        (true, _) => cli.output.document(events()),
+        (false, true) => cli.output.json(&script::schema()),
+        (false, false) => cli.output.document(contract(cli.listed_toolset()?)),
+    }
+    Ok(0)
+}
+
+fn contract(toolset: Toolset) -> Value {
     let exits: serde_json::Map<String, Value> = EXITS
         .iter()
         .map(|(code, name, meaning, retryable, effects)| {
@@ -63,10 +84,9 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
         })
         .collect();
     json!({
-        "schemaVersion": 1,
         "tool": "pixir",
         "version": env!("CARGO_PKG_VERSION"),
-        "commands": command(&Cli::command()),
+        "commands": command(&Args::command()),
         "interface": pixir_ui::reference(),
         "exit_codes": exits,
         "error_kinds": ErrorKind::ALL,
@@ -80,10 +100,9 @@ pub(crate) fn contract(toolset: Toolset) -> Value {
     })
 }
 
-/// The JSON Schema of each recorded event's data, and of its envelope.
-pub(crate) fn events() -> Value {
+/// The JSON Schema of the data of each recorded event, and the fields of its envelope.
+fn events() -> Value {
     json!({
-        "schemaVersion": 1,
         "envelope": {
             "v": "integer, the version of this envelope",
             "id": "UUID version 7",
@@ -98,11 +117,6 @@ pub(crate) fn events() -> Value {
         "recorded": Fact::schemas(),
         "live": Live::KINDS,
     })
-}
-
-/// The JSON Schema of a script file.
-pub(crate) fn scripts() -> Value {
-    script::schema()
 }
 
 fn command(it: &Command) -> Value {

@@ -1,12 +1,10 @@
-//! `pixir sessions`: list, show, rename, delete, move, export, import, verify, repair.
+//! `pixir sessions`: list, show, rename, delete, move, export, import, verify and repair Sessions.
 
-use pixir_core::event::SessionId;
-use pixir_core::harness::Harness;
+use clap::Subcommand;
 use pixir_core::store::{Place, Summary};
 use pixir_core::{Code, Error, Result};
 
-use crate::args::{ExportForm, SessionsCommand};
-use crate::output::Output;
+use crate::cli::Cli;
 
 mod delete;
 mod export;
@@ -18,47 +16,71 @@ mod repair;
 mod show;
 mod verify;
 
-use delete::{delete, undelete};
-use export::write_export;
-use import::import;
-use list::{Wanted, list, list_trash};
-use relocate::relocate;
-use rename::rename;
-use repair::repair;
-use show::show;
-use verify::verify;
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List the sessions of this workspace, latest first
+    #[command(after_help = "Examples:\n  pixir sessions list\n  pixir sessions list --all --format tsv")]
+    List(list::ListArgs),
+    /// Show one session: its log, turns, tokens, cost and changed files
+    #[command(
+        after_help = "Examples:\n  pixir sessions show last\n  pixir sessions show 20261121T203012-0a1b2c --json"
+    )]
+    Show {
+        /// Session id, a unique prefix of one, a name, or last
+        id: String,
+    },
+    /// Name a session
+    #[command(after_help = "Examples:\n  pixir sessions rename last \"the parser\"")]
+    Rename {
+        /// Session id, a unique prefix of one, a name, or last
+        id: String,
+        /// New name; an empty one removes the name
+        name: String,
+    },
+    /// Move a session to the trash, or back
+    #[command(
+        after_help = "Examples:\n  pixir sessions delete 20261121T203012-0a1b2c --yes\n  pixir sessions delete 20261121T203012-0a1b2c --undo"
+    )]
+    Delete(delete::DeleteArgs),
+    /// Move a session to this workspace, for example after its folder was renamed
+    #[command(
+        after_help = "Examples:\n  pixir sessions move 20261121T203012-0a1b2c\n  pixir sessions move ID --workspace ../app --dry-run"
+    )]
+    Move {
+        /// Session id, a unique prefix of one, or a name
+        id: String,
+    },
+    /// Export a session as Markdown, as one HTML page, or as lossless JSON
+    #[command(
+        after_help = "Examples:\n  pixir sessions export last > session.md\n  pixir sessions export last --to html --output session.html"
+    )]
+    Export(export::ExportArgs),
+    /// Import a session from exported JSON into this workspace
+    #[command(after_help = "Examples:\n  pixir sessions import session.json")]
+    Import(import::ImportArgs),
+    /// Check every line of a session's log against its hash chain
+    #[command(after_help = "Examples:\n  pixir sessions verify last\n  pixir sessions verify --all --json")]
+    Verify(verify::VerifyArgs),
+    /// Repair a damaged log: readable lines stay, and the damaged log is kept beside the new one
+    #[command(after_help = "Examples:\n  pixir sessions repair last --dry-run\n  pixir sessions repair last")]
+    Repair {
+        /// Session id, a unique prefix of one, a name, or last
+        id: String,
+    },
+}
 
-/// One of them; the exit code.
-pub(crate) fn run(command: SessionsCommand, harness: &Harness, dry_run: bool, output: &Output) -> Result<u8> {
+pub(super) fn run(cli: &Cli, command: SessionsCommand) -> Result<u8> {
+    let harness = cli.offline_harness()?;
     match command {
-        SessionsCommand::List { all, trash, limit, cursor, select } => {
-            let wanted = Wanted { all, limit, cursor, select };
-            if trash { list_trash(harness, output) } else { list(harness, &wanted, output)? }
-        }
-        SessionsCommand::Show { id } => show(harness, &harness.find(&id)?, output)?,
-        SessionsCommand::Rename { id, name } => rename(harness, &harness.find(&id)?, &name, dry_run, output)?,
-        SessionsCommand::Delete { id, yes, undo } => {
-            // What is destroyed is named in full.
-            let id = SessionId::parse(&id)
-                .map_err(|e| Error { message: format!("name it by its whole id; {}", e.message), ..e })?;
-            if undo { undelete(harness, &id, dry_run, output)? } else { delete(harness, &id, yes, dry_run, output)? }
-        }
-        SessionsCommand::Export { id, to, output: file, no_files } => {
-            let whole = if output.is_json() && file.is_none() { ExportForm::Json } else { ExportForm::Md };
-            let to = to.unwrap_or(whole);
-            write_export(harness, &harness.find(&id)?, to, file.as_deref(), no_files, dry_run, output)?;
-        }
-        SessionsCommand::Move { id } => relocate(harness, &harness.find(&id)?, dry_run, output)?,
-        SessionsCommand::Import { file } => import(harness, &file, dry_run, output)?,
-        SessionsCommand::Verify { id, all } => {
-            let places = match id {
-                Some(id) => vec![harness.find(&id)?],
-                None if all => harness.store().places(),
-                None => Vec::new(),
-            };
-            return verify(&places, output);
-        }
-        SessionsCommand::Repair { id } => repair(&harness.find(&id)?, dry_run, output)?,
+        SessionsCommand::List(args) => list::run(cli, &harness, &args)?,
+        SessionsCommand::Show { id } => show::run(cli, &harness, &harness.find(&id)?)?,
+        SessionsCommand::Rename { id, name } => rename::run(cli, &harness, &harness.find(&id)?, &name)?,
+        SessionsCommand::Delete(args) => delete::run(cli, &harness, &args)?,
+        SessionsCommand::Move { id } => relocate::run(cli, &harness, &harness.find(&id)?)?,
+        SessionsCommand::Export(args) => export::run(cli, &harness, &args)?,
+        SessionsCommand::Import(args) => import::run(cli, &harness, &args)?,
+        SessionsCommand::Verify(args) => return verify::run(cli, &harness, &args),
+        SessionsCommand::Repair { id } => repair::run(cli, &harness.find(&id)?)?,
     }
     Ok(0)
 }

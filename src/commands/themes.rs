@@ -1,31 +1,56 @@
-//! `pixir themes`: which there are, what they look like, how well they can be read.
+//! `pixir themes`: list, preview and check the themes of the terminal interface.
 
+use std::path::Path;
+
+use clap::Subcommand;
 use pixir_core::Result;
-use pixir_core::config::Surroundings;
 use pixir_ui::theme::contrast::{self, Finding};
 use pixir_ui::theme::{Background, Depth, Theme, preview};
 use serde_json::{Value, json};
 
-use crate::args::{RunOptions, ThemesCommand};
-use crate::output::Output;
+use crate::cli::Cli;
+use crate::output::{Output, safe};
 use crate::terminal;
 
-pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surroundings, output: &Output) -> Result<u8> {
-    let folder = around.user_folder.as_ref().map(|folder| folder.join("themes"));
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThemesCommand {
+    /// List every theme and the selected one
+    #[command(after_help = "Examples:\n  pixir themes list\n  pixir themes list --json")]
+    List,
+    /// Show what a theme looks like
+    #[command(after_help = "Examples:\n  pixir themes preview\n  pixir themes preview colour-blind")]
+    Preview {
+        /// Theme to show. Default: every theme
+        name: Option<String>,
+    },
+    /// Measure the contrast of every text with its background, at every colour depth
+    #[command(after_help = "Examples:\n  pixir themes check\n  pixir themes check mine --json")]
+    Check {
+        /// Theme to check. Default: every built-in theme
+        name: Option<String>,
+    },
+}
+
+pub(super) fn run(cli: &Cli, command: ThemesCommand) -> Result<u8> {
+    let output = &cli.output;
+    let folder = cli.themes_folder();
     let folder = folder.as_deref();
     match command {
         ThemesCommand::List => {
-            let chosen = terminal::theme(run, around)?;
+            let chosen = terminal::theme(cli)?;
             let names = Theme::names(folder);
             let line = |name: &String| if *name == chosen { format!("{name}  (chosen)") } else { name.clone() };
-            let text = names.iter().map(line).collect::<Vec<_>>().join("\n");
-            output.either(&json!({ "schema": "pixir.themes/1", "chosen": chosen, "themes": names }), &text);
+            if output.is_json() {
+                output.json(&json!({ "schema": "pixir.themes/1", "chosen": chosen, "themes": names }));
+            } else {
+                output.line(&safe(&names.iter().map(line).collect::<Vec<_>>().join("\n")));
+            }
             Ok(0)
         }
         ThemesCommand::Preview { name } => {
             let names = name.map_or_else(|| Theme::names(folder), |name| vec![name]);
             for name in names {
-                let theme = Theme::load(&name, folder, terminal::depth(around), terminal::background(around))?;
+                let theme = Theme::load(&name, folder, terminal::depth(cli), terminal::background(cli))?;
                 output.line(&name);
                 output.line(&preview(&theme));
             }
@@ -41,7 +66,7 @@ pub(crate) fn run(command: ThemesCommand, run: &RunOptions, around: &Surrounding
     }
 }
 
-fn check_one(name: &str, folder: Option<&std::path::Path>) -> Result<Vec<(String, Depth, Vec<Finding>)>> {
+fn check_one(name: &str, folder: Option<&Path>) -> Result<Vec<(String, Depth, Vec<Finding>)>> {
     let mut all = Vec::new();
     for depth in [Depth::True, Depth::Indexed, Depth::Named] {
         let theme = Theme::load(name, folder, depth, Background::Dark)?;
@@ -51,6 +76,7 @@ fn check_one(name: &str, folder: Option<&std::path::Path>) -> Result<Vec<(String
     Ok(all)
 }
 
+/// Prints the contrasts; returns 1 if one is too low.
 fn report(all: &[(String, Depth, Vec<Finding>)], output: &Output) -> u8 {
     let depth_name = |depth: &Depth| match depth {
         Depth::True => "truecolor",
@@ -66,13 +92,13 @@ fn report(all: &[(String, Depth, Vec<Finding>)], output: &Output) -> u8 {
         let bad: Vec<&Finding> = findings.iter().filter(|it| !it.is_enough()).collect();
         poor += bad.len();
         lines.push(format!(
-            "{} {name} at {}: {} pairs, the least {least:.1}",
+            "{} {name} at {}: {} pairs, lowest contrast {least:.1}",
             if bad.is_empty() { "✓" } else { "✗" },
             depth_name(depth),
             findings.len()
         ));
         lines.extend(
-            bad.iter().map(|it| format!("    {} on {}: {:.2}, wanted {:.1}", it.token, it.on, it.ratio, it.wanted)),
+            bad.iter().map(|it| format!("    {} on {}: {:.2}, needs {:.1}", it.token, it.on, it.ratio, it.wanted)),
         );
         let pairs: Vec<Value> = findings
             .iter()
@@ -80,6 +106,10 @@ fn report(all: &[(String, Depth, Vec<Finding>)], output: &Output) -> u8 {
             .collect();
         themes.push(json!({ "theme": name, "colours": depth_name(depth), "ok": bad.is_empty(), "pairs": pairs }));
     }
-    output.either(&json!({ "schema": "pixir.themes.check/1", "ok": poor == 0, "themes": themes }), &lines.join("\n"));
+    if output.is_json() {
+        output.json(&json!({ "schema": "pixir.themes.check/1", "ok": poor == 0, "themes": themes }));
+    } else {
+        output.line(&safe(&lines.join("\n")));
+    }
     u8::from(poor > 0)
 }

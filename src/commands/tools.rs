@@ -1,41 +1,81 @@
-//! `pixir tools`: list them, show one, run one.
+//! `pixir tools`: list, show and run the tools that models use.
 
+use clap::Subcommand;
 use pixir_core::call::{self, Call, Caller, Context, Done, Gone, Registered, Unattended};
-use pixir_core::event::{Mode, Toolset};
+use pixir_core::event::Toolset;
 use pixir_core::harness::Harness;
 use pixir_core::protocol::tool_spec::ToolSpec;
 use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;
-use crate::headless::Signals;
-use crate::output::Output;
+use crate::cli::{Cli, Signals, block_on};
 
-pub(crate) fn list(harness: &Harness, toolset: Toolset, output: &Output) {
-    let specs = harness.registry().specs(toolset);
-    match output.format {
-        Format::Json | Format::Jsonl => {
-            output.document(&json!({ "schemaVersion": 1, "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }))
-        }
-        Format::Tsv => {
-            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)))
-        }
-        Format::Plain => specs.iter().for_each(|it| {
-            output.line(&format!(
-                "{:<12} {:<8} {}",
-                it.name,
-                access(it),
-                it.description.lines().next().unwrap_or_default()
-            ))
-        }),
-    }
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools and what they do
+    #[command(after_help = "Examples:\n  pixir tools list\n  pixir tools list --json")]
+    List,
+    /// Show one tool: arguments, streams, whether it changes anything
+    #[command(after_help = "Examples:\n  pixir tools show edit")]
+    Show {
+        /// Tool name
+        name: String,
+    },
+    /// Run one tool as a model would; changes need --write
+    #[command(
+        after_help = "Examples:\n  pixir tools run read '{\"path\": \"README.md\"}'\n  pixir tools run write '{\"path\": \"a.txt\", \"content\": \"hi\"}' --dry-run"
+    )]
+    Run {
+        /// Tool name
+        name: String,
+        /// Arguments, as a JSON object
+        #[arg(default_value = "{}")]
+        args: String,
+    },
 }
 
-pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()> {
+/// Whether a prepared call runs or is only described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Preview,
+    Perform,
+}
+
+pub(super) fn run(cli: &Cli, command: ToolsCommand) -> Result<u8> {
+    let harness = cli.offline_harness()?;
+    match command {
+        ToolsCommand::List => list(cli, &harness)?,
+        ToolsCommand::Show { name } => show(cli, &harness, &name)?,
+        ToolsCommand::Run { name, args } => return block_on(run_one(cli, &harness, &name, &args)),
+    }
+    Ok(0)
+}
+
+fn list(cli: &Cli, harness: &Harness) -> Result<()> {
+    let output = &cli.output;
+    let specs = harness.registry().specs(cli.listed_toolset()?);
+    match output.format {
+        Format::Json | Format::Jsonl => {
+            output.document(json!({ "tools": specs.iter().map(spec_json).collect::<Vec<_>>() }));
+        }
+        Format::Tsv => {
+            specs.iter().for_each(|it| output.line(&format!("{}\t{}\t{}", it.name, access(it), it.description)));
+        }
+        Format::Plain => specs.iter().for_each(|it| {
+            let first = it.description.lines().next().unwrap_or_default();
+            output.line(&format!("{:<12} {:<8} {first}", it.name, access(it)));
+        }),
+    }
+    Ok(())
+}
+
+fn show(cli: &Cli, harness: &Harness, name: &str) -> Result<()> {
+    let output = &cli.output;
     let registry = harness.registry();
     let Registered { spec, tool } = registry.find(name, Toolset::Both)?;
     if output.is_json() {
-        output.document(&spec_json(spec));
+        output.json(&spec_json(spec));
         return Ok(());
     }
     output.line(&format!(
@@ -58,61 +98,55 @@ pub(crate) fn show(harness: &Harness, name: &str, output: &Output) -> Result<()>
     Ok(())
 }
 
-/// Runs one call as a Turn would: the same checks, the same gate, the same text for the model.
-pub(crate) async fn run(
-    harness: &Harness,
-    name: &str,
-    args: &str,
-    mode: Mode,
-    dry_run: bool,
-    output: &Output,
-) -> Result<u8> {
+/// Runs one call with the checks, the permissions and the result text of a Turn.
+async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result<u8> {
     let args: Value = serde_json::from_str(args).map_err(|e| {
         Error::new(Code::InvalidArgs, format!("the arguments are not JSON: {e}"), format!("pixir tools show {name}"))
             .with("input", args)
     })?;
     let call = Call { id: "cli".into(), tool: name.into(), args, caller: Caller::Model };
     let ctx = harness.tool_context(&call.id);
-    let authority = Unattended { mode };
+    let authority = Unattended { mode: cli.command_mode() };
+    let effect = if cli.options.dry_run { Effect::Preview } else { Effect::Perform };
     let mut signals = Signals::listen();
     let outcome = tokio::select! {
-        done = carry_out(harness, &call, ctx, &authority, dry_run) => report(done, output).map(|_| 0),
+        outcome = carry_out(harness, &call, ctx, &authority, effect) => report(cli, outcome).map(|_| 0),
         code = signals.next() => Ok(code),
     };
     harness.processes_stopped().await;
     outcome
 }
 
-/// A dry run previews every call, also one that only reads.
+/// A preview describes every call, also one that only reads.
 async fn carry_out(
     harness: &Harness,
     call: &Call,
     ctx: Context,
     authority: &Unattended,
-    dry_run: bool,
+    effect: Effect,
 ) -> std::result::Result<Done, Gone> {
-    if !dry_run {
-        return call::carry_out(harness.registry(), call, ctx, authority).await;
+    match effect {
+        Effect::Perform => call::carry_out(harness.registry(), call, ctx, authority).await,
+        Effect::Preview => Ok(match call::prepare(harness.registry(), call, &ctx).await {
+            Ok(prepared) => Done::planned(call, prepared.plan),
+            Err(error) => Done::failed(call, &error),
+        }),
     }
-    Ok(match call::prepare(harness.registry(), call, &ctx).await {
-        Ok(prepared) => Done::planned(call, prepared.plan),
-        Err(error) => Done::failed(call, &error),
-    })
 }
 
-/// Writes the result of a call; returns the exit code of its command.
-pub(crate) fn report(done: std::result::Result<Done, Gone>, output: &Output) -> Result<i32> {
+/// Prints the result of a call; returns the exit code of the command that ran.
+pub(super) fn report(cli: &Cli, done: std::result::Result<Done, Gone>) -> Result<i32> {
     let Ok(Done { result, ran, .. }) = done else { unreachable!("only a Session drops a call") };
+    // A result with an exit code already says which command of the line failed, and why.
     let error = result.error.clone().filter(|_| result.exit_code.is_none()).map(Error::from);
     if let Some(error) = error.clone().filter(|_| !ran) {
         return Err(error);
     }
-    if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "ok": result.ok, "result": result }));
+    if cli.output.is_json() {
+        cli.output.document(json!({ "ok": result.ok, "result": result }));
     } else {
-        output.line(&result.output);
+        cli.output.line(&result.output);
     }
-    // The failures of a line's own commands are part of its result.
     error.map_or(Ok(result.exit_code.unwrap_or(0)), Err)
 }
 
@@ -120,6 +154,6 @@ fn access(spec: &ToolSpec) -> &'static str {
     if spec.reads_only { "reads" } else { "changes" }
 }
 
-pub(crate) fn spec_json(spec: &ToolSpec) -> Value {
+pub(super) fn spec_json(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "parameters": spec.parameters, "access": access(spec), "streams": spec.streams, "dry_run": true })
 }

@@ -1,45 +1,67 @@
-//! `pixir tui --script`: the real interface without a terminal, for tests, pictures and whoever cannot see it.
+//! `pixir tui --script`: the terminal interface without a terminal, for tests, screenshots and programs.
 
 use std::path::{Path, PathBuf};
 
-use pixir_core::config::Surroundings;
+use clap::{Args, ValueEnum};
 use pixir_core::{Code, Error, Result};
 use pixir_ui::script::{self, Driver, Line};
 
-use crate::args::{RunOptions, ScreenFormat};
-use crate::commands::demo::Sample;
-use crate::output::Output;
+use super::demo::Sample;
+use crate::cli::{Cli, block_on};
+use crate::output::{Output, count};
 use crate::terminal::{self, Open};
 
-/// What is to be run.
-pub(crate) struct Job {
-    pub(crate) script: String,
-    pub(crate) size: String,
-    pub(crate) frames: Option<PathBuf>,
-    pub(crate) screen: ScreenFormat,
-    pub(crate) demo: bool,
+#[derive(Debug, Args)]
+pub(crate) struct TuiArgs {
+    /// Script to run; - is stdin
+    #[arg(long, value_name = "FILE")]
+    script: String,
+    /// Columns and rows
+    #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40")]
+    size: String,
+    /// Save each frame in this folder, as NAME.txt, NAME.ansi and NAME.svg
+    #[arg(long, value_name = "FOLDER")]
+    frames: Option<PathBuf>,
+    /// How to print a frame: as text, with colours, or as a JSON tree of its elements
+    #[arg(long, value_enum, default_value_t = ScreenFormat::Text)]
+    screen: ScreenFormat,
+    /// Run the demo, with its sample repository
+    #[arg(long)]
+    demo: bool,
 }
 
-pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Output) -> Result<u8> {
-    let text = if job.script == "-" {
+/// Formats of a printed frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ScreenFormat {
+    /// Text without colours
+    Text,
+    /// Text with ANSI colours
+    Ansi,
+    /// The elements of the frame and their positions
+    Json,
+}
+
+pub(super) fn run(cli: &Cli, args: &TuiArgs) -> Result<u8> {
+    cli.start_diagnostics();
+    let text = if args.script == "-" {
         std::io::read_to_string(std::io::stdin())
     } else {
-        std::fs::read_to_string(&job.script)
+        std::fs::read_to_string(&args.script)
     };
     let text = text.map_err(|e| {
-        Error::new(Code::Usage, format!("read the script {}: {e}", job.script), "give a file, or - for stdin")
+        Error::new(Code::Usage, format!("read the script {}: {e}", args.script), "name a file, or - for stdin")
     })?;
     let lines = script::parse(&text)?;
-    let (columns, rows) = script::size(&job.size).ok_or_else(|| {
-        Error::new(Code::Usage, format!("`{}` is no size", job.size), "columns and rows, such as 120x40")
+    let (columns, rows) = script::size(&args.size).ok_or_else(|| {
+        Error::new(Code::Usage, format!("`{}` is not a size", args.size), "columns and rows, such as 120x40")
     })?;
-    // The demo's repository lives as long as the screen.
-    let sample = if job.demo { Some(Sample::new(run, around)?) } else { None };
+    // Dropping the sample deletes its repository, so it outlives the screen.
+    let sample = if args.demo { Some(Sample::new(cli)?) } else { None };
     let launch = match &sample {
-        Some(it) => terminal::demo_launch(&it.run, &it.around, &it.workspace)?,
-        None => terminal::launch(run, around, Open::New, None)?,
+        Some(it) => terminal::demo_launch(&it.cli, &it.workspace)?,
+        None => terminal::launch(cli, &Open::New, None)?,
     };
-    crate::block_on(async {
+    block_on(async {
         let mut driver = Driver::new(launch, columns, rows)?;
         let mut left = lines.len();
         for line in lines {
@@ -50,14 +72,14 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Ou
                 Line::Expect(text) => driver.try_until(&text).await?,
                 Line::Idle => driver.try_until_idle().await?,
                 Line::Resize(columns, rows) => driver.resize(columns, rows),
-                Line::Frame(name) => keep(&driver, &name, &job, output)?,
+                Line::Frame(name) => save_frame(&driver, &name, args, &cli.output)?,
             }
             if driver.is_done() && left > 0 {
                 driver.close().await?;
                 return Err(Error::new(
                     Code::CommandFailed,
-                    format!("the program has quit, and lines of the script that were not run: {left}"),
-                    "quit in the last line, or not at all",
+                    format!("the interface quit with {} of the script left", count(left, "line")),
+                    "quit in the last line of the script, or not at all",
                 ));
             }
         }
@@ -65,31 +87,31 @@ pub(crate) fn run(run: &RunOptions, around: &Surroundings, job: Job, output: &Ou
     })
 }
 
-fn keep(driver: &Driver, name: &str, job: &Job, output: &Output) -> Result<()> {
-    let Some(folder) = &job.frames else {
-        match job.screen {
+fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, output: &Output) -> Result<()> {
+    let Some(folder) = &args.frames else {
+        match args.screen {
             ScreenFormat::Text => output.line(&format!("── {name} ──\n{}", driver.screen())),
             ScreenFormat::Ansi => output.line(&driver.coloured()),
             ScreenFormat::Json => {
                 let mut document = driver.semantics();
                 document["frame"] = name.into();
-                output.document(&document);
+                output.json(&document);
             }
         }
         return Ok(());
     };
-    std::fs::create_dir_all(folder).map_err(|e| written(folder, &e))?;
+    std::fs::create_dir_all(folder).map_err(|e| not_written(folder, &e))?;
     let mut files = vec![("txt", driver.screen() + "\n"), ("ansi", driver.coloured()), ("svg", driver.picture())];
-    if job.screen == ScreenFormat::Json {
+    if args.screen == ScreenFormat::Json {
         files.push(("json", format!("{:#}\n", driver.semantics())));
     }
     for (ending, text) in files {
         let path = folder.join(format!("{name}.{ending}"));
-        std::fs::write(&path, text).map_err(|e| written(&path, &e))?;
+        std::fs::write(&path, text).map_err(|e| not_written(&path, &e))?;
     }
     Ok(())
 }
 
-fn written(path: &Path, e: &std::io::Error) -> Error {
-    Error::new(Code::CommandFailed, format!("write {}: {e}", path.display()), "choose another folder for --frames")
+fn not_written(path: &Path, e: &std::io::Error) -> Error {
+    Error::new(Code::CommandFailed, format!("write {}: {e}", path.display()), "choose another folder with --frames")
 }

@@ -1,4 +1,4 @@
-//! Events as lines of plain text, for those who follow a Turn without a screen.
+//! Events as lines of plain text, for headless runs and replays.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatu
 
 use crate::remedies;
 
-/// The most lines of a tool's output that are told.
+/// The most lines of a tool's output in the narration.
 const MOST_LINES: usize = 12;
 
 /// Follows a Turn entry by entry.
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
-    /// What the calls that are still running were about.
+    /// Tool and target of each call without a result yet.
     calls: HashMap<String, String>,
 }
 
 impl Narrator {
-    /// What is told of an entry, if anything. A call is told together with what came of it.
+    /// The text of an entry, if it has one. A call appears with its result.
     pub(crate) fn entry(&mut self, fact: &Fact) -> Option<String> {
         match fact {
             Fact::UserMessage(it) => {
@@ -68,13 +68,13 @@ impl Narrator {
             | Fact::Unknown { .. } => None,
         }
     }
-}
 
-/// Why a Turn did not come to its end.
-pub(crate) fn broke(fact: &Fact) -> Option<String> {
-    let Fact::TurnEnded(it) = fact else { return None };
-    let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, remedies::of(error)));
-    (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
+    /// How a Turn ended that did not complete, and why. Headless runs print this as their error instead.
+    pub(crate) fn ending(fact: &Fact) -> Option<String> {
+        let Fact::TurnEnded(it) = fact else { return None };
+        let why = it.error.as_ref().map(|error| format!(": {}; {}", error.message, remedies::of(error)));
+        (it.status != TurnStatus::Completed).then(|| format!("• {}{}\n", it.status.name(), why.unwrap_or_default()))
+    }
 }
 
 fn plan(items: &[PlanItem]) -> String {
@@ -89,7 +89,7 @@ fn plan(items: &[PlanItem]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What is told of news, if anything.
+/// The line that announces a live event, if it has one.
 pub(crate) fn live(news: &Live) -> Option<String> {
     match news {
         Live::RetryScheduled { attempt, of, wait_ms, reason } => {

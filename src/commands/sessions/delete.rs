@@ -1,16 +1,37 @@
 //! `pixir sessions delete`: to the trash, and back.
 
+use clap::Args;
 use pixir_core::event::SessionId;
 use pixir_core::harness::Harness;
 use pixir_core::{Code, Error, Result};
 use serde_json::json;
 
-use crate::output::Output;
+use crate::cli::Cli;
 
-pub(super) fn delete(harness: &Harness, id: &SessionId, yes: bool, dry_run: bool, output: &Output) -> Result<()> {
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Full session id
+    id: String,
+    /// Confirm the deletion
+    #[arg(long, conflicts_with = "undo")]
+    yes: bool,
+    /// Restore the session from the trash
+    #[arg(long)]
+    undo: bool,
+}
+
+pub(super) fn run(cli: &Cli, harness: &Harness, args: &DeleteArgs) -> Result<()> {
+    // A prefix or a name could match another session tomorrow, so deleting takes the full id.
+    let id = SessionId::parse(&args.id)
+        .map_err(|e| Error { message: format!("deleting needs the full session id; {}", e.message), ..e })?;
+    if args.undo { undelete(cli, harness, &id) } else { delete(cli, harness, &id, args) }
+}
+
+fn delete(cli: &Cli, harness: &Harness, id: &SessionId, args: &DeleteArgs) -> Result<()> {
+    let dry_run = cli.options.dry_run;
     let place = harness.find(id.as_str())?;
     let title = place.summary().map_or(String::new(), |it| it.title().to_owned());
-    if !yes && !dry_run {
+    if !args.yes && !dry_run {
         return Err(Error::new(
             Code::ConfirmationNeeded,
             format!("this would move {id} to the trash: {title}"),
@@ -21,15 +42,16 @@ pub(super) fn delete(harness: &Harness, id: &SessionId, yes: bool, dry_run: bool
         harness.store().delete(&place)?;
     }
     let undo = format!("pixir sessions delete {id} --undo");
-    let verb = if dry_run { "would go to the trash" } else { "is in the trash" };
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": id, "undo_command": undo }),
-        &format!("{id} {verb}; {undo} gets it back"),
+    let verb = if dry_run { "would move to the trash" } else { "is in the trash" };
+    cli.output.either(
+        json!({ "ok": true, "dry_run": dry_run, "session_id": id, "undo_command": undo }),
+        &format!("{id} {verb}; {undo} restores it"),
     );
     Ok(())
 }
 
-pub(super) fn undelete(harness: &Harness, id: &SessionId, dry_run: bool, output: &Output) -> Result<()> {
+fn undelete(cli: &Cli, harness: &Harness, id: &SessionId) -> Result<()> {
+    let dry_run = cli.options.dry_run;
     if dry_run && !harness.store().trash().iter().any(|it| it.summary.id == id.as_str()) {
         return Err(Error::new(
             Code::SessionNotFound,
@@ -40,9 +62,9 @@ pub(super) fn undelete(harness: &Harness, id: &SessionId, dry_run: bool, output:
     if !dry_run {
         harness.store().undelete(id)?;
     }
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": id }),
-        &format!("{id} {}", if dry_run { "would be back" } else { "is back" }),
+    cli.output.either(
+        json!({ "ok": true, "dry_run": dry_run, "session_id": id }),
+        &format!("{id} {}", if dry_run { "would be restored" } else { "is restored" }),
     );
     Ok(())
 }

@@ -1,26 +1,39 @@
 //! `pixir sessions import`: a Session from an exported JSON file.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use pixir_core::harness::Harness;
 use pixir_core::{Code, Error, Result, archive};
 use serde_json::json;
 
-use crate::output::Output;
+use crate::cli::Cli;
 
-pub(super) fn import(harness: &Harness, file: &Path, dry_run: bool, output: &Output) -> Result<()> {
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// File that `pixir sessions export --to json` wrote
+    file: PathBuf,
+}
+
+pub(super) fn run(cli: &Cli, harness: &Harness, args: &ImportArgs) -> Result<()> {
+    let dry_run = cli.options.dry_run;
+    let file = &args.file;
     let text = std::fs::read_to_string(file).map_err(|e| {
-        Error::new(Code::ReadFailed, format!("read {}: {e}", file.display()), "an existing file of exported JSON")
-            .with("input", file.display().to_string())
+        Error::new(
+            Code::ReadFailed,
+            format!("read {}: {e}", file.display()),
+            "name a file that `pixir sessions export --to json` wrote",
+        )
+        .with("input", file.display().to_string())
     })?;
     let it = archive::import(&text, harness.store(), harness.workspace(), dry_run)?;
     let verb = match (it.already_there, dry_run) {
-        (true, _) => "is there already",
-        (false, true) => "would be made",
-        (false, false) => "is there now",
+        (true, _) => "exists already",
+        (false, true) => "would be imported",
+        (false, false) => "is imported",
     };
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "imported": it, "resume_command": format!("pixir resume {}", it.session_id) }),
+    cli.output.either(
+        json!({ "ok": true, "dry_run": dry_run, "imported": it, "resume_command": format!("pixir resume {}", it.session_id) }),
         &format!("{} {verb}: {} entries, {} file versions, {} outputs", it.session_id, it.entries, it.blobs, it.outputs),
     );
     Ok(())

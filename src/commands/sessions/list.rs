@@ -1,52 +1,68 @@
 //! `pixir sessions list`: the Sessions of a workspace, of every workspace, or in the trash.
 
+use clap::Args;
 use pixir_core::harness::Harness;
 use pixir_core::store::Summary;
 use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;
+use crate::cli::Cli;
 use crate::output::{Output, chatter, count, safe};
 
-/// Which Sessions are listed, and how much of each.
-pub(super) struct Wanted {
-    pub(super) all: bool,
-    pub(super) limit: usize,
-    pub(super) cursor: Option<String>,
-    pub(super) select: Vec<String>,
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// List the sessions of every workspace
+    #[arg(long)]
+    all: bool,
+    /// List the sessions in the trash
+    #[arg(long, conflicts_with = "all")]
+    trash: bool,
+    /// Maximum number of lines
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+    /// Continue after this session; a truncated list names it
+    #[arg(long, value_name = "ID")]
+    cursor: Option<String>,
+    /// Only these fields, such as id,usage.input
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    select: Vec<String>,
 }
 
-/// The latest first; bounded, and it says when it was cut and how to go on.
-pub(super) fn list(harness: &Harness, wanted: &Wanted, output: &Output) -> Result<()> {
-    let mut sessions = if wanted.all { harness.store().list_all() } else { harness.sessions() };
+pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
+    let output = &cli.output;
+    if args.trash {
+        list_trash(harness, output);
+        return Ok(());
+    }
+    let mut sessions = if args.all { harness.store().list_all() } else { harness.sessions() };
     let total = sessions.len();
-    if let Some(cursor) = &wanted.cursor {
-        let at = sessions
-            .iter()
-            .position(|it| it.id == *cursor)
-            .ok_or_else(|| Error::new(Code::NotFound, "there is no such session in this list", "leave --cursor out"))?;
+    if let Some(cursor) = &args.cursor {
+        let at = sessions.iter().position(|it| it.id == *cursor).ok_or_else(|| {
+            Error::new(Code::NotFound, "the list does not contain the session of --cursor", "list without --cursor")
+        })?;
         sessions.drain(..=at);
     }
     let rest = sessions.len();
-    sessions.truncate(wanted.limit);
+    sessions.truncate(args.limit);
     let next = if rest > sessions.len() { sessions.last().map(|it| it.id.clone()) } else { None };
     match output.format {
         Format::Jsonl => {
             for it in &sessions {
-                output.line(&project(&json!(it), &wanted.select)?.to_string());
+                output.line(&project(&json!(it), &args.select)?.to_string());
             }
         }
         Format::Json => {
             let rows: Vec<Value> = sessions.iter().map(|it| json!(it)).collect();
-            let rows = rows.iter().map(|row| project(row, &wanted.select)).collect::<Result<Vec<_>>>()?;
-            output.document(&json!({
-                "schemaVersion": 1, "sessions": rows, "total": total, "truncated": next.is_some(), "nextCursor": next,
+            let rows = rows.iter().map(|row| project(row, &args.select)).collect::<Result<Vec<_>>>()?;
+            output.document(json!({
+                "sessions": rows, "total": total, "truncated": next.is_some(), "nextCursor": next,
             }));
         }
-        Format::Tsv | Format::Plain if !wanted.select.is_empty() => {
+        Format::Tsv | Format::Plain if !args.select.is_empty() => {
             for it in &sessions {
-                let row = project(&json!(it), &wanted.select)?;
-                let cells: Vec<String> = wanted.select.iter().map(|field| tsv(&row[field])).collect();
+                let row = project(&json!(it), &args.select)?;
+                let cells: Vec<String> = args.select.iter().map(|field| tsv(&row[field])).collect();
                 output.line(&cells.join("\t"));
             }
         }
@@ -55,7 +71,7 @@ pub(super) fn list(harness: &Harness, wanted: &Wanted, output: &Output) -> Resul
                 &[&it.id, &it.last_activity.to_string(), &it.model, it.title()].map(|f| tsv(&json!(f))).join("\t"),
             )
         }),
-        Format::Plain => plain(&sessions, total, wanted, next.as_deref(), output),
+        Format::Plain => print(&sessions, total, args, next.as_deref(), output),
     }
     Ok(())
 }
@@ -66,24 +82,24 @@ fn tsv(value: &Value) -> String {
     safe(&text).replace(['\t', '\n'], " ")
 }
 
-/// Only these fields, by their paths.
+/// The selected fields of a row; a field may be a path.
 fn project(row: &Value, fields: &[String]) -> Result<Value> {
     if fields.is_empty() {
         return Ok(row.clone());
     }
     let mut picked = serde_json::Map::new();
     for field in fields {
-        let found = field.split('.').try_fold(row, |at, key| at.get(key)).ok_or_else(|| {
-            let known: Vec<&str> = row.as_object().map(|o| o.keys().map(String::as_str).collect()).unwrap_or_default();
+        let value = field.split('.').try_fold(row, |at, key| at.get(key)).ok_or_else(|| {
+            let fields: Vec<&str> = row.as_object().map(|o| o.keys().map(String::as_str).collect()).unwrap_or_default();
             Error::new(
                 Code::InvalidArgs,
                 format!("there is no field `{}`", field.escape_debug()),
-                format!("fields: {}", known.join(", ")),
+                format!("fields: {}", fields.join(", ")),
             )
             .with("input", field.clone())
         });
-        // Some fields are only there where they say something.
-        let value = match found {
+        // Absent optional fields are not unknown fields.
+        let value = match value {
             Ok(value) => value.clone(),
             Err(_) if ["forked_from", "forked_at", "family", "damaged"].contains(&field.as_str()) => Value::Null,
             Err(e) => return Err(e),
@@ -93,10 +109,10 @@ fn project(row: &Value, fields: &[String]) -> Result<Value> {
     Ok(Value::Object(picked))
 }
 
-fn plain(sessions: &[Summary], total: usize, wanted: &Wanted, next: Option<&str>, output: &Output) {
+fn print(sessions: &[Summary], total: usize, args: &ListArgs, next: Option<&str>, output: &Output) {
     for it in sessions {
         let title: String = it.title().chars().take(60).collect();
-        let place = if wanted.all { format!("  {}", it.workspace) } else { String::new() };
+        let place = if args.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
         output.line(&safe(&format!(
@@ -106,24 +122,24 @@ fn plain(sessions: &[Summary], total: usize, wanted: &Wanted, next: Option<&str>
         )));
     }
     match (total, next) {
-        (0, _) if wanted.all => chatter("no sessions yet: pixir \"your first prompt\""),
+        (0, _) if args.all => chatter("no sessions yet: pixir \"your first prompt\""),
         (0, _) => {
-            chatter("no sessions in this workspace yet: pixir \"your first prompt\" (--all lists every workspace's)")
+            chatter("no sessions in this workspace yet: pixir \"your first prompt\" (--all lists every workspace)")
         }
-        (_, Some(id)) => chatter(&format!("{} of {total}; --cursor {id} shows the next", sessions.len())),
-        _ => chatter("pixir resume ID goes on with one, pixir resume --last with the first"),
+        (_, Some(id)) => chatter(&format!("{} of {total}; --cursor {id} shows the next ones", sessions.len())),
+        _ => chatter("pixir resume ID continues a session, pixir resume --last the first of these"),
     }
 }
 
-pub(super) fn list_trash(harness: &Harness, output: &Output) {
+fn list_trash(harness: &Harness, output: &Output) {
     let trash = harness.store().trash();
     if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "trash": trash }));
+        output.document(json!({ "trash": trash }));
         return;
     }
     for it in &trash {
         let when = it.deleted.strftime("%Y-%m-%d %H:%M");
         output.line(&safe(&format!("{}  deleted {when}  {}", it.summary.id, it.summary.title())));
     }
-    chatter(if trash.is_empty() { "the trash is empty" } else { "pixir sessions delete ID --undo gets one back" });
+    chatter(if trash.is_empty() { "the trash is empty" } else { "pixir sessions delete ID --undo restores one" });
 }

@@ -6,15 +6,22 @@ use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
 use serde_json::json;
 
-use crate::output::{Output, safe};
+use crate::cli::Cli;
+use crate::output::safe;
 
-pub(super) fn rename(harness: &Harness, place: &Place, name: &str, dry_run: bool, output: &Output) -> Result<()> {
+pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place, name: &str) -> Result<()> {
+    let dry_run = cli.options.dry_run;
     if name.chars().count() > 200 || name.chars().any(char::is_control) {
-        let fix = "one line of at most 200 characters";
-        return Err(Error::new(Code::InvalidArgs, "that is no name", fix).with("input", safe(name)));
+        let fix = "use one line of at most 200 characters";
+        return Err(Error::new(Code::InvalidArgs, "the name is too long or has control characters", fix)
+            .with("input", safe(name)));
     }
     if name == "last" || SessionId::parse(name).is_ok() {
-        return Err(Error::new(Code::InvalidArgs, "that name would mean another session", "another name"));
+        return Err(Error::new(
+            Code::InvalidArgs,
+            "the name could be taken for `last` or a session id",
+            "choose another name",
+        ));
     }
     if !dry_run {
         harness.store().rename(place, name)?;
@@ -23,10 +30,10 @@ pub(super) fn rename(harness: &Harness, place: &Place, name: &str, dry_run: bool
         (true, false) => "would be named",
         (false, false) => "is now named",
         (true, true) => "would have no name",
-        (false, true) => "has no name any more",
+        (false, true) => "has no name now",
     };
-    output.either(
-        &json!({ "schemaVersion": 1, "ok": true, "dry_run": dry_run, "session_id": place.id, "name": name }),
+    cli.output.either(
+        json!({ "ok": true, "dry_run": dry_run, "session_id": place.id, "name": name }),
         &format!("{} {verb} {name}", place.id),
     );
     Ok(())

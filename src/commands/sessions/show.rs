@@ -8,9 +8,11 @@ use pixir_core::{Result, changes, log};
 use serde_json::{Value, json};
 
 use super::summary_of;
-use crate::output::{Output, safe};
+use crate::cli::Cli;
+use crate::output::safe;
 
-pub(super) fn show(harness: &Harness, place: &Place, output: &Output) -> Result<()> {
+pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place) -> Result<()> {
+    let output = &cli.output;
     let contents = log::read(&place.log())?;
     let summary = Summary { damaged: !contents.damage.is_empty(), ..summary_of(place)? };
     let history = History::fold(contents.entries);
@@ -21,44 +23,44 @@ pub(super) fn show(harness: &Harness, place: &Place, output: &Output) -> Result<
             .iter()
             .map(|f| json!({ "path": f.path, "kind": f.kind, "added": f.added, "removed": f.removed }))
             .collect();
-        output.document(&json!({
-            "schemaVersion": 1, "session": summary, "log": place.log(), "files_changed": files,
+        output.document(json!({
+            "session": summary, "log": place.log(), "files_changed": files,
             "turns_on_other_branches": branches, "mode": history.settings.mode, "plan": history.plan,
             "usage": pixir_core::usage::sums(&history),
             "resume_command": format!("pixir resume {}", place.id),
         }));
         return Ok(());
     }
-    let say = |name: &str, value: String| output.line(&safe(&format!("{name:<14} {value}")));
-    say("session", place.id.to_string());
-    say("title", summary.title().to_owned());
-    say("workspace", summary.workspace.clone());
-    say("model", summary.model.clone());
-    say("began", summary.created.to_string());
-    say("last activity", summary.last_activity.to_string());
+    let row = |name: &str, value: String| output.line(&safe(&format!("{name:<14} {value}")));
+    row("session", place.id.to_string());
+    row("title", summary.title().to_owned());
+    row("workspace", summary.workspace.clone());
+    row("model", summary.model.clone());
+    row("began", summary.created.to_string());
+    row("last activity", summary.last_activity.to_string());
     let other = if branches > 0 { format!(", {branches} on other branches") } else { String::new() };
-    say("turns", format!("{}{other}", summary.turns));
-    say("tool calls", summary.tool_calls.to_string());
+    row("turns", format!("{}{other}", summary.turns));
+    row("tool calls", summary.tool_calls.to_string());
     let sums = pixir_core::usage::sums(&history);
-    say("tokens", sums.session.to_string());
+    row("tokens", sums.session.to_string());
     if sums.branch != sums.session {
-        say("on this branch", sums.branch.to_string());
+        row("on this branch", sums.branch.to_string());
     }
     if sums.models.len() > 1 {
-        sums.models.iter().for_each(|(model, total)| say("", format!("{model}: {total}")));
+        sums.models.iter().for_each(|(model, total)| row("", format!("{model}: {total}")));
     }
     if let Some(parent) = &summary.forked_from {
-        say("forked from", format!("{parent} at {}", summary.forked_at.unwrap_or_default()));
+        row("forked from", format!("{parent} at {}", summary.forked_at.unwrap_or_default()));
     }
-    say("log", format!("{} ({}, {} entries)", place.log().display(), human_size(summary.bytes), summary.entries));
+    row("log", format!("{} ({}, {} entries)", place.log().display(), human_size(summary.bytes), summary.entries));
     if place.outputs().is_dir() {
-        say("outputs", place.outputs().display().to_string());
+        row("outputs", place.outputs().display().to_string());
     }
     if summary.damaged {
-        say("damaged", format!("pixir sessions repair {} --dry-run", place.id));
+        row("damaged", format!("pixir sessions repair {} --dry-run", place.id));
     }
     for file in &files {
-        say("changed", format!("{}  +{} −{}", file.path, file.added, file.removed));
+        row("changed", format!("{}  +{} −{}", file.path, file.added, file.removed));
     }
     Ok(())
 }

@@ -1,16 +1,34 @@
 //! `pixir sessions verify`: each line of a Log against its chain.
 
-use pixir_core::store::Place;
+use clap::Args;
+use pixir_core::harness::Harness;
 use pixir_core::{Result, log};
 use serde_json::json;
 
-use crate::output::{Output, chatter, safe};
+use crate::cli::Cli;
+use crate::output::{chatter, safe};
 
-/// Ends with 1 when any line cannot be trusted.
-pub(super) fn verify(places: &[Place], output: &Output) -> Result<u8> {
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Session id, a unique prefix of one, a name, or last
+    #[arg(required_unless_present = "all")]
+    id: Option<String>,
+    /// Check the sessions of every workspace
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+}
+
+/// Exits with 1 if any line is damaged.
+pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8> {
+    let output = &cli.output;
+    let places = match &args.id {
+        Some(id) => vec![harness.find(id)?],
+        None if args.all => harness.store().places(),
+        None => Vec::new(),
+    };
     let mut rows = Vec::new();
     let mut damaged = 0;
-    for place in places {
+    for place in &places {
         let it = log::read(&place.log())?;
         damaged += usize::from(!it.damage.is_empty());
         rows.push(json!({
@@ -18,8 +36,7 @@ pub(super) fn verify(places: &[Place], output: &Output) -> Result<u8> {
             "torn_bytes": it.torn, "duplicate_lines": it.duplicates,
         }));
         if !output.is_json() {
-            let torn =
-                if it.torn > 0 { format!(", {} bytes of a write that was cut off", it.torn) } else { String::new() };
+            let torn = if it.torn > 0 { format!(", {} bytes of an incomplete write", it.torn) } else { String::new() };
             match it.damage.as_slice() {
                 [] => output.line(&format!("ok       {}  {} entries{torn}", place.id, it.entries.len())),
                 several => {
@@ -32,7 +49,7 @@ pub(super) fn verify(places: &[Place], output: &Output) -> Result<u8> {
         }
     }
     if output.is_json() {
-        output.document(&json!({ "schemaVersion": 1, "ok": damaged == 0, "sessions": rows }));
+        output.document(json!({ "ok": damaged == 0, "sessions": rows }));
     }
     Ok(u8::from(damaged > 0))
 }

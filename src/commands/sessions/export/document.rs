@@ -1,4 +1,4 @@
-//! A Session as a document for people: what was said and done on the way to its head.
+//! A Session as a document for people: the messages and calls of the branch that ends at its head.
 
 use pixir_core::blobs::Blobs;
 use pixir_core::changes::{self, FileDiff};
@@ -9,15 +9,15 @@ use pixir_core::history::History;
 use pixir_core::store::Summary;
 use pixir_core::{Entry, Fact};
 
-/// A Session, ready to be written down.
-pub(crate) struct Story {
+/// A Session as a list of blocks, for every export format for people.
+pub(crate) struct Document {
     pub(crate) summary: Summary,
     pub(crate) blocks: Vec<Block>,
-    /// Entries that stand on other branches.
+    /// How many messages stand on other branches.
     pub(crate) elsewhere: usize,
 }
 
-/// One thing that happened.
+/// One part of the document.
 pub(crate) enum Block {
     User {
         seq: u64,
@@ -32,7 +32,7 @@ pub(crate) enum Block {
     Thinking(String),
     Tool(Box<Tool>),
     Plan(Vec<PlanItem>),
-    /// A summary that stands for what is older or was left.
+    /// The summary of older messages, or of an abandoned branch.
     Summary {
         title: String,
         text: String,
@@ -41,7 +41,7 @@ pub(crate) enum Block {
     Ended(Box<TurnEnded>),
 }
 
-/// A call and what came of it.
+/// A call and its result.
 pub(crate) struct Tool {
     pub(crate) call: ToolCall,
     pub(crate) result: Option<ToolResult>,
@@ -60,16 +60,16 @@ impl Tool {
     }
 }
 
-impl Story {
-    /// The way from the root to the head, with what stands beside it.
-    pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Story {
-        let mut story = Story { summary, blocks: Vec::new(), elsewhere: 0 };
+impl Document {
+    /// The document of the branch from the root to the head.
+    pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Document {
+        let mut document = Document { summary, blocks: Vec::new(), elsewhere: 0 };
         for entry in history.told() {
-            story.take(entry, blobs);
+            document.take(entry, blobs);
         }
         let spoken = history.entries().iter().filter(|entry| entry.fact.is_conversation()).count();
-        story.elsewhere = spoken - history.path().len();
-        story
+        document.elsewhere = spoken - history.path().len();
+        document
     }
 
     fn take(&mut self, entry: &std::sync::Arc<Entry>, blobs: &Blobs) {

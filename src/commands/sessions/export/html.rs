@@ -6,7 +6,7 @@ use pixir_core::text::human::human_duration;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
 
-use super::document::{Block, Story, Tool};
+use super::document::{Block, Document, Tool};
 use crate::output::safe;
 use crate::remedies;
 
@@ -15,12 +15,12 @@ const STYLE: &str = include_str!("page.css");
 const LONG: usize = 12;
 
 /// Writes the page.
-pub(crate) fn render(story: &Story) -> String {
-    let it = &story.summary;
+pub(crate) fn render(document: &Document) -> String {
+    let it = &document.summary;
     let title = escape(it.title());
     let mut turns = String::new();
     let mut body = String::new();
-    for block in &story.blocks {
+    for block in &document.blocks {
         if let Block::User { seq, text, delivery, .. } = block
             && *delivery != Delivery::Steer
         {
@@ -29,7 +29,7 @@ pub(crate) fn render(story: &Story) -> String {
         }
         body.push_str(&one(block));
     }
-    let elsewhere = match story.elsewhere {
+    let elsewhere = match document.elsewhere {
         0 => String::new(),
         n => format!("<p class=\"note\">{n} entries stand on other branches of this conversation.</p>"),
     };
@@ -40,12 +40,12 @@ pub(crate) fn render(story: &Story) -> String {
          <title>{title} · pixir</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <aside><p class=\"mark\">pixir</p><nav><ol>\n{turns}</ol></nav></aside>\n\
          <main>\n<header>\n<h1>{title}</h1>\n<dl>{}</dl>\n</header>\n{body}{elsewhere}\n</main>\n</body>\n</html>\n",
-        facts(story)
+        facts(document)
     )
 }
 
-fn facts(story: &Story) -> String {
-    let it = &story.summary;
+fn facts(document: &Document) -> String {
+    let it = &document.summary;
     let date = it.created.strftime("%Y-%m-%d %H:%M").to_string();
     let rows = [
         ("Session", it.id.clone()),

@@ -2,12 +2,12 @@
 
 use pixir_core::event::{Delivery, StepStatus};
 
-use super::document::{Block, Story, Tool};
+use super::document::{Block, Document, Tool};
 use crate::output::safe;
 
 /// Writes it.
-pub(crate) fn render(story: &Story) -> String {
-    let it = &story.summary;
+pub(crate) fn render(document: &Document) -> String {
+    let it = &document.summary;
     let mut out = format!(
         "# {}\n\n- session: `{}`\n- workspace: `{}`\n- model: {}\n- began: {}\n- tokens: {} in, {} out\n",
         safe(it.title()),
@@ -18,14 +18,14 @@ pub(crate) fn render(story: &Story) -> String {
         it.usage.input,
         it.usage.output
     );
-    for block in &story.blocks {
+    for block in &document.blocks {
         out.push('\n');
         out.push_str(&one(block));
     }
-    if story.elsewhere > 0 {
+    if document.elsewhere > 0 {
         out.push_str(&format!(
             "\n---\n\n{} entries stand on other branches: `pixir tree {}`\n",
-            story.elsewhere, it.id
+            document.elsewhere, it.id
         ));
     }
     out

@@ -1,0 +1,25 @@
+//! What the environment says; no other file reads it for settings.
+
+use std::path::{Path, PathBuf};
+
+use pixir_core::config::Surroundings;
+
+/// Reads the variables, and finds the state and configuration folders by the XDG rules.
+pub(super) fn read() -> Surroundings {
+    let variables: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let mut environment = Surroundings { environment: variables, ..Surroundings::default() };
+    let folder = |own: &str, xdg: &str, below_home: &str| {
+        environment.variable(own).map(PathBuf::from).or_else(|| {
+            let base = environment.variable(xdg).map(PathBuf::from);
+            Some(base.or_else(|| Some(Path::new(environment.variable("HOME")?).join(below_home)))?.join("pixir"))
+        })
+    };
+    let home =
+        folder("PIXIR_HOME", "XDG_STATE_HOME", ".local/state").unwrap_or_else(|| std::env::temp_dir().join("pixir"));
+    let user_folder = folder("PIXIR_CONFIG_HOME", "XDG_CONFIG_HOME", ".config");
+    environment.home = home;
+    environment.user_folder = user_folder;
+    environment
+}

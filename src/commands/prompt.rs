@@ -1,0 +1,114 @@
+//! `pixir [PROMPT]`: the terminal interface where there is a terminal, else one headless Turn.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::CommandFactory as _;
+use pixir_core::error::nearest;
+use pixir_core::{Code, Error, Result};
+
+use crate::args::Args;
+use crate::cli::{Attendance, Cli, Signals, block_on};
+use crate::headless::{self, Job, Narrate};
+use crate::terminal::{self, Open};
+
+/// The longest prompt that stdin may hold, in bytes.
+const MAX_STDIN: u64 = 10 << 20;
+
+pub(super) fn run(cli: &Cli, prompt: Option<String>) -> Result<u8> {
+    cli.start_diagnostics();
+    reject_mistyped_command(prompt.as_deref())?;
+    present(cli, &Open::New, prompt)
+}
+
+/// Opens a Session in the Presenter that the options and the terminal ask for.
+pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
+    let headless = cli.options.headless || cli.output.is_json();
+    if !headless && terminal::is_possible(cli) {
+        return terminal::run(cli, open, prompt);
+    }
+    let prompt = match prompt {
+        Some(prompt) => prompt,
+        None if headless => read_prompt()?,
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            let term = cli.environment.variable("TERM").unwrap_or_default();
+            return Err(Error {
+                message: format!("this terminal (TERM={term}) cannot show the terminal interface"),
+                ..no_prompt()
+            });
+        }
+        None => return Err(no_prompt()),
+    };
+    if prompt.trim().is_empty() {
+        return Err(no_prompt());
+    }
+    let workspace = cli.workspace()?;
+    block_on(async {
+        // Signals are caught before the first await, so that even a slow start ends with a result.
+        let signals = Signals::listen();
+        let harness = cli.harness(&workspace, Attendance::Unattended).await?;
+        if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
+            // A script that calls pixir would take the demo's text for an answer.
+            let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
+            return Err(Error::new(Code::AuthRequired, "no model is connected", fix));
+        }
+        let handle = open.open(&harness)?;
+        let job = Job {
+            prompt,
+            skill: cli.options.skill.clone(),
+            resumed: open.is_resumed(),
+            output: &cli.output,
+            blobs: harness.blobs().clone(),
+            narrate: Narrate::OnStderr,
+        };
+        Ok(headless::run(&handle, job, signals).await)
+    })
+}
+
+fn no_prompt() -> Error {
+    Error::new(
+        Code::NoPrompt,
+        "there is no prompt, and no terminal to type one in",
+        "pixir --headless \"your prompt\", or pipe the prompt to it",
+    )
+}
+
+fn read_prompt() -> Result<String> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err(no_prompt());
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|e| {
+        Error::new(Code::StdinError, format!("read the prompt from stdin: {e}"), "pass the prompt as an argument")
+    })?;
+    if bytes.len() as u64 > MAX_STDIN {
+        let fix = "save it to a file and name the file in the prompt";
+        return Err(Error::new(Code::StdinError, "the prompt on stdin is larger than 10 MB", fix));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        let fix = "convert it to UTF-8, or save it to a file and name the file in the prompt";
+        Error::new(Code::StdinError, "the prompt on stdin is not UTF-8 text", fix)
+    })
+}
+
+/// A prompt of one word that is nearly a command is a mistyped command.
+fn reject_mistyped_command(prompt: Option<&str>) -> Result<()> {
+    // Shorter words resemble too many commands.
+    let Some(word) = prompt.filter(|p| p.len() > 3 && p.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')) else {
+        return Ok(());
+    };
+    if std::env::args().any(|arg| arg == "--") {
+        return Ok(());
+    }
+    let command = Args::command();
+    let names = command.get_subcommands().map(clap::Command::get_name).chain(["help"]);
+    match nearest(word, names) {
+        Some(near) => Err(Error::new(
+            Code::UnknownCommand,
+            format!("there is no command `{word}`"),
+            format!("pixir {near} (to send the word as a prompt: pixir -- {word})"),
+        )
+        .with("input", word)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,41 @@
+//! `pixir resume`: continue a Session.
+
+use clap::Args;
+use pixir_core::Result;
+
+use super::prompt;
+use crate::cli::Cli;
+use crate::terminal::Open;
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// Session id, a unique prefix of one, or a name; `pixir sessions list` shows them
+    #[arg(required_unless_present = "last")]
+    id: Option<String>,
+    /// Next prompt
+    prompt: Option<String>,
+    /// Resume the latest session of this workspace
+    #[arg(long)]
+    last: bool,
+    /// Open the session for reading only, even while another pixir has it open
+    #[arg(long)]
+    read_only: bool,
+}
+
+pub(super) fn run(cli: &Cli, args: ResumeArgs) -> Result<u8> {
+    cli.start_diagnostics();
+    let ResumeArgs { id, prompt, last, read_only } = args;
+    let (id, prompt) = if last {
+        // With --last, the first word belongs to the prompt.
+        let words: Vec<String> = id.into_iter().chain(prompt).collect();
+        (None, Some(words.join(" ")).filter(|words| !words.is_empty()))
+    } else {
+        (id, prompt)
+    };
+    let open = match id {
+        Some(id) => Open::Resume(cli.session_here(&id)?),
+        None => Open::Latest,
+    };
+    let open = if read_only { open.read_only() } else { open };
+    prompt::present(cli, &open, prompt)
+}
