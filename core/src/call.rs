@@ -79,6 +79,7 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
     let (registry, call, ctx) = (registry.clone(), call.clone(), ctx.clone());
     off_loop(move || {
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
+        // The Provider stores arguments that are not a JSON object under `_raw`.
         if call.args.get("_raw").is_some() {
             let fix = "send one complete JSON object without text around it";
             return Err(Error::new(Code::InvalidArgs, "the arguments are not a JSON object", fix));

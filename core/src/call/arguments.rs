@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::tool_spec::ToolSpec;
 
-/// Checks arguments against everything that the tool's schema says.
+/// Checks arguments against the tool's whole schema.
 ///
 /// # Errors
 /// `INVALID_ARGS`, which names each fault, its position and the likely intention.
@@ -91,7 +91,8 @@ pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// The part of JSON Schema that our tools use: types, bounds, enumerations, arrays and closed objects.
+/// Collects the faults of a value, for the part of JSON Schema that tools use: types, bounds, enumerations, arrays and
+/// closed objects.
 fn look(schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     let shown = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
     let wanted = schema["type"].as_str().unwrap_or_default();

@@ -35,7 +35,7 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// Whether a call that would change something returns its preview instead.
     pub dry_run: bool,
-    /// The workspace's files as last seen.
+    /// The snapshot of the workspace, which finds what a command changed.
     pub(crate) snapshot: SessionSnapshot,
     /// Commands of dropped calls that are being stopped.
     pub(crate) stopping: Stopping,

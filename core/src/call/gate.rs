@@ -10,7 +10,7 @@ use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Plan
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::Remedy;
 
-/// The Session has dropped the work that the call belongs to; nothing more of it can be recorded.
+/// The Session has dropped the work that the call belongs to, and records nothing more of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
@@ -66,7 +66,7 @@ impl Authority for Unattended {
 /// Decides whether every part of a call may run. Parts that need the user's permission share one approval.
 ///
 /// # Errors
-/// [`Gone`] when the Session no longer waits for the call; the inner error refuses it.
+/// [`Gone`] when the Session no longer waits for the call. The inner error is the refusal.
 pub async fn gate(
     call: &Call,
     plan: &Plan,

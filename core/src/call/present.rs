@@ -272,7 +272,7 @@ impl Capture {
             return Presented { truncated, bytes: self.raw, binary: Some(error), ..Presented::default() };
         }
         self.save();
-        // The extension `.bin` tells tools that the saved output is not text.
+        // The extension `.bin` marks a saved output that is not text.
         if let Spill::Open(_, path) = &mut self.spill {
             let renamed = path.with_extension("bin");
             if fs::rename(&path, &renamed).is_ok() {

@@ -19,9 +19,9 @@ pub struct Registry {
     both: Arc<[ToolSpec]>,
 }
 
-/// A tool and how it is offered.
+/// A tool with its spec.
 pub struct Registered {
-    /// How it is offered to a model.
+    /// The name, description and schema that the model receives.
     pub spec: ToolSpec,
     /// The tool.
     pub tool: Arc<dyn Tool>,
@@ -34,7 +34,8 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// A registry of these tools. Of two with one name the later one counts, so an embedder can replace a built-in.
+    /// A registry of these tools. A later tool replaces an earlier one of the same name, so an embedder can replace a
+    /// built-in.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registry {
         let mut by_name = BTreeMap::new();
         for tool in tools {
@@ -46,7 +47,7 @@ impl Registry {
         Registry { typed: specs(Toolset::Typed), run: specs(Toolset::Run), both: specs(Toolset::Both), tools }
     }
 
-    /// How the tools of a toolset are offered, sorted by name.
+    /// The specs of a toolset, sorted by name.
     pub fn specs(&self, toolset: Toolset) -> Arc<[ToolSpec]> {
         Arc::clone(match toolset {
             Toolset::Typed => &self.typed,

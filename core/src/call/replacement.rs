@@ -69,7 +69,7 @@ impl Replacement {
         Ok(Replacement { at, before, after, plan })
     }
 
-    /// What replacing this file touches.
+    /// The action of replacing this file.
     pub(crate) fn action(ctx: &Context, at: &Inside) -> Action {
         Action::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
     }

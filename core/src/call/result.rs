@@ -16,7 +16,7 @@ pub struct Done {
     pub result: ToolResult,
     /// Facts that are recorded before it: a new plan, a memory.
     pub facts: Vec<Fact>,
-    /// The tool ran; false when the call was refused, only previewed, or could not be prepared.
+    /// Whether the tool ran; false if the call was refused, only previewed, or could not be prepared.
     pub ran: bool,
 }
 

@@ -482,6 +482,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
             Err(Fault::Closed) if io.ctx.cancel.is_cancelled() => (130, None),
             Err(Fault::Closed) => (0, None),
             Err(Fault::Error(error)) => {
+                // Exit code 1 means "no" for these commands, so their errors need a higher one.
                 let least = if SAYS_NO.contains(&builtin.name) { 2 } else { 1 };
                 (in_run_exit(&error).max(least), Some(error))
             }

@@ -306,12 +306,12 @@ impl Builtin {
         format!("{} {}", self.name, names.join("|"))
     }
 
-    /// `[error] memory: usage: memory search|recent|…`.
+    /// The usage error: `[error] memory: usage: memory search|recent|…`.
     pub(crate) fn usage_error(&self) -> Error {
         Error::new(Code::Usage, format!("usage: {}", self.usage_line()), format!("{} --help", self.name))
     }
 
-    /// `[error] memory: usage: memory search <query> …`.
+    /// The usage error of a subcommand: `[error] memory: usage: memory search <query> …`.
     fn subcommand_usage(&self, name: &str) -> Error {
         let usage = self.subcommands.iter().find(|(it, _)| *it == name).map_or("", |(_, usage)| usage);
         let line = format!("{} {name} {usage}", self.name);
@@ -477,7 +477,7 @@ impl Flags {
     }
 }
 
-/// A number of bytes: `10`, `4K`, `1M`, `2G`.
+/// Parses a number of bytes: `10`, `4K`, `1M`, `2G`.
 fn bytes(text: &str, what: &str) -> Result<u64, Error> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),

@@ -118,6 +118,7 @@ impl Tool for Grep {
                 results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
             }
             let (text, matches) = results.told();
+            // As in grep, exit code 1 means that no line matches.
             Ok(Output { exit: i32::from(matches == 0), ..Output::of_files(ctx, &text) })
         }))
     }

@@ -260,6 +260,7 @@ fn from_extended(pattern: &str) -> String {
             // A brace without a count is literal, and so is a repetition operator with nothing before it.
             '{' => match count(&chars) {
                 Some((least, most)) => {
+                    // `count` returns `{2}` as the pair 2 and 2.
                     out.push_str(&format!("{{{least},{most}}}").replace(&format!("{least},{least}"), &least));
                     for c in chars.by_ref() {
                         if c == '}' {
