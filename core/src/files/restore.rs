@@ -48,7 +48,7 @@ impl Version {
     }
 }
 
-/// What a restore should reach, by path.
+/// The target of a restore, by path.
 #[derive(Debug, Clone)]
 pub struct Aim {
     reason: RestoreReason,

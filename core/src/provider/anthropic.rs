@@ -223,7 +223,7 @@ fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
     messages
 }
 
-/// Adds a block to the last message if the role is the same, else in a new message.
+/// Adds a block to the last message if the role is the same, else to a new message.
 fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, block: Block<'a>) {
     match messages.last_mut().filter(|message| message.role == role) {
         Some(message) => message.content.push(block),

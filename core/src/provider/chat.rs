@@ -394,7 +394,7 @@ impl AnswerDecoder {
         };
         let is_whole = |call: &OpenCall| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
         let has_other_id = |call: &OpenCall| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
-        // A name begins a new call. A call with complete arguments is not continued.
+        // A repeated name continues the call, unless the id differs or the arguments are already complete.
         let is_other = |call: &OpenCall| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
         let at = match known.filter(|at| !is_other(&self.calls[*at])) {
             Some(at) => at,

@@ -337,7 +337,7 @@ async fn start_of(mut response: Response) -> String {
 
 /// Creates the HTTP client of this process. Requests to this machine use no proxy.
 pub(crate) fn client(is_local: bool) -> Result<Client> {
-    // An error means that another part of the process installed a provider already, which serves as well.
+    // An error means that the process already has a crypto provider, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };

@@ -128,7 +128,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
         );
     }
     let is_limit = status == Some(429) || any(&["rate_limit", "too_many_requests"]);
-    // A rate limit also speaks of "too many tokens"; it is not a full window.
+    // A rate limit may also mention too many tokens, but it does not mean that the window is full.
     if !is_limit && matches!(status, None | Some(400 | 413 | 422 | 500)) && anywhere(&OVERFLOW) {
         let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
         return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
@@ -168,7 +168,7 @@ fn error_in(body: &str) -> Value {
     if json["error"].is_null() { json } else { json["error"].clone() }
 }
 
-/// Returns the server's message for classification, without the parts of the request that some servers repeat.
+/// Returns the server's message for classification. Other fields are ignored: some servers repeat the request in them.
 fn whole_message(error: &Value, body: &str) -> String {
     let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
     said.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
