@@ -24,7 +24,7 @@ pub(crate) mod narration; // events as lines of text
 
 use narration::Narrator;
 
-/// The most of one file's diff in a result, characters.
+/// The most characters of one file's diff in a result.
 const MOST_DIFF: usize = 20_000;
 
 /// What to run in an open Session.
@@ -55,17 +55,17 @@ pub(crate) async fn run(handle: &Handle, job: Job<'_>, mut signals: Signals) -> 
         job.output.error(&Error::new(Code::SessionStartFailed, "the session closed before it began", "try again"));
         return 1;
     };
-    let mut turn = Told::new(handle, &job);
+    let mut turn = TurnReport::new(handle, &job);
     // The stream begins with the first line of a new Session; earlier entries of a resumed one stay in its Log.
     let past = std::mem::take(&mut watch.past);
     for entry in past.entries().iter().filter(|e| e.seq == 0 && !job.resumed) {
-        turn.hear(&Event::Recorded(Arc::clone(entry)));
+        turn.handle_event(&Event::Recorded(Arc::clone(entry)));
     }
     if let Some(name) = job.skill.clone() {
         let asked = handle.request(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }).await;
         turn.refused = asked.err();
         while let Some(event) = watch.try_next() {
-            turn.hear(&event);
+            turn.handle_event(&event);
         }
     }
     if turn.refused.is_none() {
@@ -84,8 +84,8 @@ pub(crate) async fn request(handle: &Handle, input: Input) -> Result<(Accepted, 
     Ok((accepted, std::iter::from_fn(|| watch.try_next()).collect()))
 }
 
-/// What the events have told so far.
-struct Told<'a> {
+/// The result of the Turn, collected from its events.
+struct TurnReport<'a> {
     output: &'a Output,
     narrate: Narrate,
     narrator: Narrator,
@@ -109,9 +109,9 @@ struct Told<'a> {
     stopped: Option<u8>,
 }
 
-impl<'a> Told<'a> {
-    fn new(handle: &Handle, job: &Job<'a>) -> Told<'a> {
-        Told {
+impl<'a> TurnReport<'a> {
+    fn new(handle: &Handle, job: &Job<'a>) -> TurnReport<'a> {
+        TurnReport {
             output: job.output,
             narrate: job.narrate,
             narrator: Narrator::default(),
@@ -135,13 +135,13 @@ impl<'a> Told<'a> {
 
     async fn follow(&mut self, handle: &Handle, watch: &mut Watch, signals: &mut Signals) {
         while let Some(event) = watch.try_next() {
-            self.hear(&event);
+            self.handle_event(&event);
         }
         while self.end.is_none() && self.refused.is_none() {
             let stop = tokio::select! {
                 event = watch.next() => {
                     let Some(event) = event else { return };
-                    self.hear(&event);
+                    self.handle_event(&event);
                     if self.output.is_closed() {
                         handle.send(Input::Interrupt).await;
                     }
@@ -160,14 +160,14 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn handle_event(&mut self, event: &Event) {
         match event {
             Event::Recorded(entry) => {
-                self.take(&entry.fact);
+                self.record(&entry.fact);
                 if matches!(entry.fact, Fact::ToolResult(_)) {
                     self.results.push(Arc::clone(entry));
                 }
-                self.tell(|| entry.encode());
+                self.print_line(|| entry.encode());
                 if let Some(text) = self.narrator.entry(&entry.fact) {
                     self.narrate_entry(&entry.fact, text);
                 }
@@ -181,7 +181,7 @@ impl<'a> Told<'a> {
                     }
                     _ => {}
                 }
-                self.tell(|| encode_live(event));
+                self.print_line(|| encode_live(event));
                 if let Some(text) = narration::live(&event.live) {
                     self.narrate(&text);
                 }
@@ -189,7 +189,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn take(&mut self, fact: &Fact) {
+    fn record(&mut self, fact: &Fact) {
         match fact {
             Fact::AssistantMessage(AssistantMessage { text, .. }) if self.answering => {
                 self.answer = format!("{}\n\n{text}", self.answer);
@@ -218,7 +218,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn tell(&self, line: impl FnOnce() -> Result<String>) {
+    fn print_line(&self, line: impl FnOnce() -> Result<String>) {
         if self.output.format == Format::Jsonl
             && let Ok(line) = line()
         {

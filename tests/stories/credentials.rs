@@ -64,7 +64,7 @@ fn a_key_is_tested_stored_for_its_owner_used_and_removed() {
     assert_eq!((refused.code, refused.error()["code"].as_str()), (4, Some("AUTH_REQUIRED")));
     assert_eq!(refused.error()["remediation"], "export OPENAI_API_KEY=…, or pixir auth login openai");
     let again = with(&shell, &["auth", "logout", "openai"], &at);
-    assert_eq!((again.code, again.stdout.trim()), (0, "there was no key for openai"));
+    assert_eq!((again.code, again.stdout.trim()), (0, "no key for openai is stored"));
 }
 
 #[test]
@@ -75,14 +75,14 @@ fn a_rejected_key_is_not_stored_and_input_is_never_echoed() {
     let at = [("ANTHROPIC_BASE_URL", strict.url.as_str())];
     let refused = feed(&shell, &format!("{SECRET}-wrong-key-0001"), &["auth", "login", "anthropic", "--json"], &at);
     assert_eq!((refused.code, refused.error()["code"].as_str()), (4, Some("AUTH_REQUIRED")), "{}", refused.stderr);
-    assert!(refused.error()["error"]["message"].as_str().expect("a message").contains("nothing was kept"));
+    assert!(refused.error()["error"]["message"].as_str().expect("a message").contains("the key was not stored"));
     assert!(!shell.home().join("auth.json").exists());
     let head = strict.asked()[0].head.to_lowercase();
     assert!(head.contains("x-api-key: ") && head.contains("anthropic-version: 2023-06-01"), "{head}");
     assert_eq!(strict.asked()[0].what, "GET /v1/models?limit=1000");
 
     for (given, says) in
-        [("", "there is no key"), ("two words", "one word"), ("a\nb", "one word"), ("k\u{1b}[31m", "one word")]
+        [("", "the key is empty"), ("two words", "one word"), ("a\nb", "one word"), ("k\u{1b}[31m", "one word")]
     {
         let ran = feed(&shell, given, &["auth", "login", "openai", "--offline", "--json"], &[]);
         let message = ran.error()["error"]["message"].as_str().expect("a message").to_owned();
@@ -99,7 +99,7 @@ fn a_rejected_key_is_not_stored_and_input_is_never_echoed() {
         feed(&shell, "k", &["auth", "login", "openai", "--json"], &[("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]);
     assert_eq!(
         (nobody.code, nobody.error()["remediation"].as_str()),
-        (8, Some("--offline keeps the key without testing it"))
+        (8, Some("--offline stores the key without testing it"))
     );
     let dry = feed(&shell, "k", &["auth", "login", "openai", "--offline", "--dry-run", "--json"], &[]);
     assert_eq!((dry.document()["dry_run"].as_bool(), shell.home().join("auth.json").exists()), (Some(true), false));
@@ -420,10 +420,10 @@ fn keys_go_to_the_system_keyring_and_not_to_a_file() {
         .expect("it runs");
     let told = ran(output);
     let lines: Vec<&str> = told.stdout.lines().collect();
-    assert!(lines[0].contains("is kept in keyring"), "{}\n{}", told.stdout, told.stderr);
+    assert!(lines[0].contains("stored the key for openai in keyring"), "{}\n{}", told.stdout, told.stderr);
     assert!(lines[1].contains("ready   …abcd from keyring"), "{}", told.stdout);
     assert!(
-        lines[2].contains("no key") && lines[3].contains("is forgotten") && lines[4].contains("no key"),
+        lines[2].contains("no key") && lines[3].contains("removed the key") && lines[4].contains("no key"),
         "{}",
         told.stdout
     );

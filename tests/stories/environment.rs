@@ -67,7 +67,11 @@ fn a_dumb_terminal_or_a_pipe_gets_no_sequence() {
         let left = Terminal::of(&shell, pixir, &[], &[("TERM", term)], 80, 24).end();
         left.assert_sane();
         assert_eq!(left.code, 13, "{}", left.screen);
-        assert!(left.screen.contains("shows no screen") && left.screen.contains("--headless"), "{}", left.screen);
+        assert!(
+            left.screen.contains("cannot show the terminal interface") && left.screen.contains("--headless"),
+            "{}",
+            left.screen
+        );
         assert!(!left.bytes.contains(&0x1b), "TERM={term:?}");
     }
     // Without a terminal on either side, with and without a prompt, whatever the environment says of colours.

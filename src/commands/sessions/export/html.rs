@@ -1,4 +1,4 @@
-//! A Session as one page: no script, nothing fetched, light or dark as the reader's system is.
+//! A Session as one HTML page. It has no script, fetches nothing, and follows the system's light or dark setting.
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{ChangeKind, Delivery, StepStatus};
@@ -11,7 +11,7 @@ use crate::output::safe;
 use crate::remedies;
 
 const STYLE: &str = include_str!("page.css");
-/// Outputs with more lines than this are folded in the page.
+/// The page folds outputs with more lines than this.
 const LONG: usize = 12;
 
 /// Writes the page.
@@ -124,7 +124,7 @@ fn tool(it: &Tool) -> String {
     for diff in &it.diffs {
         inner.push_str(&one_diff(diff));
     }
-    // A change is told by its diff; what the tool said of it is in the summary already.
+    // The diff shows the change, and the summary has the tool's message, so the output would repeat both.
     let output = result.map_or("", |r| r.output.as_str());
     let only_footer = output.trim_start().starts_with("[exit:") && output.lines().count() == 1;
     if !only_footer && (it.diffs.is_empty() || it.call.name == "bash") {
@@ -162,7 +162,7 @@ fn one_diff(diff: &FileDiff) -> String {
     )
 }
 
-/// Text that a browser shows as it is: nothing in it is markup, and nothing turns its direction around.
+/// Escapes text: a browser finds no markup in it, and no character that reverses its direction.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in safe(text).chars() {
@@ -179,7 +179,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A model's Markdown. HTML in it is text, pictures are links, and a link leads to the web or nowhere.
+/// Renders a model's Markdown. HTML stays text, images become links, and links to scripts and local files are removed.
 fn markdown(text: &str) -> String {
     let text: String =
         safe(text).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();

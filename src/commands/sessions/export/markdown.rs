@@ -5,7 +5,7 @@ use pixir_core::event::{Delivery, StepStatus};
 use super::document::{Block, Document, Tool};
 use crate::output::safe;
 
-/// Writes it.
+/// Writes the document as Markdown.
 pub(crate) fn render(document: &Document) -> String {
     let it = &document.summary;
     let mut out = format!(
@@ -77,7 +77,7 @@ fn tool(it: &Tool) -> String {
     text
 }
 
-/// A fence that is longer than any in the text.
+/// A code fence that is longer than every fence in the text.
 fn fenced(language: &str, text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;
