@@ -7,8 +7,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use pixir_core::config::Surroundings;
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::config::Environment;
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::Scripted;
 use pixir_core::session::Options;
@@ -24,11 +24,11 @@ const SCRIPT: &str = r#"{ "steps": [
 async fn main() -> Result<()> {
     let prompt = std::env::args().nth(1).unwrap_or_else(|| "What is in this folder?".into());
     let home = tempfile::tempdir().expect("a temporary folder");
-    let settings = Surroundings { home: home.path().to_owned(), ..Surroundings::default() };
+    let settings = Environment { home: home.path().to_owned(), ..Environment::default() };
     let providers = Arc::new(Providers::only("script", "demo", Arc::new(Scripted::new(Scripted::parse(SCRIPT)?))));
     // Approvals are put to a Presenter that can answer them; this one can.
     let options = Options { can_ask: true, ..Options::default() };
-    let harness = Harness::new(home.path(), &settings, providers, options, Beginning::default())?;
+    let harness = Harness::new(home.path(), &settings, providers, options, SessionDefaults::default())?;
 
     let session = harness.start()?;
     let mut watch = session.watch().await.expect("the Session has just started");

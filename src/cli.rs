@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::config::{Config, Surroundings};
+use pixir_core::config::{Config, Environment};
 use pixir_core::event::{Mode, SessionId, Toolset};
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::input::SettingsChange;
-use pixir_core::provider::choose::{Providers, Wishes};
+use pixir_core::provider::choose::{ProviderSelection, Providers};
 use pixir_core::provider::demo;
 use pixir_core::provider::models::Effort;
 use pixir_core::session::{Limits, Options};
@@ -28,7 +28,7 @@ pub(crate) use runtime::{Signals, block_on};
 #[derive(Debug, Clone)]
 pub(crate) struct Cli {
     pub(crate) options: RunOptions,
-    pub(crate) environment: Surroundings,
+    pub(crate) environment: Environment,
     pub(crate) output: Arc<Output>,
 }
 
@@ -97,8 +97,8 @@ impl Cli {
     // ─── Providers ───
 
     /// What the command line says about Provider and model.
-    fn selection(&self) -> Wishes {
-        Wishes {
+    fn selection(&self) -> ProviderSelection {
+        ProviderSelection {
             provider: self.options.provider.clone(),
             model: self.options.model.clone(),
             dialect: self.options.dialect.clone(),
@@ -154,7 +154,7 @@ impl Cli {
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,
         };
-        let defaults = Beginning {
+        let defaults = SessionDefaults {
             mode: self.mode(config, attendance)?,
             toolset: self.toolset(config)?.unwrap_or_default(),
             effort: self.effort()?.or_else(|| config.effort.clone()),

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 use pixir_core::event::{AssistantMessage, Mode, SessionId, SessionStarted, UserMessage};
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::log::Log;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
@@ -187,7 +187,7 @@ fn without_estimate(screen: &str) -> String {
 fn launch(folder: &TempDir, script: Script) -> Launch {
     let workspace = folder.path().join("app");
     let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-    let around = Surroundings { home: folder.path().join("home"), user_folder: None, environment };
+    let around = Environment { home: folder.path().join("home"), user_folder: None, environment };
     let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(script)));
     let options = Options { can_ask: true, ..Options::default() };
     let harness = Harness::new(
@@ -195,7 +195,7 @@ fn launch(folder: &TempDir, script: Script) -> Launch {
         &around,
         Arc::new(providers),
         options,
-        Beginning { mode: Mode::Ask, ..Beginning::default() },
+        SessionDefaults { mode: Mode::Ask, ..SessionDefaults::default() },
     );
     Launch {
         workspace,

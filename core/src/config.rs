@@ -21,7 +21,7 @@ pub use price::Price;
 
 /// The folders that pixir uses, and the environment.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct Environment {
     /// The value of `PIXIR_HOME`: the folder of Logs, blobs and diagnostics.
     pub home: PathBuf,
     /// The folder of the user's `config.toml`, skills and themes.
@@ -30,7 +30,7 @@ pub struct Surroundings {
     pub environment: Vec<(String, String)>,
 }
 
-impl Surroundings {
+impl Environment {
     /// Returns an environment variable, unless it is empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.as_str())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::call::{Context, Registry, Tool};
-use crate::config::Surroundings;
+use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::prompt;
 use crate::context::skills::Skill;
@@ -33,12 +33,12 @@ use crate::{run, tools};
 pub struct Harness {
     store: Store,
     services: Services,
-    beginning: Beginning,
+    beginning: SessionDefaults,
 }
 
 /// Settings of new Sessions, and changes for resumed ones.
 #[derive(Debug, Clone, Default)]
-pub struct Beginning {
+pub struct SessionDefaults {
     /// The mode of a new Session.
     pub mode: Mode,
     /// The toolset of a new Session.
@@ -65,10 +65,10 @@ impl Harness {
     /// `NOT_FOUND` when the workspace cannot be opened.
     pub fn new(
         workspace: &Path,
-        around: &Surroundings,
+        around: &Environment,
         providers: Arc<Providers>,
         options: Options,
-        beginning: Beginning,
+        beginning: SessionDefaults,
     ) -> Result<Harness> {
         let workspace = Workspace::open(workspace)?;
         let store = Store::new(&around.home);

@@ -33,7 +33,7 @@ pub enum Action {
 
 /// The outcome of judging a call.
 #[derive(Debug, Clone)]
-pub enum Judgement {
+pub enum Ruling {
     /// Run it.
     Allow {
         /// Who allowed it; `None` for a call that needs no permission.
@@ -65,13 +65,13 @@ pub enum Judgement {
 ///
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
-pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Judgement {
+pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Ruling {
     if let Some(rule) = rules.iter().find(|rule| denies(rule, action)) {
-        return Judgement::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
+        return Ruling::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
     }
     let (reason, rule) = match action {
         Action::Read | Action::Note => {
-            return Judgement::Allow { by: None, rule: None, reason: "it only reads".into() };
+            return Ruling::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
         Action::Files { protected: Some(path), .. } => {
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
@@ -90,19 +90,19 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> J
         }
     };
     match mode {
-        Mode::ReadOnly => Judgement::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
+        Mode::ReadOnly => Ruling::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
         // The unreadable rule may deny exactly this call, so the user decides.
-        Mode::Ask | Mode::Auto if rules.contains(&Rule::Deny(Scope::Unknown)) => Judgement::Ask {
+        Mode::Ask | Mode::Auto if rules.contains(&Rule::Deny(Scope::Unknown)) => Ruling::Ask {
             reason: format!("{reason}, and a deny rule of a newer pixir cannot be read here"),
             rule: None,
         },
         Mode::Ask => match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
-            Some(it) => Judgement::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
-            None => Judgement::Ask { reason, rule },
+            Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
+            None => Ruling::Ask { reason, rule },
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
-        Mode::Auto if rule.is_none() => Judgement::Ask { reason, rule },
-        Mode::Auto => Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
+        Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
+        Mode::Auto => Ruling::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
     }
 }
 
@@ -125,8 +125,8 @@ fn forbidden() -> Error {
     )
 }
 
-fn only_reads() -> Judgement {
-    Judgement::Allow { by: Some(DecidedBy::Mode), rule: None, reason: "the command only reads".into() }
+fn only_reads() -> Ruling {
+    Ruling::Allow { by: Some(DecidedBy::Mode), rule: None, reason: "the command only reads".into() }
 }
 
 fn blocked(reason: &str) -> Error {
@@ -147,9 +147,9 @@ mod tests {
         let file = Action::Files { path: None, protected: None };
         let hook = Action::Files { path: None, protected: Some(".git/hooks/x".into()) };
         let said = |mode, action: &Action, rules: &[Rule]| match judge(mode, action, rules, root) {
-            Judgement::Allow { .. } => "allow",
-            Judgement::Ask { .. } => "ask",
-            Judgement::Deny { .. } => "deny",
+            Ruling::Allow { .. } => "allow",
+            Ruling::Ask { .. } => "ask",
+            Ruling::Deny { .. } => "deny",
         };
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[])), ["deny", "ask", "allow"]);
         assert_eq!(Mode::ALL.map(|mode| said(mode, &hook, &[Rule::Allow(Scope::FileChanges)])), ["deny", "ask", "ask"]);

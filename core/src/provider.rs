@@ -15,7 +15,7 @@ use crate::protocol::event::{Attachment, Usage};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
-use models::Facts;
+use models::ModelInfo;
 use retry::Patience;
 
 // Dialects: how a request is written, and how the events of an answer are read.
@@ -68,7 +68,7 @@ pub struct Request {
 
 impl Request {
     /// Returns the bytes of an image, or a text that replaces it: the blob is missing, or the model cannot see images.
-    fn image(&self, image: &Attachment, facts: &Facts) -> Result<Vec<u8>, String> {
+    fn image(&self, image: &Attachment, facts: &ModelInfo) -> Result<Vec<u8>, String> {
         if !facts.sees_images {
             return Err(format!("[the image {} is left out: this model does not accept images]", image.path));
         }
@@ -214,8 +214,8 @@ impl From<Error> for Failure {
 /// A service that answers requests, such as a model server or a script.
 pub trait Provider: Send + Sync {
     /// Returns the window, price and abilities of one of its models.
-    fn facts(&self, model: &str) -> Facts {
-        Facts::of(model, "", None)
+    fn facts(&self, model: &str) -> ModelInfo {
+        ModelInfo::of(model, "", None)
     }
 
     /// Returns the time limits and the number of tries for its requests.

@@ -31,8 +31,8 @@ mod services; // what the Harness hands to each Session
 
 pub use budget::Budget;
 pub(crate) use ending::Outcome;
-use ending::{Circle, MAX_CIRCLES, cut_short, empty_answer};
-use relay::Relay;
+use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer};
+use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Report, Reports, Step};
 pub(crate) use services::Services;
 pub use services::{Limits, Options};
@@ -97,7 +97,7 @@ impl Turn {
         let mut compacted = false;
         let mut breaks = 0;
         let mut forgot = false;
-        let mut circle = Circle::default();
+        let mut circle = LoopGuard::default();
         let mut has_spoken = false;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
@@ -178,7 +178,7 @@ impl Turn {
         let patience = step.provider.patience();
         let mut attempt = 1;
         loop {
-            let relay = Relay::new(&self.reports);
+            let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
             let failure = match outcome {

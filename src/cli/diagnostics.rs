@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 use tracing_appender::rolling::{self, RollingFileAppender, RollingWriter};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-pub(super) fn start(environment: &Surroundings) {
+pub(super) fn start(environment: &Environment) {
     let filter = environment.variable("PIXIR_LOG").unwrap_or("warn");
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 
 /// Reads the variables, and finds the state and configuration folders by the XDG rules.
-pub(super) fn read() -> Surroundings {
+pub(super) fn read() -> Environment {
     let variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let mut environment = Surroundings { environment: variables, ..Surroundings::default() };
+    let mut environment = Environment { environment: variables, ..Environment::default() };
     let folder = |own: &str, xdg: &str, below_home: &str| {
         environment.variable(own).map(PathBuf::from).or_else(|| {
             let base = environment.variable(xdg).map(PathBuf::from);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pixir_core::config::{Config, Surroundings};
+use pixir_core::config::{Config, Environment};
 use pixir_core::harness::Harness;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::demo;
@@ -48,7 +48,7 @@ impl Sample {
             inline: options.inline,
             ..RunOptions::default()
         };
-        let environment = Surroundings { home: folder.path().join("state"), ..cli.environment.clone() };
+        let environment = Environment { home: folder.path().join("state"), ..cli.environment.clone() };
         Ok(Sample { workspace, cli: Cli { options, environment, output: Arc::clone(&cli.output) }, _folder: folder })
     }
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use pixir_core::Result;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::endpoint::Listed;
-use pixir_core::provider::models::{Effort, Facts, known_at};
+use pixir_core::provider::models::{Effort, ModelInfo, known_at};
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -38,7 +38,7 @@ enum Lookup {
 /// One available model.
 struct Row {
     name: String,
-    facts: Facts,
+    facts: ModelInfo,
 }
 
 pub(super) fn run(cli: &Cli, command: ModelsCommand) -> Result<u8> {
@@ -64,7 +64,7 @@ async fn list(cli: &Cli, lookup: Lookup) -> Result<()> {
         rows.extend(listed.into_iter().map(|it| {
             let facts = providers.facts(name, &it.name);
             // A server knows its own window better than the table of models does.
-            let facts = Facts { window: it.window.or(facts.window), ..facts };
+            let facts = ModelInfo { window: it.window.or(facts.window), ..facts };
             Row { name: format!("{name}/{}", it.name), facts }
         }));
         servers.push(json!({
@@ -135,7 +135,7 @@ fn print(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: 
             Some(all) if all.is_empty() => "–".to_owned(),
             Some(all) => all.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
         };
-        let images = match (facts.sees_images, *facts == Facts { window: facts.window, ..Facts::default() }) {
+        let images = match (facts.sees_images, *facts == ModelInfo { window: facts.window, ..ModelInfo::default() }) {
             (true, true) => "?",
             (true, false) => "yes",
             (false, _) => "no",
@@ -159,7 +159,7 @@ fn print(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: 
 }
 
 fn row_json(row: &Row) -> Value {
-    let Facts { window, max_output, sees_images, efforts, price, .. } = &row.facts;
+    let ModelInfo { window, max_output, sees_images, efforts, price, .. } = &row.facts;
     json!({
         "model": row.name,
         "window": window,

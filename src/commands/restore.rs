@@ -3,7 +3,7 @@
 use clap::Args;
 use pixir_core::error::NoticeCode;
 use pixir_core::event::{ChangeKind, FilesRestored, PlannedFile, RestorePlan, RestoreReason, Standing};
-use pixir_core::input::{Choice, Wish};
+use pixir_core::input::{OnConflict, Wish};
 use pixir_core::{Event, Fact, Input, Live, Result};
 use serde_json::json;
 
@@ -49,7 +49,7 @@ pub(super) fn redo(cli: &Cli, args: &RedoArgs) -> Result<u8> {
 
 fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -> Input) -> Result<u8> {
     let (harness, place) = cli.locate(id)?;
-    let choice = Choice::parse(&options.changed_since)?;
+    let choice = OnConflict::parse(&options.changed_since)?;
     let dry_run = cli.options.dry_run;
     let output = &cli.output;
     output.aside(&format!("session {} in {}", place.id, harness.workspace().display()));
@@ -81,7 +81,7 @@ fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -
     Ok(0)
 }
 
-fn print_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
+fn print_plan(plan: &RestorePlan, choice: OnConflict, output: &Output) {
     if output.is_json() {
         output.document(json!({ "ok": true, "dry_run": true, "plan": plan }));
         return;
@@ -89,9 +89,9 @@ fn print_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
     output.aside(&heading(plan.reason, plan.of_turn));
     for file in &plan.files {
         let diff = match (file.standing, choice) {
-            (Standing::ChangedSince, Choice::Merge) => file.merged.as_deref().unwrap_or_default(),
-            (Standing::ChangedSince, Choice::Keep) => file.since.as_deref().unwrap_or_default(),
-            (Standing::ChangedSince, Choice::Overwrite)
+            (Standing::ChangedSince, OnConflict::Merge) => file.merged.as_deref().unwrap_or_default(),
+            (Standing::ChangedSince, OnConflict::Keep) => file.since.as_deref().unwrap_or_default(),
+            (Standing::ChangedSince, OnConflict::Overwrite)
             | (Standing::Ready | Standing::AlreadyThere | Standing::Impossible, _) => file.diff.as_str(),
         };
         output.line(&safe(&format!("{}: {}\n{diff}", file.path, outcome(file, choice))));
@@ -102,7 +102,7 @@ fn print_plan(plan: &RestorePlan, choice: Choice, output: &Output) {
 }
 
 /// What a restore would do with a file.
-fn outcome(file: &PlannedFile, choice: Choice) -> &str {
+fn outcome(file: &PlannedFile, choice: OnConflict) -> &str {
     match file.standing {
         Standing::Ready | Standing::AlreadyThere => match file.kind {
             ChangeKind::Created => "would be created again",
@@ -110,11 +110,11 @@ fn outcome(file: &PlannedFile, choice: Choice) -> &str {
             ChangeKind::Deleted => "would be deleted",
         },
         Standing::ChangedSince => match (choice, file.merged.is_some()) {
-            (Choice::Keep, true) => "is kept: it changed since (--changed-since merge or overwrite restores it)",
-            (Choice::Keep, false) => "is kept: it changed since (--changed-since overwrite restores it)",
-            (Choice::Merge, true) => "would be restored, with the later changes merged in",
-            (Choice::Merge, false) => "is kept: the same lines changed since",
-            (Choice::Overwrite, _) => "would be restored, and the later changes overwritten",
+            (OnConflict::Keep, true) => "is kept: it changed since (--changed-since merge or overwrite restores it)",
+            (OnConflict::Keep, false) => "is kept: it changed since (--changed-since overwrite restores it)",
+            (OnConflict::Merge, true) => "would be restored, with the later changes merged in",
+            (OnConflict::Merge, false) => "is kept: the same lines changed since",
+            (OnConflict::Overwrite, _) => "would be restored, and the later changes overwritten",
         },
         Standing::Impossible => file.why.as_deref().unwrap_or("cannot be restored"),
     }

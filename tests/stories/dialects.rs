@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::config::{Config, RequestsConfig, Surroundings};
+use pixir_core::config::{Config, Environment, RequestsConfig};
 use pixir_core::event::{Entry, Event, Fact, Live, Mode};
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::input::Input;
-use pixir_core::provider::choose::{Providers, Wishes};
+use pixir_core::provider::choose::{ProviderSelection, Providers};
 use pixir_core::session::{Handle, Options};
 use pixir_core::watch::Watch;
 use serde_json::{Value, json};
@@ -26,12 +26,12 @@ impl Talk {
     pub(super) fn new(shell: &Shell, server: &Server, dialect: Dialect) -> Talk {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-        let around = Surroundings {
+        let around = Environment {
             home: shell.home(),
             user_folder: None,
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
-        let wishes = Wishes {
+        let wishes = ProviderSelection {
             base_url: Some(server.url.clone()),
             dialect: Some(dialect.name().into()),
             model: Some("m".into()),
@@ -40,7 +40,7 @@ impl Talk {
         let requests = RequestsConfig { first_wait: Some(0.01), ..RequestsConfig::default() };
         let config = Config { requests, ..Config::default() };
         let providers = runtime.block_on(Providers::find(&wishes, &config, &around)).expect("it is a provider");
-        let beginning = Beginning { mode: Mode::Auto, ..Beginning::default() };
+        let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
         let harness = Harness::new(&shell.workspace(), &around, Arc::new(providers), Options::default(), beginning)
             .expect("a workspace");
         let (handle, watch) = runtime.block_on(async {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::random;
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 use pixir_core::event::{Mode, SessionId};
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::log::{self};
@@ -104,13 +104,13 @@ impl Machine {
         let steps =
             (0..60).flat_map(|n| [step("I look.", Some("echo 1")), step(&format!("Answer {n}."), None)]).collect();
         let scripted = Scripted::new(Script { steps, ..Script::default() });
-        let around = Surroundings {
+        let around = Environment {
             home: folder.join("home"),
             user_folder: None,
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));
-        let beginning = Beginning { mode: Mode::Auto, ..Beginning::default() };
+        let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
         let harness = Harness::new(&folder.join("app"), &around, providers, Options::default(), beginning);
         (runtime.expect("a runtime"), harness.expect("a workspace"))
     }

@@ -3,9 +3,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 use pixir_core::event::{Mode, SessionId, Toolset, TurnStatus};
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::log::Log;
 use pixir_core::provider::choose::Providers;
 use pixir_core::provider::script::{Script, Scripted, ScriptedCall, Step};
@@ -111,7 +111,7 @@ fn forged(shell: &Shell) -> (SessionId, PathBuf) {
 }
 
 fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
-    let around = Surroundings {
+    let around = Environment {
         home: shell.home(),
         user_folder: None,
         environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
@@ -119,7 +119,7 @@ fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
     let scripted = Scripted::new(Script { steps, ..Script::default() });
     let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));
     let options = Options { can_ask: true, ..Options::default() };
-    Harness::new(&shell.workspace(), &around, providers, options, Beginning::default()).expect("a workspace")
+    Harness::new(&shell.workspace(), &around, providers, options, SessionDefaults::default()).expect("a workspace")
 }
 
 fn notices(events: &[Event], code: &str) -> Vec<String> {

@@ -49,7 +49,7 @@ fn effort_is_sent_in_the_form_the_model_takes() {
     let wrong = shell.run(["--effort", "hihg", "--headless", "--json", "x"]);
     assert_eq!(
         (wrong.code, wrong.error()["remediation"].as_str()),
-        (2, Some("use one of: none, minimal, low, medium, high, xhigh, max"))
+        (2, Some("one of: none, minimal, low, medium, high, xhigh, max"))
     );
 }
 
@@ -93,7 +93,7 @@ fn models_lists_window_price_and_abilities() {
     assert_eq!(gone["reachable"], false);
     assert!(gone["why_not"].as_str().expect("a reason").contains("could not be reached"));
     let people = shell.run(["models", "list", "--online"]);
-    assert!(people.stdout.contains("own/other") && people.stdout.contains("gone  lists nothing"), "{}", people.stdout);
+    assert!(people.stdout.contains("own/other") && people.stdout.contains("gone  did not answer"), "{}", people.stdout);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
         ),
         ("[models.hello]\nwindow = 5000\n", "[models.\"provider/model\"]"),
         ("[models.\"a/b\"]\nprice = { input = -1, output = 2 }\n", "US dollars per million tokens, 0 or more"),
-        ("effort = \"hihg\"\n", "use one of: none, minimal, low, medium, high, xhigh, max"),
+        ("effort = \"hihg\"\n", "one of: none, minimal, low, medium, high, xhigh, max"),
         ("[requests]\nidle = -1\n", "a number of seconds above 0 and at most 86400"),
         ("[requests]\nidel = 1\n", "did you mean `requests.idle`?"),
         ("[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n", "known keys: input, cached, cache_written, output"),

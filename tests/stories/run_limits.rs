@@ -254,8 +254,8 @@ fn lines() -> u32 {
 
 #[test]
 fn no_line_panics_hangs_or_leaves_the_workspace() {
-    use pixir_core::config::Surroundings;
-    use pixir_core::harness::{Beginning, Harness};
+    use pixir_core::config::Environment;
+    use pixir_core::harness::{Harness, SessionDefaults};
     use pixir_core::provider::choose::Providers;
     use pixir_core::provider::demo::Unconnected;
     use pixir_core::run::Call;
@@ -266,9 +266,9 @@ fn no_line_panics_hangs_or_leaves_the_workspace() {
 
     let shell = Shell::new(&[("a.txt", "one\ntwo\n"), ("b.txt", ""), ("src/c.txt", "three\n")]);
     let environment = vec![("PATH".to_owned(), "/nowhere".to_owned())];
-    let around = Surroundings { home: shell.home(), user_folder: None, environment };
+    let around = Environment { home: shell.home(), user_folder: None, environment };
     let providers = Arc::new(Providers::only("demo", "none", Arc::new(Unconnected)));
-    let (options, beginning) = (Options::default(), Beginning::default());
+    let (options, beginning) = (Options::default(), SessionDefaults::default());
     let harness = Harness::new(&shell.workspace(), &around, providers, options, beginning).expect("a workspace");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");

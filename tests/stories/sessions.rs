@@ -321,7 +321,7 @@ fn diagnose_says_what_a_killed_session_needs() {
     child.wait().expect("it is gone");
     let killed = shell.run(["diagnose", "--json"]).document();
     assert!(find(&killed, "last turn").to_string().contains("has no end"), "{killed}");
-    assert!(find(&killed, "lock").to_string().contains("nobody"), "{killed}");
+    assert!(find(&killed, "lock").to_string().contains("no process has it open"), "{killed}");
 }
 
 #[test]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use pixir_core::config::Surroundings;
+use pixir_core::config::Environment;
 use pixir_core::event::{
     Entry, FilesRestored, Live, LiveEvent, Mode, Status, ToolResult, TurnEnded, TurnStatus, Usage,
 };
-use pixir_core::harness::{Beginning, Harness};
+use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::history::Piece;
 use pixir_core::input::{Queued, Wish};
 use pixir_core::provider::choose::Providers;
@@ -62,9 +62,9 @@ impl Place {
         let workspace = folder.path().join("app");
         fs::create_dir_all(&workspace).expect("mkdir");
         let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-        let around = Surroundings { home: folder.path().join("home"), user_folder: None, environment };
+        let around = Environment { home: folder.path().join("home"), user_folder: None, environment };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(provider)));
-        let beginning = Beginning { mode, ..Beginning::default() };
+        let beginning = SessionDefaults { mode, ..SessionDefaults::default() };
         let harness = Harness::new(&workspace, &around, providers, options, beginning).expect("a workspace");
         Place { folder, harness }
     }

@@ -146,7 +146,11 @@ fn endless_lines_and_events_are_refused_in_bounded_memory() {
             vec![Bytes::from_static(b"data: {}\n\ndata: {nope\n\n")],
             "event 2 of the answer is not JSON",
         ),
-        ("a page", vec![Bytes::from_static(b"<html>\x1b[31mlogin</html>")], "no stream: <html>\\u{1b}[31mlogin</html>"),
+        (
+            "a page",
+            vec![Bytes::from_static(b"<html>\x1b[31mlogin</html>")],
+            "something other than an event stream: <html>\\u{1b}[31mlogin</html>",
+        ),
     ];
     for (what, pieces, said) in rows {
         for dialect in Dialect::ALL {

@@ -218,7 +218,7 @@ fn saved_outputs_are_shared_and_kept_while_referenced() {
         .filter(|e| e["type"] == "tool_result")
         .map(|e| e["data"]["output"].as_str().expect("text"))
         .collect();
-    assert!(output[0].contains("there is no `.pixir/out/cmd-1.txt`"), "{}", output[0]);
+    assert!(output[0].contains("the saved output `.pixir/out/cmd-1.txt` is no longer stored"), "{}", output[0]);
     let stderr =
         output[2].lines().find_map(|line| line.strip_prefix("Full output: ").filter(|it| it.contains("stderr")));
     let stderr = stderr.unwrap_or_else(|| panic!("{}", output[2]));

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::{Call, Caller, Context};
-use crate::permissions::{Action, Judgement, judge};
+use crate::permissions::{Action, Ruling, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Plan, Rule, Verdict};
@@ -80,11 +80,11 @@ pub async fn gate(
     for touch in touches {
         let Standing { mode, rules } = authority.standing().await?;
         match judge(mode, touch, &rules, ctx.workspace.root()) {
-            Judgement::Allow { by: None, .. } => {}
-            Judgement::Allow { by: Some(by), rule, reason } => {
+            Ruling::Allow { by: None, .. } => {}
+            Ruling::Allow { by: Some(by), rule, reason } => {
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
             }
-            Judgement::Deny { by, rule, error } => {
+            Ruling::Deny { by, rule, error } => {
                 let error = match call.caller {
                     Caller::User if by == DecidedBy::Mode => {
                         Error { remedy: Remedy::SetMode { mode: Mode::Ask }, ..error }
@@ -94,10 +94,10 @@ pub async fn gate(
                 decisions.push(decision(call, Verdict::Deny, by, error.message.clone(), rule));
                 refusal = Some(error);
             }
-            Judgement::Ask { .. } if call.caller == Caller::User => {
+            Ruling::Ask { .. } if call.caller == Caller::User => {
                 decisions.push(decision(call, Verdict::Allow, DecidedBy::User, "the user typed it".into(), None));
             }
-            Judgement::Ask { reason, rule } => needs_approval.push((reason, rule)),
+            Ruling::Ask { reason, rule } => needs_approval.push((reason, rule)),
         }
     }
     if refusal.is_none() && !needs_approval.is_empty() {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
-use crate::config::Surroundings;
+use crate::config::Environment;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 
@@ -285,7 +285,7 @@ pub struct Vault {
 
 impl Vault {
     /// Opens the store of this home. `PIXIR_KEYRING=off` disables the system's keyring.
-    pub fn new(around: &Surroundings) -> Vault {
+    pub fn new(around: &Environment) -> Vault {
         Vault { path: around.home.join("auth.json"), keyring: around.variable("PIXIR_KEYRING") != Some("off") }
     }
 
@@ -298,7 +298,7 @@ impl Vault {
     ///
     /// # Errors
     /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`: the file exists and cannot be used.
-    pub fn find(&self, provider: &str, variable: Option<&str>, around: &Surroundings) -> Result<Option<Credential>> {
+    pub fn find(&self, provider: &str, variable: Option<&str>, around: &Environment) -> Result<Option<Credential>> {
         let found = |source, secret| self.credential(provider, source, secret);
         let set = variable.and_then(|name| Some((name, around.variable(name)?.trim())));
         if let Some((name, key)) = set.filter(|(_, key)| !key.is_empty()) {

@@ -11,7 +11,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
     ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
 };
-use crate::protocol::input::{Choice, Wish};
+use crate::protocol::input::{OnConflict, Wish};
 use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::{self, Blobs};
 
@@ -50,7 +50,7 @@ impl Version {
 
 /// The target of a restore, by path.
 #[derive(Debug, Clone)]
-pub struct Aim {
+pub struct RestoreTarget {
     reason: RestoreReason,
     of_turn: Option<u32>,
     to_seq: Option<u64>,
@@ -126,7 +126,7 @@ pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when the Turn changed nothing, `NOT_FOUND` when there is no such Turn.
-pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
+pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
     let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
     if of_turn.peek().is_none() {
         return Err(
@@ -138,27 +138,32 @@ pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<Aim> {
     if files.is_empty() {
         return Err(nothing(&format!("turn {turn} changed no file"), Remedy::ShowTree));
     }
-    Ok(Aim { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
+    Ok(RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(turn), to_seq: None, files })
 }
 
 /// Redoes what the last undo took back.
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when there is no undo to redo.
-pub fn redo(entries: &[Arc<Entry>]) -> Result<Aim> {
+pub fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
     let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
         return Err(nothing("there is nothing to redo: no turn is undone", Remedy::Undo));
     };
-    Ok(Aim { reason: RestoreReason::Redo, of_turn: it.of_turn, to_seq: None, files: aimed(it.changes.iter()) })
+    Ok(RestoreTarget {
+        reason: RestoreReason::Redo,
+        of_turn: it.of_turn,
+        to_seq: None,
+        files: aimed(it.changes.iter()),
+    })
 }
 
 /// Restores the files to their state when this entry was the newest. `None` means the state before the first entry.
-pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> Aim {
+pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> RestoreTarget {
     let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
     let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
-    Aim { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
+    RestoreTarget { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
 }
 
 fn nothing(message: &str, fix: Remedy) -> Error {
@@ -240,7 +245,7 @@ struct Found {
     why: Option<String>,
 }
 
-impl Aim {
+impl RestoreTarget {
     /// Whether the restore touches no file.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -429,15 +434,15 @@ fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<
 
 impl Found {
     /// Returns the bytes to write, `None` to remove the file, or the reason to leave it.
-    fn outcome(&self, choice: Choice) -> Result<Option<Bytes<'_>>, String> {
+    fn outcome(&self, choice: OnConflict) -> Result<Option<Bytes<'_>>, String> {
         let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
         match (self.standing, choice) {
-            (Standing::Ready, _) | (Standing::ChangedSince, Choice::Overwrite) => Ok(wanted),
-            (Standing::ChangedSince, Choice::Merge) => match &self.merged {
+            (Standing::Ready, _) | (Standing::ChangedSince, OnConflict::Overwrite) => Ok(wanted),
+            (Standing::ChangedSince, OnConflict::Merge) => match &self.merged {
                 Some(merged) => Ok(Some((merged, wanted.and_then(|(_, mode)| mode)))),
                 None => Err("it changed since, in the same lines; keep it or overwrite it".into()),
             },
-            (Standing::ChangedSince, Choice::Keep) => Err("it changed since".into()),
+            (Standing::ChangedSince, OnConflict::Keep) => Err("it changed since".into()),
             (Standing::AlreadyThere | Standing::Impossible, _) => {
                 Err(self.why.clone().unwrap_or_else(|| "it already has that content".into()))
             }
@@ -535,7 +540,8 @@ mod tests {
             fs::write(root.join(name), name).expect("write");
             changes::record(&blobs, name, None, Some((name.as_bytes(), 0o644))).expect("it is stored")
         });
-        let aim = Aim { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, files: aimed(made.iter()) };
+        let aim =
+            RestoreTarget { reason: RestoreReason::Undo, of_turn: Some(1), to_seq: None, files: aimed(made.iter()) };
         let asked = Cell::new(0);
         let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
         let snapshot = SessionSnapshot::default();

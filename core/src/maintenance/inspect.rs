@@ -12,7 +12,7 @@ use crate::protocol::event::Entry;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Dialect;
 use crate::provider::choose::Providers;
-use crate::provider::models::Facts;
+use crate::provider::models::ModelInfo;
 use crate::provider::preset::PLAIN;
 use crate::storage::blobs::Blobs;
 
@@ -91,7 +91,7 @@ pub fn inspect(
     let (body, note) = match providers.connect(&settings.provider) {
         Ok(provider) => (provider.body(&request), None),
         Err(_) => (
-            serde_json::from_slice(&Dialect::Responses.body(&request, &Facts::default(), &PLAIN))
+            serde_json::from_slice(&Dialect::Responses.body(&request, &ModelInfo::default(), &PLAIN))
                 .expect("it was written as JSON"),
             Some(format!("{} is not configured here; this is the request in the responses dialect", settings.provider)),
         ),

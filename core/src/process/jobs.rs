@@ -124,7 +124,7 @@ impl Jobs {
             let fix = if known.is_empty() {
                 "start one with bash and background=true".to_owned()
             } else {
-                format!("use one of: {}", known.join(", "))
+                format!("one of: {}", known.join(", "))
             };
             Error::new(Code::NotFound, format!("there is no job {id}"), fix).with("input", id)
         })

@@ -249,7 +249,7 @@ pub enum Decision {
 /// What a restore does with a file that changed since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum OnConflict {
     /// Leave the file as it is.
     #[default]
     Keep,
@@ -259,16 +259,16 @@ pub enum Choice {
     Overwrite,
 }
 
-impl Choice {
+impl OnConflict {
     /// Parses a name.
     ///
     /// # Errors
     /// `INVALID_ARGS`, with the valid names.
-    pub fn parse(name: &str) -> Result<Choice> {
+    pub fn parse(name: &str) -> Result<OnConflict> {
         match name {
-            "keep" => Ok(Choice::Keep),
-            "merge" => Ok(Choice::Merge),
-            "overwrite" => Ok(Choice::Overwrite),
+            "keep" => Ok(OnConflict::Keep),
+            "merge" => Ok(OnConflict::Merge),
+            "overwrite" => Ok(OnConflict::Overwrite),
             _ => Err(Error::new(
                 Code::InvalidArgs,
                 format!("there is no choice `{}`", name.escape_debug()),
@@ -286,10 +286,10 @@ pub struct Wish {
     pub dry_run: bool,
     /// For files that changed since, unless `choices` names them.
     #[serde(default)]
-    pub changed_since: Choice,
+    pub changed_since: OnConflict,
     /// For single files that changed since, by path.
     #[serde(default)]
-    pub choices: BTreeMap<String, Choice>,
+    pub choices: BTreeMap<String, OnConflict>,
     /// The token of the preview that the user approved. If files changed since, nothing is restored.
     #[serde(default)]
     pub seen: Option<String>,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::dialect::{Base64, Reader, StreamProgress, pieces, plain};
-use super::models::{Effort, Facts, Thinking};
+use super::models::{Effort, ModelInfo, Thinking};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
 use crate::conversation::history::Piece;
@@ -117,7 +117,7 @@ struct OutputConfig {
     effort: &'static str,
 }
 
-pub(super) fn body<'a>(request: &'a Request, facts: &Facts) -> Body<'a> {
+pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo) -> Body<'a> {
     // Input and output share the window. Compaction starts at 85 % of it, so the rest is left for the answer.
     let room = facts.window.map_or(u64::MAX, |window| window * 15 / 100);
     let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS).min(room);
@@ -193,7 +193,7 @@ fn mark(messages: &mut [Message<'_>]) {
 
 /// Builds the messages. Roles must alternate, so adjacent items of one role share a message. Results come first in
 /// theirs, right after their calls.
-fn messages<'a>(request: &'a Request, facts: &Facts) -> Vec<Message<'a>> {
+fn messages<'a>(request: &'a Request, facts: &ModelInfo) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     for piece in pieces(request) {
         let (role, block) = match piece {
@@ -235,7 +235,7 @@ fn is_thinking(item: &Value) -> bool {
     item["type"] == "thinking" || item["type"] == "redacted_thinking"
 }
 
-fn blocks<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &Facts) -> Vec<Block<'a>> {
+fn blocks<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &ModelInfo) -> Vec<Block<'a>> {
     let text = Some(text).filter(|text| !text.trim().is_empty());
     let images = images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => {

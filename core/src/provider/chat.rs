@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{AsText, DataUrl, Reader, StreamProgress, pieces, plain};
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::preset::{EffortField, Quirks};
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
@@ -185,7 +185,7 @@ impl<'a> Content<'a> {
     }
 }
 
-pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Body<'a> {
+pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Body<'a> {
     let mut messages = messages(request, facts, quirks);
     if quirks.cache_breakpoints && request.model.contains("claude") {
         mark(&mut messages);
@@ -225,7 +225,7 @@ fn mark(messages: &mut [Message<'_>]) {
 
 /// Builds the messages. Calls join the assistant message before them; many servers accept only one system message, at
 /// the start.
-fn messages<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Vec<Message<'a>> {
+fn messages<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Vec<Message<'a>> {
     let context = Some(&*request.context).filter(|context| !context.is_empty());
     let texts = [Some(&*request.instructions), context].into_iter().flatten().map(Cow::Borrowed).collect();
     let mut messages = vec![Message::System { content: Content::Text(Joined { texts, between: "\n" }) }];
@@ -300,7 +300,7 @@ fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
 }
 
 /// Returns an image, with its name before it.
-fn seen<'a>(image: &Attachment, request: &Request, facts: &Facts) -> [Part<'a>; 2] {
+fn seen<'a>(image: &Attachment, request: &Request, facts: &ModelInfo) -> [Part<'a>; 2] {
     let name = Part::text(Cow::Owned(format!("The image {}:", image.path)));
     let image = match request.image(image, facts) {
         Ok(bytes) => Part::ImageUrl { image_url: ImageUrl { url: DataUrl::new(image, bytes) } },

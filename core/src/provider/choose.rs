@@ -9,13 +9,13 @@ use super::Provider;
 use super::demo;
 use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
 use super::setup::{Definition, Definitions, Found, Setup};
 use crate::config::credentials::{Credential, Vault};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, Environment};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::remedy::Remedy;
 
@@ -26,7 +26,7 @@ const OWN_KEY: &str = "PIXIR_API_KEY";
 
 /// The Provider and model given on the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct ProviderSelection {
     /// The flag `--provider`, or `script:FILE`.
     pub provider: Option<String>,
     /// The flag `--model`: a model, or `provider/model`.
@@ -87,7 +87,7 @@ impl Providers {
     ///
     /// # Errors
     /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
-    pub fn configured(config: &Config, around: &Surroundings) -> Result<Providers> {
+    pub fn configured(config: &Config, around: &Environment) -> Result<Providers> {
         Setup { config, around, vault: Vault::new(around) }.everything().map(Providers::new)
     }
 
@@ -107,7 +107,7 @@ impl Providers {
     ///
     /// # Errors
     /// As [`Providers::configured`].
-    pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Surroundings) -> Result<Providers> {
+    pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Environment) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = Providers::new(setup.everything()?);
         let definition = match (config.providers.get(name), preset(name)) {
@@ -127,7 +127,7 @@ impl Providers {
     /// # Errors
     /// As [`Providers::configured`], and `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`, `AUTH_REQUIRED` when the requested
     /// Provider or model is not available; the error lists alternatives.
-    pub async fn find(wishes: &Wishes, config: &Config, around: &Surroundings) -> Result<Providers> {
+    pub async fn find(wishes: &ProviderSelection, config: &Config, around: &Environment) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = Providers::new(setup.everything()?);
         it.choose(wishes, &setup).await?;
@@ -147,7 +147,7 @@ impl Providers {
         }
     }
 
-    async fn choose(&mut self, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
+    async fn choose(&mut self, wishes: &ProviderSelection, setup: &Setup<'_>) -> Result<()> {
         let Setup { config, around, .. } = setup;
         if let Some(path) = wishes.provider.as_deref().and_then(|p| p.strip_prefix("script:")) {
             let text = std::fs::read_to_string(path).map_err(|e| {
@@ -214,7 +214,7 @@ impl Providers {
     }
 
     /// Chooses a server given by `--base-url` alone.
-    async fn choose_address(&mut self, base_url: &str, wishes: &Wishes, setup: &Setup<'_>) -> Result<()> {
+    async fn choose_address(&mut self, base_url: &str, wishes: &ProviderSelection, setup: &Setup<'_>) -> Result<()> {
         let name = wishes.provider.as_deref().unwrap_or("custom");
         let like = preset(name);
         let dialect = match (&wishes.dialect, like) {
@@ -314,7 +314,7 @@ impl Providers {
                     format!("did you mean {near}? Configured: {}", self.names().collect::<Vec<_>>().join(", ")).into()
                 }
                 None => Remedy::any_of([
-                    format!("use one of: {}", self.names().collect::<Vec<_>>().join(", ")).into(),
+                    format!("one of: {}", self.names().collect::<Vec<_>>().join(", ")).into(),
                     format!("add a key or a [providers.{}] section to config.toml", name.escape_debug()).into(),
                     Remedy::CheckSetup,
                 ]),
@@ -404,8 +404,8 @@ impl Providers {
     }
 
     /// Returns the window, price and abilities of a model.
-    pub fn facts(&self, provider: &str, model: &str) -> Facts {
-        self.definition(provider).map_or_else(|_| Facts::of(model, "", None), |it| it.provider.facts(model))
+    pub fn facts(&self, provider: &str, model: &str) -> ModelInfo {
+        self.definition(provider).map_or_else(|_| ModelInfo::of(model, "", None), |it| it.provider.facts(model))
     }
 
     /// Returns the window of a model in tokens, if it is known.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::preset::Quirks;
 use super::{Answer, Chunk, Request, anthropic, chat, responses};
 use crate::conversation::history::{Item, Piece};
@@ -59,7 +59,7 @@ impl Dialect {
     }
 
     /// Writes the body of a request as JSON. Texts are written straight from the History, without a copy.
-    pub(crate) fn body(self, request: &Request, facts: &Facts, quirks: &Quirks) -> Vec<u8> {
+    pub(crate) fn body(self, request: &Request, facts: &ModelInfo, quirks: &Quirks) -> Vec<u8> {
         let body = match self {
             Dialect::Responses => serde_json::to_vec(&responses::body(request, facts, quirks)),
             Dialect::Chat => serde_json::to_vec(&chat::body(request, facts, quirks)),

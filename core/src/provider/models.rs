@@ -24,7 +24,7 @@ pub enum Thinking {
 
 /// Properties of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct ModelInfo {
     /// The window, tokens.
     pub window: Option<u64>,
     /// The longest answer, tokens.
@@ -39,10 +39,10 @@ pub struct Facts {
     pub price: Option<Price>,
 }
 
-impl Default for Facts {
+impl Default for ModelInfo {
     /// Returns the properties assumed for an unknown model.
-    fn default() -> Facts {
-        Facts {
+    fn default() -> ModelInfo {
+        ModelInfo {
             window: None,
             max_output: None,
             sees_images: true,
@@ -70,9 +70,9 @@ struct Known {
     price: Option<[f64; 4]>,
 }
 
-impl Facts {
+impl ModelInfo {
     /// Combines the built-in properties of a model at a host with the user's settings.
-    pub fn of(model: &str, host: &str, said: Option<&ModelConfig>) -> Facts {
+    pub fn of(model: &str, host: &str, said: Option<&ModelConfig>) -> ModelInfo {
         let mut facts = built_in(model, host);
         if let Some(said) = said {
             facts.window = said.window.or(facts.window);
@@ -113,7 +113,7 @@ impl Facts {
 }
 
 /// Returns the row whose name is the longest prefix of the model's name that ends at a word boundary.
-fn built_in(model: &str, host: &str) -> Facts {
+fn built_in(model: &str, host: &str) -> ModelInfo {
     let mut name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
     // Some hosts write claude-sonnet-4.5.
     if name.starts_with("claude") {
@@ -124,10 +124,10 @@ fn built_in(model: &str, host: &str) -> Facts {
         rest.map(str::to_owned)
     };
     let found = KNOWN.iter().filter_map(|row| Some((row, rest(row)?))).max_by_key(|(row, _)| row.name.len());
-    let Some((row, rest)) = found else { return Facts::default() };
+    let Some((row, rest)) = found else { return ModelInfo::default() };
     // Another model of a family may have another price, and so may another host.
     let at_home = host == row.maker || host.strip_suffix(row.maker).is_some_and(|sub| sub.ends_with('.'));
-    Facts {
+    ModelInfo {
         window: Some(row.window),
         max_output: Some(row.max_output).filter(|most| *most > 0),
         sees_images: row.sees_images,
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_model_is_known_by_the_longest_name_and_a_sibling_keeps_its_price_to_itself() {
         let (openai, anthropic) = ("api.openai.com", "api.anthropic.com");
-        let facts = |model: &str, host: &str| Facts::of(model, host, None);
+        let facts = |model: &str, host: &str| ModelInfo::of(model, host, None);
         assert_eq!(facts("anthropic/claude-sonnet-4.5", anthropic), facts("claude-sonnet-4-5-20250929", anthropic));
         assert!(facts("claude-sonnet-4-5", anthropic).price.is_some());
         assert!(facts("gpt-5-mini-2025-08-07", openai).price.is_some());
@@ -184,21 +184,21 @@ mod tests {
             let sibling = facts(model, host);
             assert!(sibling.window.is_some() && sibling.price.is_none(), "{model} at {host}");
         }
-        assert_eq!(facts("my-own", openai), Facts::default());
-        assert_eq!(facts("gpt-50", openai), Facts::default());
+        assert_eq!(facts("my-own", openai), ModelInfo::default());
+        assert_eq!(facts("gpt-50", openai), ModelInfo::default());
     }
 
     #[test]
     fn what_a_person_says_counts_for_more() {
         let said = ModelConfig { window: Some(9), vision: Some(false), ..ModelConfig::default() };
-        let facts = Facts::of("gpt-5", "", Some(&said));
+        let facts = ModelInfo::of("gpt-5", "", Some(&said));
         assert_eq!((facts.window, facts.sees_images), (Some(9), false));
-        assert_eq!(facts.max_output, Facts::of("gpt-5", "", None).max_output);
+        assert_eq!(facts.max_output, ModelInfo::of("gpt-5", "", None).max_output);
     }
 
     #[test]
     fn an_effort_is_the_nearest_that_the_model_takes() {
-        let of = |efforts: &[Effort]| Facts { efforts: Some(efforts.to_vec()), ..Facts::default() };
+        let of = |efforts: &[Effort]| ModelInfo { efforts: Some(efforts.to_vec()), ..ModelInfo::default() };
         let three = of(&[Effort::Low, Effort::Medium, Effort::High]);
         let rows = [("none", "low"), ("minimal", "low"), ("medium", "medium"), ("xhigh", "high"), ("max", "high")];
         for (wished, got) in rows {
@@ -206,7 +206,11 @@ mod tests {
         }
         assert_eq!(three.effort(None), None);
         assert_eq!(of(&[]).effort(Some("high")), None);
-        assert_eq!(Facts::default().effort(Some("xhigh")), Some("xhigh"), "a model that is not known decides itself");
+        assert_eq!(
+            ModelInfo::default().effort(Some("xhigh")),
+            Some("xhigh"),
+            "a model that is not known decides itself"
+        );
     }
 
     #[test]
@@ -215,9 +219,9 @@ mod tests {
         let usage =
             Usage { input: 1_000_000, cached: 600_000, cache_written: 100_000, output: 10_000, reasoning: 9_000 };
         assert!((price.of(&usage) - (3.0 + 0.6 + 1.25 + 0.5)).abs() < 1e-9);
-        let facts = Facts { price: Some(price), ..Facts::default() };
+        let facts = ModelInfo { price: Some(price), ..ModelInfo::default() };
         assert!(facts.cost(&usage, None).estimated);
         assert_eq!(facts.cost(&usage, Some(0.5)), Cost { usd: 0.5, estimated: false, unpriced: 0 });
-        assert_eq!(Facts::default().cost(&usage, None), Cost::UNKNOWN);
+        assert_eq!(ModelInfo::default().cost(&usage, None), Cost::UNKNOWN);
     }
 }

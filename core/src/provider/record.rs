@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::retry::Patience;
 use super::script::{Recorded, RecordedChunk, RecordedFailure};
 use super::{Answer, Chunk, Failure, Provider, Request};
@@ -97,7 +97,7 @@ impl Recording {
 }
 
 impl Provider for Recording {
-    fn facts(&self, model: &str) -> Facts {
+    fn facts(&self, model: &str) -> ModelInfo {
         self.provider.facts(model)
     }
 

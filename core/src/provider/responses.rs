@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::dialect::{AsText, DataUrl, Reader, StreamProgress, pieces, plain};
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::preset::Quirks;
 use super::refusal::{closed, told_in_stream};
 use super::{Answer, AnswerPart, CallRequest, Chunk, Ended, Request, args_object, count, invalid};
@@ -88,7 +88,7 @@ struct Reasoning {
     summary: Option<&'static str>,
 }
 
-pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> Body<'a> {
+pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks) -> Body<'a> {
     let context = Some(&request.context).filter(|context| !context.is_empty());
     let context = context.map(|context| message("developer", vec![Part::InputText { text: context.into() }]));
     let conversation = pieces(request).into_iter().filter_map(|piece| item(piece, request, facts));
@@ -116,7 +116,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &Facts, quirks: &Quirks) -> 
     }
 }
 
-fn item<'a>(piece: Piece<'a>, request: &Request, facts: &Facts) -> Option<Input<'a>> {
+fn item<'a>(piece: Piece<'a>, request: &Request, facts: &ModelInfo) -> Option<Input<'a>> {
     Some(match piece {
         Piece::User { text, images } => message("user", parts(text, &images, request, facts)),
         Piece::Assistant { text, phase } => {
@@ -143,7 +143,7 @@ fn message<'a>(role: &'static str, content: Vec<Part<'a>>) -> Input<'a> {
     Input::Message { role, content, phase: None }
 }
 
-fn parts<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &Facts) -> Vec<Part<'a>> {
+fn parts<'a>(text: Cow<'a, str>, images: &[Attachment], request: &Request, facts: &ModelInfo) -> Vec<Part<'a>> {
     let text = Some(text).filter(|text| images.is_empty() || !text.trim().is_empty());
     let images = images.iter().map(|image| match request.image(image, facts) {
         Ok(bytes) => Part::InputImage { image_url: DataUrl::new(image, bytes) },

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt as _;
 use serde_json::Value;
 
 use super::endpoint::{Endpoint, Listed};
-use super::models::Facts;
+use super::models::ModelInfo;
 use super::preset::Quirks;
 use super::retry::Patience;
 use super::stream::hear;
@@ -97,9 +97,9 @@ impl Server {
 }
 
 impl Provider for Server {
-    fn facts(&self, model: &str) -> Facts {
+    fn facts(&self, model: &str) -> ModelInfo {
         let said = self.said.iter().find(|(name, _)| name == model).map(|(_, said)| said);
-        let mut facts = Facts::of(model, self.endpoint.host(), said);
+        let mut facts = ModelInfo::of(model, self.endpoint.host(), said);
         facts.sees_images &= !self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model);
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if said.is_none_or(|said| said.window.is_none()) {

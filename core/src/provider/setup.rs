@@ -10,7 +10,7 @@ use super::endpoint::{Address, Endpoint};
 use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
 use super::server::Server;
 use crate::config::credentials::{Credential, Vault};
-use crate::config::{Config, ModelConfig, ProviderConfig, Surroundings};
+use crate::config::{Config, Environment, ModelConfig, ProviderConfig};
 use crate::protocol::error::{Code, Error, Result, nearest};
 
 /// Providers by their names.
@@ -82,7 +82,7 @@ fn in_section(name: &str, mut error: Error) -> Error {
 /// The sources from which Providers are built.
 pub(super) struct Setup<'a> {
     pub(super) config: &'a Config,
-    pub(super) around: &'a Surroundings,
+    pub(super) around: &'a Environment,
     pub(super) vault: Vault,
 }
 
@@ -140,7 +140,7 @@ impl Setup<'_> {
             let names = PRESETS.iter().map(|it| it.name);
             let fix = match nearest(wrong, names.clone()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("use one of: {}", names.collect::<Vec<_>>().join(", ")),
+                None => format!("one of: {}", names.collect::<Vec<_>>().join(", ")),
             };
             return Err(invalid(&format!("names the preset `{wrong}`, which does not exist"), &fix));
         }

@@ -13,13 +13,13 @@ use super::{LogAccess, Services, Session, on_entry};
 use crate::call::Gone;
 use crate::context::{compaction, prompt};
 use crate::conversation::history::{History, Settings};
-use crate::files::restore::{self, Aim, INTERRUPTED};
+use crate::files::restore::{self, INTERRUPTED, RestoreTarget};
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
 use crate::protocol::event::{
     BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
     RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
-use crate::protocol::input::{Accepted, Choice, Summarize, Wish};
+use crate::protocol::input::{Accepted, OnConflict, Summarize, Wish};
 use crate::protocol::remedy::Remedy;
 use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
@@ -212,7 +212,7 @@ impl Travel {
     }
 
     /// Files that are not as they were there.
-    async fn differing(&self, aim: Aim) -> Result<Vec<LeftFile>> {
+    async fn differing(&self, aim: RestoreTarget) -> Result<Vec<LeftFile>> {
         if aim.is_empty() {
             return Ok(Vec::new());
         }
@@ -299,14 +299,14 @@ impl Travel {
         Ok(Accepted::default())
     }
 
-    async fn has_more_to_undo(&self, turn: u32, aim: &Aim, wish: &Wish) -> Result<bool> {
+    async fn has_more_to_undo(&self, turn: u32, aim: &RestoreTarget, wish: &Wish) -> Result<bool> {
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let aim = aim.clone();
         let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
         let left = restore::left_by_undo(self.history.entries(), turn);
         Ok(plan.files.iter().any(|file| match file.standing {
             Standing::Ready => true,
-            Standing::ChangedSince => wish.changed_since != Choice::Keep || !left.contains(&file.path.as_str()),
+            Standing::ChangedSince => wish.changed_since != OnConflict::Keep || !left.contains(&file.path.as_str()),
             Standing::AlreadyThere | Standing::Impossible => false,
         }))
     }
@@ -318,7 +318,7 @@ impl Travel {
     }
 
     /// Shows the preview, or restores and records what was done; the files that were left come back.
-    async fn restore(&self, aim: Aim, wish: &Wish) -> std::result::Result<Vec<LeftFile>, Stop> {
+    async fn restore(&self, aim: RestoreTarget, wish: &Wish) -> std::result::Result<Vec<LeftFile>, Stop> {
         let Services { workspace, blobs, snapshot, .. } = self.services.clone();
         if wish.dry_run {
             let plan = offload(move || aim.plan(&workspace, &blobs)).await?;

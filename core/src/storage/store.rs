@@ -188,7 +188,7 @@ impl Store {
                     return Err(Error::new(
                         Code::NotUnique,
                         format!("{} sessions match that", ids.len()),
-                        format!("use one of: {}", ids.join(", ")),
+                        format!("one of: {}", ids.join(", ")),
                     ));
                 }
             }

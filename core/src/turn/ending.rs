@@ -35,12 +35,12 @@ impl Outcome {
 
 /// Detects a model that repeats calls that fail.
 #[derive(Default)]
-pub(super) struct Circle {
+pub(super) struct LoopGuard {
     last: Vec<(String, Value)>,
     rounds: u32,
 }
 
-impl Circle {
+impl LoopGuard {
     /// Counts a round. Returns true when too many equal rounds have failed.
     pub(super) fn goes_on(&mut self, calls: Vec<(Call, CallInfo)>, failed: bool) -> bool {
         let asked: Vec<_> = calls.into_iter().map(|(call, _)| (call.tool, call.args)).collect();

@@ -16,14 +16,14 @@ use crate::provider::Chunk;
 const FRAME: Duration = Duration::from_millis(16);
 
 /// Merges the parts that arrive within one frame, and those that the full channel cannot take yet.
-pub(super) struct Relay<'a> {
+pub(super) struct DeltaCoalescer<'a> {
     reports: &'a Reports,
     waiting: Mutex<Vec<Live>>,
 }
 
-impl<'a> Relay<'a> {
-    pub(super) fn new(reports: &'a Reports) -> Relay<'a> {
-        Relay { reports, waiting: Mutex::default() }
+impl<'a> DeltaCoalescer<'a> {
+    pub(super) fn new(reports: &'a Reports) -> DeltaCoalescer<'a> {
+        DeltaCoalescer { reports, waiting: Mutex::default() }
     }
 
     pub(super) fn take(&self, chunk: Chunk) {
@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_fast_model_is_heard_once_a_frame_and_nothing_is_lost() {
         let (reports, mut heard) = Reports::channel();
-        let relay = Relay::new(&reports);
+        let relay = DeltaCoalescer::new(&reports);
         let said = relay
             .during(async {
                 for n in 0..1_000 {
@@ -139,7 +139,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_session_that_waits_for_its_disk_loses_no_text() {
         let (reports, mut heard) = Reports::channel();
-        let relay = Relay::new(&reports);
+        let relay = DeltaCoalescer::new(&reports);
         let mut text = String::new();
         let writes = async {
             for n in 0..10_000 {
@@ -162,7 +162,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_comes_after_a_silence_does_not_wait_and_order_is_kept() {
         let (reports, mut heard) = Reports::channel();
-        let relay = Relay::new(&reports);
+        let relay = DeltaCoalescer::new(&reports);
         let began = Instant::now();
         relay
             .during(async {

@@ -9,7 +9,7 @@ use crate::call::{Answers, Gone, Standing};
 use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Fact, Form, Live, Toolset};
 use crate::protocol::input::{Accepted, Decision};
-use crate::provider::models::Facts;
+use crate::provider::models::ModelInfo;
 use crate::provider::{Provider, Request};
 use crate::turn::Outcome;
 
@@ -54,7 +54,7 @@ pub(crate) enum Halt {
 /// Everything that the next request needs.
 pub(crate) struct Step {
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ModelInfo,
     pub(crate) toolset: Toolset,
     pub(crate) request: Request,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::{ChangeKind, PlannedFile, RestorePlan, RestoreReason, Standing};
-use pixir_core::input::{Choice, Wish};
+use pixir_core::input::{OnConflict, Wish};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
@@ -17,7 +17,7 @@ use crate::theme::Theme;
 #[derive(Debug)]
 pub(crate) struct RestoreView {
     plan: RestorePlan,
-    choices: BTreeMap<String, Choice>,
+    choices: BTreeMap<String, OnConflict>,
     chosen: usize,
     page: Page,
 }
@@ -31,9 +31,9 @@ impl RestoreView {
         self.plan.reason == RestoreReason::Rewind
     }
 
-    fn choose(&mut self, choice: Choice) {
+    fn choose(&mut self, choice: OnConflict) {
         if let Some(file) = self.plan.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
-            && (choice != Choice::Merge || file.merged.is_some())
+            && (choice != OnConflict::Merge || file.merged.is_some())
         {
             self.choices.insert(file.path.clone(), choice);
             self.page = Page::default();
@@ -45,7 +45,7 @@ impl RestoreView {
         Wish { choices: self.choices.clone(), seen: Some(self.plan.token.clone()), ..Wish::default() }
     }
 
-    fn choice_of(&self, file: &PlannedFile) -> Choice {
+    fn choice_of(&self, file: &PlannedFile) -> OnConflict {
         self.choices.get(&file.path).copied().unwrap_or_default()
     }
 
@@ -55,9 +55,9 @@ impl RestoreView {
         for (row, (at, file)) in (list.y..list.bottom()).zip(self.plan.files.iter().enumerate().skip(top)) {
             let area = Rect { y: row, height: 1, ..list };
             let (what, style) = match (file.standing, self.choice_of(file)) {
-                (Standing::ChangedSince, Choice::Keep) => ("changed since: kept", theme.warning),
-                (Standing::ChangedSince, Choice::Merge) => ("changed since: merged", theme.warning),
-                (Standing::ChangedSince, Choice::Overwrite) => ("changed since: overwritten", theme.error),
+                (Standing::ChangedSince, OnConflict::Keep) => ("changed since: kept", theme.warning),
+                (Standing::ChangedSince, OnConflict::Merge) => ("changed since: merged", theme.warning),
+                (Standing::ChangedSince, OnConflict::Overwrite) => ("changed since: overwritten", theme.error),
                 (Standing::Impossible, _) => ("cannot be restored", theme.error),
                 (Standing::Ready | Standing::AlreadyThere, _) => match file.kind {
                     ChangeKind::Created => ("created", theme.added),
@@ -102,13 +102,15 @@ impl RestoreView {
                 say(keys);
                 lines.push(Line::default());
                 let (title, text) = match choice {
-                    Choice::Keep => ("Kept. It has changed since as follows:", file.since.as_deref()),
-                    Choice::Merge => ("Merged: the later change stays, the rest is restored:", file.merged.as_deref()),
-                    Choice::Overwrite => ("Overwritten: the later change is lost:", Some(file.diff.as_str())),
+                    OnConflict::Keep => ("Kept. It has changed since as follows:", file.since.as_deref()),
+                    OnConflict::Merge => {
+                        ("Merged: the later change stays, the rest is restored:", file.merged.as_deref())
+                    }
+                    OnConflict::Overwrite => ("Overwritten: the later change is lost:", Some(file.diff.as_str())),
                 };
                 lines.push(Line::styled(title, theme.bold()));
                 lines.extend(diff::lines(text.unwrap_or_default(), columns, theme));
-                if choice == Choice::Keep {
+                if choice == OnConflict::Keep {
                     lines.push(Line::default());
                     lines.push(Line::styled("Restoring it would do this:", theme.bold()));
                     lines.extend(diff::lines(&file.diff, columns, theme));
@@ -136,9 +138,9 @@ impl RestoreView {
             }
             KeyCode::Up | KeyCode::Char('p') => self.scroll(-1),
             KeyCode::Down => self.scroll(1),
-            KeyCode::Char('k') => self.choose(Choice::Keep),
-            KeyCode::Char('m') => self.choose(Choice::Merge),
-            KeyCode::Char('o') => self.choose(Choice::Overwrite),
+            KeyCode::Char('k') => self.choose(OnConflict::Keep),
+            KeyCode::Char('m') => self.choose(OnConflict::Merge),
+            KeyCode::Char('o') => self.choose(OnConflict::Overwrite),
             _ => self.page.key(key),
         }
         Outcome::Stay

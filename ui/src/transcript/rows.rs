@@ -425,9 +425,14 @@ fn arguments(cell: &Tool, is_whole: bool, context: &RenderContext<'_>) -> Vec<Ro
     // A call that did not succeed has no diff.
     let came_to_nothing = cell.refused || cell.result().is_some_and(|result| result.error.is_some());
     let target_is_shown = is_whole && !about.target.contains('\n');
-    let shown = args.iter().filter(|(key, value)| match value.as_str() {
-        Some(text) if text == about.target => !target_is_shown,
-        _ => about.details.contains(key) || (came_to_nothing && about.kind != CallKind::Plan),
+    let shown = args.iter().filter(|(key, value)| {
+        let in_target = value.as_str().is_some_and(|text| about.target.contains(text));
+        match (about.details.contains(key), in_target) {
+            (true, _) => true,
+            (false, true) => !target_is_shown,
+            // The plan has a cell of its own.
+            (false, false) => came_to_nothing && about.kind != CallKind::Plan,
+        }
     });
     let mut rows = Vec::new();
     shown.for_each(|(key, value)| argument(key, value, context, &mut rows));

@@ -2,6 +2,7 @@
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{ChangeKind, Delivery, StepStatus};
+use pixir_core::protocol::call_info::CallKind;
 use pixir_core::text::human::human_duration;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
@@ -127,7 +128,7 @@ fn tool(it: &Tool) -> String {
     // The diff shows the change, and the summary has the tool's message, so the output would repeat both.
     let output = result.map_or("", |r| r.output.as_str());
     let only_footer = output.trim_start().starts_with("[exit:") && output.lines().count() == 1;
-    if !only_footer && (it.diffs.is_empty() || it.call.name == "bash") {
+    if !only_footer && (it.diffs.is_empty() || it.call.about().kind == CallKind::Execute) {
         inner.push_str(&format!("<pre>{}</pre>", escape(output.trim_end())));
     }
     let open = if !it.diffs.is_empty() || (output.lines().count() <= LONG && class == "failed") { " open" } else { "" };
