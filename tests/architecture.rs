@@ -29,9 +29,9 @@ const UI: &[&[&str]] = &[
     &["state"],
     &["overlay"],
     &["composer", "transcript"],
-    &["input"],
     &["render"],
-    &["theme"],
+    &["remedy"],
+    &["input", "theme"],
     &["terminal"],
 ];
 

@@ -1,6 +1,6 @@
 //! The way of a tool call: check → prepare → gate → run → present.
 //!
-//! The Turn, `pixir run`, `pixir tools run` and a user's own command all use these steps. [`gate`] is the only place
+//! The Turn, `pixir run`, `pixir tools run` and a user's own command all use these steps. [`gate()`] is the only place
 //! that allows or refuses a call, and [`carry_out`] is the only function that runs the steps in order.
 
 use std::panic::AssertUnwindSafe;

@@ -282,7 +282,9 @@ impl Error {
         if self.code == Code::Usage || self.remedy.is_empty() {
             format!("[error] {name}: {}", self.message)
         } else {
-            format!("[error] {name}: {}. Use: {}", self.message, self.remedy.plain())
+            let remedy = self.remedy.plain();
+            // A remedy that begins with the verb would repeat it.
+            format!("[error] {name}: {}. Use: {}", self.message, remedy.strip_prefix("use ").unwrap_or(&remedy))
         }
     }
 }

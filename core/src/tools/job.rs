@@ -48,7 +48,7 @@ impl Tool for JobOutput {
 
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
         let target = args["job"].as_u64().map_or("jobs".to_owned(), |id| format!("job {id}"));
-        CallInfo::new(CallKind::Read, "read", target).with_details(args, &["wait"])
+        CallInfo::new(CallKind::Other, "read", target).with_details(args, &["wait"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {

@@ -490,7 +490,7 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     let text =
         if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
     // The last lines of a command tell the most.
-    let is_last = !result.ok || (omitted == 0 && (cell.is_by_user() || cell.call().name == "bash"));
+    let is_last = !result.ok || (omitted == 0 && cell.is_command());
     let most = if cell.is_by_user() { USER_PREVIEW } else { PREVIEW };
     block(
         text,

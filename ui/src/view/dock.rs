@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pixir_core::event::{Rule, Scope};
+use pixir_core::event::{Approval, Plan, Rule, Scope};
 use pixir_core::text::human::human_duration;
 use ratatui::text::{Line, Span};
 
@@ -81,7 +81,7 @@ fn approval_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec
     let count = if of > 1 { format!("  1 of {of}") } else { String::new() };
     let head = Line::from(vec![
         Span::styled(" ┏ ", theme.fg(theme.warning)),
-        Span::styled(question(&it.tool), theme.bold()),
+        Span::styled(question(it), theme.bold()),
         Span::styled(count, theme.dim()),
     ]);
     let key = LayoutKey { columns: columns.saturating_sub(3), generation: state.look.generation };
@@ -157,12 +157,14 @@ fn answer_lines(
     wrap_lines(&answers, columns, &[corner], &[Span::raw("   ")])
 }
 
-fn question(tool: &str) -> String {
-    match tool {
-        "bash" => "Allow this command?".to_owned(),
-        "run" => "Allow this line?".to_owned(),
-        "edit" => "Allow this edit?".to_owned(),
-        "write" => "Allow writing this file?".to_owned(),
-        other => format!("Allow {}?", visible(other)),
+fn question(approval: &Approval) -> String {
+    let Plan { would, steps, .. } = &*approval.plan;
+    match (would.as_str(), steps.as_slice()) {
+        // A line of the run language previews each of its commands; a command line of the shell has no steps.
+        ("run" | "run in the background", []) => "Allow this command?".to_owned(),
+        ("run", _) => "Allow this line?".to_owned(),
+        ("edit", _) => "Allow this edit?".to_owned(),
+        ("write", _) => "Allow writing this file?".to_owned(),
+        _ => format!("Allow {}?", visible(&approval.tool)),
     }
 }
