@@ -387,7 +387,7 @@ mod tests {
         fn what_a_newer_build_adds_anywhere_is_kept_byte_for_byte(
             kind in select(Fact::KINDS),
             added in vec((any::<Index>(), select(vec![
-                r#""of_later""#, r#"{"b":1,"a":[1.50,{"c":null}]}"#, "17", "-1e5", r#"["plan", {}]"#, r#""pl\u0061n""#, "false",
+                r#""of_later""#, r#"{"b":1,"a":[1.50,{"c":null}]}"#, "17", "-1e5", r#"["plan", {}]"#, r#""h\u006flogram""#, "false",
             ])), 1..4),
         ) {
             let schema = &Fact::schemas()[kind];
