@@ -393,6 +393,8 @@ mod tests {
             let schema = &Fact::schemas()[kind];
             let mut places = Vec::new();
             let mut data = sample(schema, schema, "", &mut places);
+            // A remedy of a later build has a type of its own that keeps it: `LoggedRemedy::Later`.
+            places.retain(|(at, _)| !at.contains("/remedy"));
             let mut texts = Vec::new();
             for (n, (place, text)) in added.iter().enumerate() {
                 let (at, place) = place.get(&places);
