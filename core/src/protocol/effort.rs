@@ -7,7 +7,7 @@ use super::error::{Code, Error, Result};
 pub enum Effort {
     /// Not at all.
     None,
-    /// As good as not.
+    /// The least effort that still reasons.
     Minimal,
     /// A little.
     Low,

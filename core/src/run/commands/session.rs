@@ -395,11 +395,11 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         io.effects.lock().plans.push(plan);
         return Ok(0);
     }
-    let nobody = || Error::new(Code::InputRequired, "no user can be asked here", "decide, and state what you assumed");
-    let forms = io.ctx.forms.clone().ok_or_else(nobody)?;
+    let no_user = || Error::new(Code::InputRequired, "no user can be asked here", "decide, and state what you assumed");
+    let forms = io.ctx.forms.clone().ok_or_else(no_user)?;
     let (reply, answer) = oneshot::channel();
-    forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| nobody())?;
-    match answer.blocking_recv().map_err(|_| nobody())? {
+    forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| no_user())?;
+    match answer.blocking_recv().map_err(|_| no_user())? {
         Some(answers) => {
             writeln!(io.out, "{}", answers.first().map_or(String::new(), |all| all.join(", ")))?;
             Ok(0)
