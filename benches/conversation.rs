@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use pixir_core::Fact;
 use pixir_core::event::{
-    AssistantMessage, Cost, Fact, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus,
-    Usage, UserMessage,
+    AssistantMessage, Cost, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
+    UserMessage,
 };
 use pixir_core::log::Log;
 

@@ -18,10 +18,9 @@ use std::time::Instant;
 
 use pixir_core::event::SessionId;
 use pixir_core::history::History;
-use pixir_core::log::{self, Log};
-use pixir_core::prompt;
+use pixir_core::log::Log;
 use pixir_core::store::Store;
-use pixir_core::tree;
+use pixir_core::{log, prompt, tree};
 
 use conversation::write_log;
 use pty::Terminal;
@@ -58,8 +57,8 @@ fn main() {
         let contents = log::read(&path).expect("read").entries;
         let folded = best(|| History::fold(contents.iter().map(Arc::clone)));
         let history = History::fold(contents.iter().map(Arc::clone));
-        let registry = pixir_core::harness::builtin_tools([]);
-        let blobs = pixir_core::blobs::Blobs::new(std::env::temp_dir());
+        let registry = pixir_core::builtin_tools([]);
+        let blobs = pixir_core::Blobs::new(std::env::temp_dir());
         let request = best(|| prompt::request(&history, registry.specs(history.settings.toolset), &blobs, "key"));
         let nodes = best(|| tree::nodes(&history));
         let began = Instant::now();

@@ -13,8 +13,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use bytes::Bytes;
-use pixir_core::provider::retry::Patience;
-use pixir_core::provider::stream::hear;
+use pixir_core::Patience;
+use pixir_core::provider::hear;
 
 use server::{Dialect, long};
 

@@ -7,12 +7,9 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use pixir_core::config::Environment;
-use pixir_core::harness::{Harness, SessionDefaults};
-use pixir_core::provider::choose::Providers;
+use pixir_core::provider::Providers;
 use pixir_core::provider::script::Scripted;
-use pixir_core::session::Options;
-use pixir_core::{Decision, Event, Fact, Input, Live, Result};
+use pixir_core::{Decision, Environment, Event, Fact, Harness, Input, Live, Options, Result, SessionDefaults};
 
 /// What the Provider answers: a call that needs permission, then a text.
 const SCRIPT: &str = r#"{ "steps": [

@@ -4,16 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::config::{Config, Environment};
 use pixir_core::event::{Mode, SessionId, Toolset};
-use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::input::SettingsChange;
-use pixir_core::provider::choose::{ProviderSelection, Providers};
-use pixir_core::provider::demo;
-use pixir_core::provider::models::Effort;
-use pixir_core::session::{Limits, Options};
+use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
-use pixir_core::{Code, Entry, Error, Result, log};
+use pixir_core::{
+    Code, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result, SessionDefaults, log,
+};
 
 use crate::args::RunOptions;
 use crate::output::Output;

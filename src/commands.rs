@@ -115,7 +115,7 @@ pub(crate) enum Command {
 
 /// Runs a command and returns its exit code.
 pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -> Result<u8> {
-    pixir_core::process::adopt_orphans();
+    pixir_core::adopt_orphans();
     match command {
         None => prompt::run(cli, prompt),
         Some(Command::Demo) => demo::run(cli),

@@ -4,15 +4,10 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::blobs::Blobs;
-use pixir_core::changes::{self, FileDiff};
-use pixir_core::event::{
-    AssistantMessage, Cost, DecidedBy, Entry, Fact, Live, TurnEnded, TurnStatus, Usage, Verdict, encode_live,
-};
-use pixir_core::session::Handle;
+use pixir_core::changes::FileDiff;
+use pixir_core::event::{AssistantMessage, Cost, DecidedBy, TurnEnded, TurnStatus, Usage, Verdict, encode_live};
 use pixir_core::text::human::human_duration;
-use pixir_core::watch::Watch;
-use pixir_core::{Accepted, Code, Error, Event, Input, Result};
+use pixir_core::{Accepted, Blobs, Code, Entry, Error, Event, Fact, Handle, Input, Live, Result, Watch, changes};
 use serde_json::{Value, json};
 
 use crate::args::Format;

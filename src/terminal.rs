@@ -4,10 +4,8 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use pixir_core::event::SessionId;
-use pixir_core::harness::Harness;
 use pixir_core::provider::demo;
-use pixir_core::session::Handle;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Handle, Harness, Result};
 use pixir_ui::theme::{Background, Depth};
 use pixir_ui::{
     Clipboards, ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, MouseOwner, ReplayOptions,

@@ -71,6 +71,22 @@ fn test_modules(text: &str) -> BTreeSet<String> {
     named.collect()
 }
 
+/// The lowercase names that stand directly after `prefix`, also in a list: `use crate::{a::B, c}` names `a` and `c`.
+fn names_after(prefix: &str, text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for rest in text.split(prefix).skip(1) {
+        let names: Vec<&str> = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default().split(',').collect(),
+            None => vec![rest],
+        };
+        let lowercase = |name: &str| -> String {
+            name.trim().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect()
+        };
+        found.extend(names.into_iter().map(lowercase).filter(|name| !name.is_empty()));
+    }
+    found
+}
+
 /// Which rooms each room of a package imports, by the paths that begin with `crate::`.
 fn imports(sources: &[(PathBuf, String)], package: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let only_tests: BTreeSet<String> = sources.iter().flat_map(|(_, text)| test_modules(text)).collect();
@@ -83,17 +99,9 @@ fn imports(sources: &[(PathBuf, String)], package: &Path) -> BTreeMap<String, BT
             continue;
         }
         let imported = graph.entry(parts[0].clone()).or_default();
-        for rest in shipped(text).split("crate::").skip(1) {
-            let names: Vec<String> = match rest.strip_prefix('{') {
-                // `use crate::{a::B, c}`: each name of the list.
-                Some(list) => list.split('}').next().unwrap_or_default().split(',').map(str::to_owned).collect(),
-                None => vec![rest.to_owned()],
-            };
-            for name in names {
-                let room: String = name.trim().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-                if !room.is_empty() && room != parts[0] {
-                    imported.insert(room);
-                }
+        for room in names_after("crate::", &shipped(text)) {
+            if room != parts[0] {
+                imported.insert(room);
             }
         }
     }
@@ -226,18 +234,11 @@ fn the_headless_presenter_needs_no_screen() {
 #[test]
 fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
     for (path, text) in sources(&root().join("ui/src")) {
-        for forbidden in [
-            "pixir_core::log",
-            "pixir_core::prompt",
-            "pixir_core::permissions",
-            "pixir_core::workspace",
-            "pixir_core::storage::log",
-            "pixir_core::context::prompt",
-            "pixir_core::call::",
-            "provider::Request",
-            "fs::write",
-            "Command::new",
-        ] {
+        let core = names_after("pixir_core::", &shipped(&text));
+        for door in ["call", "log", "archive", "credentials", "run", "prompt"] {
+            assert!(!core.contains(door), "{} uses pixir_core::{door}", path.display());
+        }
+        for forbidden in ["provider::Request", "fs::write", "Command::new"] {
             // The clipboard is reached through programs, and the editor is one; nothing else is started here.
             let starts_one = path.ends_with("clipboard.rs") || path.ends_with("editor.rs");
             assert!(
@@ -247,6 +248,15 @@ fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
             );
         }
     }
+}
+
+/// What an embedder may use of core is a list in `lib.rs`; everything else is private.
+#[test]
+fn core_opens_four_rooms_and_names_everything_else_that_it_shows() {
+    let facade = fs::read_to_string(root().join("core/src/lib.rs")).expect("core has a lib.rs");
+    let open: Vec<&str> = facade.lines().filter_map(|line| line.strip_prefix("pub mod ")?.split(';').next()).collect();
+    assert_eq!(open, ["run", "call", "provider", "text"]);
+    assert!(!facade.contains("::*"), "a glob shows more than is named");
 }
 
 #[test]
@@ -272,7 +282,7 @@ fn matches_a_tool_name(line: &str, names: &[String]) -> bool {
 
 #[test]
 fn nobody_but_a_tool_knows_its_name() {
-    let registry = pixir_core::harness::builtin_tools([]);
+    let registry = pixir_core::builtin_tools([]);
     let names: Vec<String> = registry
         .specs(pixir_core::event::Toolset::Both)
         .iter()

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pixir_core::config::Environment;
 use pixir_core::event::{AssistantMessage, Mode, SessionId, SessionStarted, UserMessage};
-use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::log::Log;
-use pixir_core::provider::choose::Providers;
+use pixir_core::provider::Providers;
 use pixir_core::provider::script::{Script, Scripted, Step};
-use pixir_core::session::Options;
+use pixir_core::{Environment, Harness, Options, SessionDefaults};
 use pixir_ui::script::Driver;
 use pixir_ui::{ComposerKeys, ComposerOptions, Launch, LookOptions, ScreenOptions};
 use tempfile::TempDir;

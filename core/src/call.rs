@@ -14,18 +14,19 @@ use crate::protocol::error::{Code, Error, Result};
 
 pub(crate) mod arguments; // arguments against a tool's schema
 pub(crate) mod command; // a program that a call starts, and what it changed
-pub mod context; // what a call may use
-pub mod gate; // mode, rules, the user: allowed or refused
-pub mod output; // what a tool returned
-pub mod present; // bytes → what the model reads
+pub(crate) mod context; // what a call may use
+pub(crate) mod gate; // mode, rules, the user: allowed or refused
+pub(crate) mod output; // what a tool returned
+pub(crate) mod present; // bytes → what the model reads
 mod read_set; // files as the model last saw them
-pub mod registry; // tools by name
+pub(crate) mod registry; // tools by name
 pub(crate) mod replacement; // a file that a call creates or replaces
-pub mod result; // what is recorded of a call
-pub mod tool; // trait Tool, a prepared call
+pub(crate) mod result; // what is recorded of a call
+pub(crate) mod tool; // trait Tool, a prepared call
 
+pub use crate::permissions::Touch;
 pub use context::{Answers, Context, FormRequest};
-pub use gate::{Authority, Gone, Standing, Unattended, gate};
+pub use gate::{Authority, Gone, Permissions, Unattended, gate};
 pub use output::Output;
 pub(crate) use read_set::ReadSet;
 pub use registry::{Registered, Registry};
@@ -90,7 +91,7 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
             Code::InvalidArgs if error.remedy.is_empty() => Error { remedy: arguments::usage(spec).into(), ..error },
             _ => error,
         })?;
-        let paths = if prepared.plan.paths.is_empty() { info.paths } else { prepared.plan.paths.clone() };
+        let paths = if prepared.preview.paths.is_empty() { info.paths } else { prepared.preview.paths.clone() };
         Ok(Prepared { info: CallInfo { paths, reads_only: prepared.reads_only(), ..info }, ..prepared })
     })
     .await
@@ -136,11 +137,11 @@ pub async fn carry_out_prepared(
     authority: &impl Authority,
 ) -> Result<Done, Gone> {
     let _cancel = ctx.cancel.clone().drop_guard();
-    authority.prepared(call, &prepared.info, &prepared.plan).await?;
+    authority.prepared(call, &prepared.info, &prepared.preview).await?;
     if ctx.dry_run && !prepared.reads_only() {
-        return Ok(Done::planned(call, prepared.plan));
+        return Ok(Done::previewed(call, prepared.preview));
     }
-    if let Err(refusal) = gate(call, &prepared.plan, &prepared.actions, &ctx, authority).await? {
+    if let Err(refusal) = gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
         return Ok(Done::failed(call, &refusal));
     }
     let began = Instant::now();

@@ -17,7 +17,7 @@ mod patience; // how long a request may take, and how often it is tried
 mod price; // what a model's tokens cost
 
 pub use patience::Patience;
-pub use price::Price;
+pub(crate) use price::Price;
 
 /// The folders that pixir uses, and the environment.
 #[derive(Debug, Clone, Default)]
@@ -162,7 +162,7 @@ impl RequestsConfig {
     /// Returns these settings, with defaults for the rest.
     pub fn patience(&self) -> Patience {
         let plain = Patience::default();
-        let seconds = |said: Option<f64>, usual| said.map_or(usual, Duration::from_secs_f64);
+        let seconds = |given: Option<f64>, usual| given.map_or(usual, Duration::from_secs_f64);
         Patience {
             attempts: self.attempts.unwrap_or(plain.attempts),
             first_wait: seconds(self.first_wait, plain.first_wait),
@@ -178,7 +178,7 @@ impl RequestsConfig {
     fn check(&self) -> Result<()> {
         let seconds =
             [("first_wait", self.first_wait), ("head", self.head), ("idle", self.idle), ("progress", self.progress)];
-        let wrong = seconds.iter().find(|(_, said)| said.is_some_and(|s| !(s > 0.0 && s <= 86_400.0)));
+        let wrong = seconds.iter().find(|(_, given)| given.is_some_and(|s| !(s > 0.0 && s <= 86_400.0)));
         let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix));
         match (wrong, self.attempts) {
             (Some((key, _)), _) => {

@@ -2,7 +2,7 @@
 
 pub mod changes; // files before and after, as diffs
 pub(crate) mod images; // images for the model, checked and bounded
-pub mod restore; // undo, redo, rewind
+pub(crate) mod restore; // undo, redo, rewind
 pub(crate) mod snapshot; // what a command changed
 pub(crate) mod walk; // the files below a folder
-pub mod workspace; // the root that no path may leave
+pub(crate) mod workspace; // the root that no path may leave

@@ -1,4 +1,4 @@
-//! Whether a call may run, decided from its action, the mode and the user's rules.
+//! Whether a call may run, decided from what it touches, the mode and the user's rules.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 use crate::protocol::remedy::Remedy;
 
 mod readers; // which commands are proven to only read
-pub mod shell; // one line, parsed
+pub(crate) mod shell; // one line, parsed
 
-pub use readers::{prove, prove_read_only};
+pub(crate) use readers::{prove, prove_read_only};
 
 /// What a call touches, determined before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum Touch {
     /// It only reads, inside the workspace.
     Read,
     /// It changes only pixir's own record of the Session.
@@ -33,7 +33,7 @@ pub enum Action {
 
 /// The outcome of judging a call.
 #[derive(Debug, Clone)]
-pub enum Ruling {
+pub(crate) enum Ruling {
     /// Run it.
     Allow {
         /// Who allowed it; `None` for a call that needs no permission.
@@ -65,23 +65,23 @@ pub enum Ruling {
 ///
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
-pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> Ruling {
-    if let Some(rule) = rules.iter().find(|rule| denies(rule, action)) {
+pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path) -> Ruling {
+    if let Some(rule) = rules.iter().find(|rule| denies(rule, touch)) {
         return Ruling::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
     }
-    let (reason, rule) = match action {
-        Action::Read | Action::Note => {
+    let (reason, rule) = match touch {
+        Touch::Read | Touch::Note => {
             return Ruling::Allow { by: None, rule: None, reason: "it only reads".into() };
         }
-        Action::Files { protected: Some(path), .. } => {
+        Touch::Files { protected: Some(path), .. } => {
             (format!("{path} is a protected path: it can run code or widen permissions"), None)
         }
-        Action::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
-        Action::Command(command) => match prove_read_only(command, workspace) {
+        Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
+        Touch::Command(command) => match prove_read_only(command, workspace) {
             Ok(()) => return only_reads(),
             Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
-        Action::Program(words) => {
+        Touch::Program(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match prove(&words, workspace) {
                 Ok(()) => return only_reads(),
@@ -106,11 +106,11 @@ pub fn judge(mode: Mode, action: &Action, rules: &[Rule], workspace: &Path) -> R
     }
 }
 
-fn denies(rule: &Rule, action: &Action) -> bool {
-    match (rule, action) {
-        (Rule::Deny(Scope::FileChanges), Action::Files { .. }) => true,
-        (Rule::Deny(Scope::Command(denied)), Action::Command(command)) => denied == command,
-        (Rule::Deny(Scope::Command(denied)), Action::Program(words)) => {
+fn denies(rule: &Rule, touch: &Touch) -> bool {
+    match (rule, touch) {
+        (Rule::Deny(Scope::FileChanges), Touch::Files { .. }) => true,
+        (Rule::Deny(Scope::Command(denied)), Touch::Command(command)) => denied == command,
+        (Rule::Deny(Scope::Command(denied)), Touch::Program(words)) => {
             *denied == shell::quoted(words.iter().map(String::as_str))
         }
         (Rule::Allow(_) | Rule::Deny(_), _) => false,
@@ -144,18 +144,18 @@ mod tests {
     #[test]
     fn what_changes_things_is_refused_asked_or_run_by_the_mode_and_protected_files_always_ask() {
         let root = Path::new("/");
-        let file = Action::Files { path: None, protected: None };
-        let hook = Action::Files { path: None, protected: Some(".git/hooks/x".into()) };
-        let said = |mode, action: &Action, rules: &[Rule]| match judge(mode, action, rules, root) {
+        let file = Touch::Files { path: None, protected: None };
+        let hook = Touch::Files { path: None, protected: Some(".git/hooks/x".into()) };
+        let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root) {
             Ruling::Allow { .. } => "allow",
             Ruling::Ask { .. } => "ask",
             Ruling::Deny { .. } => "deny",
         };
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[])), ["deny", "ask", "allow"]);
         assert_eq!(Mode::ALL.map(|mode| said(mode, &hook, &[Rule::Allow(Scope::FileChanges)])), ["deny", "ask", "ask"]);
-        assert_eq!(Mode::ALL.map(|mode| said(mode, &Action::Read, &[])), ["allow"; 3]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &Touch::Read, &[])), ["allow"; 3]);
         assert_eq!(said(Mode::Ask, &file, &[Rule::Allow(Scope::FileChanges)]), "allow");
-        let make = Action::Command("make".into());
+        let make = Touch::Command("make".into());
         assert_eq!(said(Mode::Ask, &make, &[Rule::Allow(Scope::Command("make".into()))]), "allow");
         assert_eq!(said(Mode::Ask, &make, &[Rule::Allow(Scope::Command("make test".into()))]), "ask");
 
@@ -165,7 +165,7 @@ mod tests {
         let no_changes = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::FileChanges)];
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &no_changes)), ["deny"; 3], "and before every allow");
         let no_ls = [Rule::Deny(Scope::Command("ls".into()))];
-        assert_eq!(Mode::ALL.map(|mode| said(mode, &Action::Command("ls".into()), &no_ls)), ["deny"; 3]);
+        assert_eq!(Mode::ALL.map(|mode| said(mode, &Touch::Command("ls".into()), &no_ls)), ["deny"; 3]);
         let of_later = [Rule::Allow(Scope::FileChanges), Rule::Deny(Scope::Unknown)];
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &of_later)), ["deny", "ask", "ask"]);
         assert_eq!(Mode::ALL.map(|mode| said(mode, &file, &[Rule::Allow(Scope::Unknown)])), ["deny", "ask", "allow"]);

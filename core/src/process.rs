@@ -1,7 +1,8 @@
 //! Child processes: groups that are stopped together, and background jobs.
 
-pub mod group; // process groups, strays, a command's environment
-pub mod jobs; // background jobs of a Session
+pub(crate) mod group; // process groups, strays, a command's environment
+pub(crate) mod jobs; // background jobs of a Session
 
+pub(crate) use group::environment;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program, shell};
-pub use group::{OfThePerson, adopt_orphans, environment};
+pub use group::{OfThePerson, adopt_orphans};

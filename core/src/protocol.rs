@@ -1,7 +1,7 @@
 //! What crosses the boundary between a Session and its Presenters. It imports nothing of ours.
 
 pub mod call_info; // what a tool call is about
-pub mod effort; // how hard a model thinks
+pub(crate) mod effort; // how hard a model thinks
 pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // what a Presenter may ask, and the answer

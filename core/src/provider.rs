@@ -15,7 +15,6 @@ use crate::protocol::event::{Attachment, Usage};
 use crate::protocol::remedy::Remedy;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
-use models::ModelInfo;
 use retry::Patience;
 
 // Dialects: how a request is written, and how the events of an answer are read.
@@ -25,23 +24,29 @@ mod dialect; // what the three have in common
 mod responses; // Responses
 
 // The connection.
-pub mod endpoint; // where requests go, and with which key
+pub(crate) mod endpoint; // where requests go, and with which key
 mod refusal; // what a server's no means
-pub mod retry; // when to give up waiting, when to try again
+pub(crate) mod retry; // when to give up waiting, when to try again
 mod server; // a dialect at an endpoint: what most Providers are
-pub mod stream; // bytes → events → an answer
+pub(crate) mod stream; // bytes → events → an answer
 
 // The available Providers.
-pub mod choose; // which Provider, from flags, configuration, environment and local servers
-pub mod device_login; // sign in on another device, and renew the token
+pub(crate) mod choose; // which Provider, from flags, configuration, environment and local servers
+pub(crate) mod device_login; // sign in on another device, and renew the token
 pub mod demo; // the one that is always there
-pub mod models; // what is known of models: windows, efforts, prices
-pub mod preset; // the usual servers, as data
-pub mod record; // what a Provider said, written down as a script
+pub(crate) mod models; // what is known of models: windows, efforts, prices
+pub(crate) mod preset; // the usual servers, as data
+pub(crate) mod record; // what a Provider said, written down as a script
 pub mod script; // a model that says what a file tells it to
 mod setup; // which Providers there are
 
+pub use choose::{ProviderSelection, Providers};
+pub use device_login::Issuer;
 pub use dialect::Dialect;
+pub use endpoint::Listed;
+pub use models::{ModelInfo, known_at};
+pub use preset::PRESETS;
+pub use stream::{MAX_EVENT, hear};
 
 /// A request to a model.
 #[derive(Debug, Clone)]
@@ -101,7 +106,7 @@ pub enum Chunk {
 pub struct Answer {
     /// What it says and asks for, in order: some servers take it back only in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<AnswerPart>,
+    pub parts: Vec<AnswerPart>,
     /// What it took, if the Provider says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -187,7 +192,7 @@ impl AnswerPart {
 impl Answer {
     /// Returns the text of the answer, without the reasoning.
     pub fn text(&self) -> String {
-        let texts = self.said.iter().filter_map(|said| match said {
+        let texts = self.parts.iter().filter_map(|part| match part {
             AnswerPart::Text { text, .. } => Some(text.as_str()),
             AnswerPart::Reasoning { .. } | AnswerPart::Call(_) => None,
         });
@@ -196,12 +201,12 @@ impl Answer {
 
     /// Returns the calls of the answer.
     pub fn calls(&self) -> impl Iterator<Item = &CallRequest> {
-        self.said.iter().filter_map(|said| if let AnswerPart::Call(call) = said { Some(call) } else { None })
+        self.parts.iter().filter_map(|part| if let AnswerPart::Call(call) = part { Some(call) } else { None })
     }
 
     /// Removes the calls of an incomplete answer: their arguments may be cut off, so they must not run.
     fn drop_calls(&mut self) {
-        self.said.retain(|said| !matches!(said, AnswerPart::Call(_)));
+        self.parts.retain(|part| !matches!(part, AnswerPart::Call(_)));
     }
 }
 

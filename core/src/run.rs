@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::call::Context;
-use crate::permissions::{Action, prove, shell};
+use crate::permissions::{Touch, prove, shell};
 use crate::protocol::error::{Code, Error, Result, nearest};
-use crate::protocol::event::{Attachment, Fact, FileChange, Plan};
+use crate::protocol::event::{Attachment, Fact, FileChange, Preview};
 
-mod call; // a line that can run
+mod line; // a line that can run
 mod chain; // pipes between commands, and when each runs
-pub mod commands; // what can be said
-pub mod parse; // words and operators
+pub(crate) mod commands; // what can be said
+pub(crate) mod parse; // words and operators
 pub mod tool; // the tool `run`
 
-pub use call::Call;
 pub use chain::{Ended, Take};
 pub use commands::{BUILTINS, Builtin, Stdin};
+pub use line::PreparedLine;
 pub use parse::{Chain, Command, parse};
 pub use shell::{After, quote};
 
@@ -47,7 +47,7 @@ pub(crate) struct Bound {
 pub(crate) struct Step {
     pub(crate) command: Command,
     pub(crate) kind: Kind,
-    pub(crate) action: Action,
+    pub(crate) touch: Touch,
 }
 
 impl Bound {
@@ -73,25 +73,25 @@ impl Bound {
                 if let Kind::Builtin(builtin) = kind {
                     builtin.check_stdin(is_fed)?;
                 }
-                let action = match &kind {
-                    Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Action::Read,
+                let touch = match &kind {
+                    Kind::Builtin(_) if commands::only_tells(&command.words[1..], is_fed) => Touch::Read,
                     Kind::Builtin(builtin) => (builtin.touches)(&command.words[1..], ctx),
                     Kind::Program { .. } => {
-                        Action::Program(command.words.iter().map(|word| word.text.clone()).collect())
+                        Touch::Program(command.words.iter().map(|word| word.text.clone()).collect())
                     }
-                    Kind::Unknown => Action::Read,
+                    Kind::Unknown => Touch::Read,
                 };
-                may_be_made |= action != Action::Read;
-                steps.push(Step { command, kind, action });
+                may_be_made |= touch != Touch::Read;
+                steps.push(Step { command, kind, touch });
             }
             pipelines.push((pipeline.after, steps));
         }
         Ok(Bound { pipelines })
     }
 
-    /// The action of each command, in order; `Action::Read` for one that only reads.
-    pub(crate) fn actions(&self) -> Vec<Action> {
-        self.steps().map(|step| step.action.clone()).collect()
+    /// What each command touches, in order.
+    pub(crate) fn touches(&self) -> Vec<Touch> {
+        self.steps().map(|step| step.touch.clone()).collect()
     }
 
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
@@ -165,9 +165,9 @@ pub struct Effects {
     /// Images that the line read for the model.
     pub attachments: Vec<Attachment>,
     /// In a dry run, the preview of each command that would change something.
-    pub(crate) plans: Vec<Plan>,
+    pub(crate) previews: Vec<Preview>,
     /// The commands that the preview covers, by number. The hash is that of the file after the change, if it is known.
-    pub(crate) planned: HashMap<usize, Option<blake3::Hash>>,
+    pub(crate) previewed: HashMap<usize, Option<blake3::Hash>>,
     /// Files that this line has already changed.
     pub(crate) touched: HashSet<String>,
     /// Remarks about the changes, for the model.
@@ -178,12 +178,12 @@ impl Effects {
     /// Whether a previewed change may affect a later command of the line.
     fn changes_things(&self) -> bool {
         const NOTES: [&str; 5] = ["plan", "remember", "forget", "stop", "ask"];
-        self.plans.iter().any(|plan| !NOTES.contains(&plan.would.as_str()))
+        self.previews.iter().any(|preview| !NOTES.contains(&preview.would.as_str()))
     }
 
     /// Whether the line would change something, or may do so.
     fn would_do_anything(&self) -> bool {
-        self.plans.iter().any(|plan| plan.would != CANNOT)
+        self.previews.iter().any(|preview| preview.would != CANNOT)
     }
 }
 

@@ -27,7 +27,7 @@ mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
 mod travel; // undo, redo, forks and moves of the head
-pub mod watch; // past, present and events
+pub(crate) mod watch; // past, present and events
 mod work; // what runs beside the actor
 
 #[cfg(test)]
@@ -281,8 +281,8 @@ impl Session {
             Input::MoveHead { to_seq, summarize, files } => {
                 return self.set_out(name, reply, Trip::MoveHead { to_seq, summarize, files });
             }
-            Input::Undo { turn, wish } => return self.set_out(name, reply, Trip::Undo { turn, wish }),
-            Input::Redo { wish } => return self.set_out(name, reply, Trip::Redo { wish }),
+            Input::Undo { turn, options } => return self.set_out(name, reply, Trip::Undo { turn, options }),
+            Input::Redo { options } => return self.set_out(name, reply, Trip::Redo { options }),
             Input::Fork { seq } => return self.set_out(name, reply, Trip::Fork { seq }),
             Input::ActivateSkill { name: skill, args, attachments } => {
                 self.activate_skill(name, &skill, args, attachments).await
@@ -342,7 +342,7 @@ impl Session {
         let window = self.services.providers.window(&settings.provider, &settings.model);
         let plan = compaction::plan(&self.history, trigger, instructions, window)?;
         if dry_run {
-            self.publish(Live::CompactionPlanned(plan));
+            self.publish(Live::CompactionPreviewed(plan));
             return Ok(());
         }
         self.record(None, plan.into()).await

@@ -11,11 +11,11 @@ use serde_json::Map;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::present::Overflow;
-use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Standing};
+use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gone, Permissions};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Plan, ProviderUsage, Reasoning, SessionId,
+    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, SessionId,
     Status, ToolCall, Toolset, TurnStatus, Usage,
 };
 use crate::protocol::input::Decision;
@@ -213,8 +213,8 @@ impl Turn {
             self.record_usage(step, usage, answer.usd).await?;
         }
         let mut calls = Vec::new();
-        for said in unique(&step.request, answer.said) {
-            match said {
+        for part in unique(&step.request, answer.parts) {
+            match part {
                 AnswerPart::Reasoning { text, item } => {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
                 }
@@ -360,13 +360,13 @@ impl Turn {
 }
 
 impl Authority for Turn {
-    async fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> Result<(), Gone> {
-        let (info, plan) = (Box::new(info.clone()), Box::new(plan.clone()));
-        self.live(Live::CallPrepared { call_id: call.id.clone(), info, plan }).await
+    async fn prepared(&self, call: &Call, info: &CallInfo, preview: &Preview) -> Result<(), Gone> {
+        let (info, preview) = (Box::new(info.clone()), Box::new(preview.clone()));
+        self.live(Live::CallPrepared { call_id: call.id.clone(), info, preview }).await
     }
 
-    async fn standing(&self) -> Result<Standing, Gone> {
-        self.ask_session(Report::Standing).await
+    async fn permissions(&self) -> Result<Permissions, Gone> {
+        self.ask_session(Report::Permissions).await
     }
 
     async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {
@@ -383,11 +383,11 @@ impl Authority for Turn {
 
 /// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each
 /// is made its own.
-fn unique(request: &Request, said: Vec<AnswerPart>) -> Vec<AnswerPart> {
+fn unique(request: &Request, part: Vec<AnswerPart>) -> Vec<AnswerPart> {
     let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
     let mut known: HashSet<(String, String, String)> = HashSet::new();
-    let own = |said| {
-        let AnswerPart::Call(mut call) = said else { return Some(said) };
+    let own = |part| {
+        let AnswerPart::Call(mut call) = part else { return Some(part) };
         if !known.insert((call.id.clone(), call.name.clone(), call.args.to_string())) {
             return None;
         }
@@ -399,7 +399,7 @@ fn unique(request: &Request, said: Vec<AnswerPart>) -> Vec<AnswerPart> {
         }
         Some(AnswerPart::Call(call))
     };
-    said.into_iter().filter_map(own).collect()
+    part.into_iter().filter_map(own).collect()
 }
 
 fn millis(took: Duration) -> u64 {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use pixir_core::config::Environment;
+use pixir_core::Environment;
 use tracing_appender::rolling::{self, RollingFileAppender, RollingWriter};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;

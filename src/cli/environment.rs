@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pixir_core::config::Environment;
+use pixir_core::Environment;
 
 /// Reads the variables, and finds the state and configuration folders by the XDG rules.
 pub(super) fn read() -> Environment {

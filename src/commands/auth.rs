@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pixir_core::config::Config;
 use pixir_core::credentials::{Credential, Secret, Source, Token, Vault};
 use pixir_core::error::nearest;
-use pixir_core::provider::choose::Providers;
-use pixir_core::provider::device_login::Issuer;
-use pixir_core::provider::preset::PRESETS;
-use pixir_core::{Code, Error, Result};
+use pixir_core::provider::{Issuer, PRESETS, Providers};
+use pixir_core::{Code, Config, Error, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};

@@ -3,12 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pixir_core::config::{Config, Environment};
-use pixir_core::harness::Harness;
-use pixir_core::provider::choose::Providers;
-use pixir_core::provider::demo;
 use pixir_core::provider::script::{Script, Scripted};
-use pixir_core::{Code, Error, Result};
+use pixir_core::provider::{Providers, demo};
+use pixir_core::{Code, Config, Environment, Error, Harness, Result};
 use tempfile::TempDir;
 
 use crate::args::RunOptions;

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pixir_core::credentials::Vault;
-use pixir_core::provider::choose::Providers;
-use pixir_core::provider::preset::PRESETS;
+use pixir_core::provider::{PRESETS, Providers};
 use pixir_core::{Code, Result};
 use serde_json::json;
 

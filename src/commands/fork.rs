@@ -1,9 +1,8 @@
 //! `pixir fork`: a new Session that continues from an entry of another one.
 
 use clap::Args;
-use pixir_core::harness::Harness;
 use pixir_core::history::History;
-use pixir_core::{Code, Error, Input, Result};
+use pixir_core::{Code, Error, Harness, Input, Result};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use clap::Subcommand;
-use pixir_core::Result;
-use pixir_core::provider::choose::Providers;
-use pixir_core::provider::endpoint::Listed;
-use pixir_core::provider::models::{Effort, ModelInfo, known_at};
+use pixir_core::provider::{Listed, ModelInfo, Providers, known_at};
+use pixir_core::{Effort, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use pixir_core::error::NoticeCode;
-use pixir_core::event::{ChangeKind, FilesRestored, PlannedFile, RestorePlan, RestoreReason, Standing};
-use pixir_core::input::{OnConflict, Wish};
+use pixir_core::event::{ChangeKind, FilePreview, FilesRestored, RestorePreview, RestoreReason, Standing};
+use pixir_core::input::{OnConflict, RestoreOptions};
 use pixir_core::{Event, Fact, Input, Live, Result};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) struct UndoArgs {
     #[arg(long, value_name = "N")]
     turn: Option<u32>,
     #[command(flatten)]
-    restore: RestoreOptions,
+    restore: RestoreArgs,
 }
 
 #[derive(Debug, Args)]
@@ -29,25 +29,25 @@ pub(crate) struct RedoArgs {
     #[arg(default_value = "last")]
     id: String,
     #[command(flatten)]
-    restore: RestoreOptions,
+    restore: RestoreArgs,
 }
 
 #[derive(Debug, Args)]
-struct RestoreOptions {
+struct RestoreArgs {
     /// What to do with files that changed since: keep, merge or overwrite
     #[arg(long, value_name = "CHOICE", default_value = "keep")]
     changed_since: String,
 }
 
 pub(super) fn undo(cli: &Cli, args: &UndoArgs) -> Result<u8> {
-    restore(cli, &args.id, &args.restore, |wish| Input::Undo { turn: args.turn, wish })
+    restore(cli, &args.id, &args.restore, |options| Input::Undo { turn: args.turn, options })
 }
 
 pub(super) fn redo(cli: &Cli, args: &RedoArgs) -> Result<u8> {
-    restore(cli, &args.id, &args.restore, |wish| Input::Redo { wish })
+    restore(cli, &args.id, &args.restore, |options| Input::Redo { options })
 }
 
-fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -> Input) -> Result<u8> {
+fn restore(cli: &Cli, id: &str, options: &RestoreArgs, input: impl Fn(RestoreOptions) -> Input) -> Result<u8> {
     let (harness, place) = cli.locate(id)?;
     let choice = OnConflict::parse(&options.changed_since)?;
     let dry_run = cli.options.dry_run;
@@ -60,14 +60,16 @@ fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -
     let (_, events) = block_on(async {
         let handle =
             if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
-        let answer = request(&handle, input(Wish { dry_run, changed_since: choice, ..Wish::default() })).await;
+        let answer =
+            request(&handle, input(RestoreOptions { dry_run, changed_since: choice, ..RestoreOptions::default() }))
+                .await;
         handle.close().await;
         answer
     })?;
     for event in events {
         match event {
             Event::Live(event) => match event.live {
-                Live::RestorePlanned(plan) => print_plan(&plan, choice, output),
+                Live::RestorePreviewed(preview) => print_preview(&preview, choice, output),
                 Live::Notice { message, code, .. } if code == NoticeCode::FileLeft.name() => output.aside(&message),
                 _ => {}
             },
@@ -81,13 +83,13 @@ fn restore(cli: &Cli, id: &str, options: &RestoreOptions, input: impl Fn(Wish) -
     Ok(0)
 }
 
-fn print_plan(plan: &RestorePlan, choice: OnConflict, output: &Output) {
+fn print_preview(preview: &RestorePreview, choice: OnConflict, output: &Output) {
     if output.is_json() {
-        output.document(json!({ "ok": true, "dry_run": true, "plan": plan }));
+        output.document(json!({ "ok": true, "dry_run": true, "plan": preview }));
         return;
     }
-    output.aside(&heading(plan.reason, plan.of_turn));
-    for file in &plan.files {
+    output.aside(&heading(preview.reason, preview.of_turn));
+    for file in &preview.files {
         let diff = match (file.standing, choice) {
             (Standing::ChangedSince, OnConflict::Merge) => file.merged.as_deref().unwrap_or_default(),
             (Standing::ChangedSince, OnConflict::Keep) => file.since.as_deref().unwrap_or_default(),
@@ -96,13 +98,13 @@ fn print_plan(plan: &RestorePlan, choice: OnConflict, output: &Output) {
         };
         output.line(&safe(&format!("{}: {}\n{diff}", file.path, outcome(file, choice))));
     }
-    if plan.files.is_empty() {
+    if preview.files.is_empty() {
         chatter("nothing to restore: every file already has its content");
     }
 }
 
 /// What a restore would do with a file.
-fn outcome(file: &PlannedFile, choice: OnConflict) -> &str {
+fn outcome(file: &FilePreview, choice: OnConflict) -> &str {
     match file.standing {
         Standing::Ready | Standing::AlreadyThere => match file.kind {
             ChangeKind::Created => "would be created again",

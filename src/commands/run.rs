@@ -4,11 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use pixir_core::call::{self, Call, Caller, Context, Unattended};
-use pixir_core::harness::Harness;
-use pixir_core::permissions::Action;
-use pixir_core::run::{self, tool};
-use pixir_core::{Code, Error, Result};
+use pixir_core::call::{Call, Caller, Context, Touch, Unattended};
+use pixir_core::run::{PreparedLine, tool};
+use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::Value;
 
 use super::tools::{Effect, report};
@@ -55,16 +53,16 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let RunArgs { line, raw, timeout, propagate_exit, .. } = args;
     let call = Call { id: "cli".into(), tool: tool::NAME.into(), args: Value::Null, caller: Caller::Model };
     let mut ctx = harness.tool_context(&call.id);
-    let planning = ctx.clone();
+    let preparing = ctx.clone();
     let limit = Duration::from_secs(timeout);
-    let plan = move || run::Call::plan(&line, stdin, limit, &planning);
-    let line = tokio::task::spawn_blocking(plan).await.expect("planning a line does not panic")?;
+    let prepare = move || PreparedLine::new(&line, stdin, limit, &preparing);
+    let line = tokio::task::spawn_blocking(prepare).await.expect("preparing a line does not panic")?;
     let authority = Unattended { mode: cli.command_mode() };
     // A line that only reads is its own preview.
-    let changes = line.actions.iter().any(|action| *action != Action::Read);
+    let changes = line.touches.iter().any(|touch| *touch != Touch::Read);
     let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };
     let exit = if raw && effect == Effect::Perform {
-        match call::gate(&call, &line.plan, &line.actions, &ctx, &authority).await {
+        match call::gate(&call, &line.preview, &line.touches, &ctx, &authority).await {
             Ok(allowed) => allowed?,
             Err(call::Gone) => unreachable!("only a Session drops a call"),
         }
@@ -77,7 +75,7 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
 }
 
 /// Prints every byte of the output, and nothing else.
-async fn print_raw(line: run::Call, ctx: &Context) -> Result<i32> {
+async fn print_raw(line: PreparedLine, ctx: &Context) -> Result<i32> {
     let mut failed: Option<std::io::Error> = None;
     let mut write = |bytes: &[u8]| {
         let mut out = std::io::stdout().lock();

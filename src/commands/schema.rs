@@ -1,12 +1,11 @@
 //! `pixir schema`: the machine-readable contract, generated from the definitions that the program uses.
 
 use clap::{ArgAction, Args as ClapArgs, Command, CommandFactory as _};
-use pixir_core::Result;
 use pixir_core::error::NoticeCode;
 use pixir_core::event::Toolset;
 use pixir_core::provider::script;
 use pixir_core::run::{BUILTINS, Builtin, Stdin};
-use pixir_core::{Code, ErrorKind, Fact, Live};
+use pixir_core::{Code, ErrorKind, Fact, Live, Result};
 use serde_json::{Value, json};
 
 use super::tools::spec_json;
@@ -93,7 +92,7 @@ fn contract(toolset: Toolset) -> Value {
         "error_codes": Code::ALL.iter().map(|c| json!({ "code": c.name(), "kind": c.kind(), "exit_code": exit_code(*c), "reserved": Code::RESERVED.contains(c) })).collect::<Vec<_>>(),
         "notice_codes": NoticeCode::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
         "run_exit_codes": RUN_EXITS.iter().map(|(code, meaning)| (code.to_string(), json!(meaning))).collect::<serde_json::Map<_, _>>(),
-        "tools": pixir_core::harness::builtin_tools([]).specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
+        "tools": pixir_core::builtin_tools([]).specs(toolset).iter().map(spec_json).collect::<Vec<_>>(),
         "run_commands": BUILTINS.iter().map(builtin).collect::<Vec<_>>(),
         "events": { "recorded": Fact::KINDS, "live": Live::KINDS },
         "safety": { "write_gate": "--write", "dry_run": "--dry-run", "no_input": "--no-input", "default_mode_headless": "read-only" },

@@ -1,11 +1,10 @@
 //! `pixir tools`: list, show and run the tools that models use.
 
 use clap::Subcommand;
-use pixir_core::call::{self, Call, Caller, Context, Done, Gone, Registered, Unattended};
+use pixir_core::call::{Call, Caller, Context, Done, Gone, Registered, Unattended};
 use pixir_core::event::Toolset;
-use pixir_core::harness::Harness;
-use pixir_core::protocol::tool_spec::ToolSpec;
-use pixir_core::{Code, Error, Result};
+use pixir_core::tool_spec::ToolSpec;
+use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -128,7 +127,7 @@ async fn carry_out(
     match effect {
         Effect::Perform => call::carry_out(harness.registry(), call, ctx, authority).await,
         Effect::Preview => Ok(match call::prepare(harness.registry(), call, &ctx).await {
-            Ok(prepared) => Done::planned(call, prepared.plan),
+            Ok(prepared) => Done::previewed(call, prepared.preview),
             Err(error) => Done::failed(call, &error),
         }),
     }

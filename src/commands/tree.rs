@@ -1,11 +1,10 @@
 //! `pixir tree`: the turns and branches of a Session.
 
 use clap::Args;
-use pixir_core::Result;
-use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::store::{Place, Summary};
-use pixir_core::tree::{self, Node};
+use pixir_core::tree::Node;
+use pixir_core::{Harness, Result, tree};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;

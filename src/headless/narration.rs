@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use pixir_core::event::{Delivery, Fact, Live, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
+use pixir_core::event::{Delivery, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
+use pixir_core::{Fact, Live};
 
 use crate::remedies;
 

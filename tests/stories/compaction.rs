@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::turns::{assert_balanced, run};
 use crate::driver::{Pixir, says};
-use crate::server::{Dialect, Reply, Server, event, raw, text};
+use crate::server::{Dialect, Reply, Server, call, event, raw, text};
 use crate::shell::{Shell, entries};
 
 #[tokio::test]
@@ -80,4 +80,45 @@ fn a_refused_request_is_compacted_and_sent_again() {
         assert!(sent.contains("first request") && sent.contains("third request"));
         assert_balanced(dialect, &bodies[3]);
     }
+}
+
+/// Broken build: one that collects the facts of a summary by tool names and raw arguments. It knows `read`, `edit` and
+/// `bash`, finds none of them here, and the summary forgets every file and command.
+#[test]
+fn a_compaction_of_the_run_toolset_keeps_the_files_read_and_the_commands() {
+    let shell = Shell::new(&[("notes.txt", "alpha\n"), ("src/lib.rs", "fn one() {}\n"), ("old.txt", "x\n")]);
+    let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
+    let server = Server::start(vec![
+        call("c1", "run", json!({ "command": "cat notes.txt | wc -l; grep fn src/lib.rs" })),
+        call("c2", "run", json!({ "command": "cp old.txt new.txt && cargo-of-nobody test" })),
+        text(&"word ".repeat(10_000)),
+        text("short"),
+        Reply::Refuse { status: 400, headers: String::new(), body: refused },
+        text("It fits now."),
+    ]);
+    let go_on = |args: &[&str]| {
+        let mut all: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
+        all.extend(["--headless", "--json", "--toolset", "run", "--mode", "auto"].map(str::to_owned));
+        all.extend(server.flags(Dialect::Chat));
+        shell.run(all)
+    };
+    for args in [["first request"].as_slice(), &["resume", "--last", "second"], &["resume", "--last", "third"]] {
+        let ran = go_on(args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let log = entries(&shell.logs()[0]);
+    let compaction = log.iter().find(|e| e["type"] == "history_compaction").expect("it was compacted");
+    let summary = compaction["data"]["summary"].as_str().expect("text");
+    let section = |title: &str| {
+        let (_, rest) = summary.split_once(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("{title}:\n{summary}"));
+        rest.split("\n\n## ").next().expect("a section").to_owned()
+    };
+    let read = section("Files read");
+    assert!(read.contains("notes.txt") && read.contains("src/lib.rs"), "{summary}");
+    assert!(section("Files changed").contains("new.txt"), "{summary}");
+    let commands = section("Commands run, newest last");
+    assert!(commands.contains("cp old.txt new.txt && cargo-of-nobody test"), "{summary}");
+    assert!(commands.contains("exit 127"), "{summary}");
+    let sent = server.bodies().pop().expect("a request").to_string();
+    assert!(sent.contains("src/lib.rs") && sent.contains("cargo-of-nobody test"), "the model reads it");
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::config::{Config, Environment, RequestsConfig};
-use pixir_core::event::{Entry, Event, Fact, Live, Mode};
-use pixir_core::harness::{Harness, SessionDefaults};
-use pixir_core::input::Input;
-use pixir_core::provider::choose::{ProviderSelection, Providers};
-use pixir_core::session::{Handle, Options};
-use pixir_core::watch::Watch;
+use pixir_core::event::Mode;
+use pixir_core::provider::{ProviderSelection, Providers};
+use pixir_core::{
+    Config, Entry, Environment, Event, Fact, Handle, Harness, Input, Live, Options, RequestsConfig, SessionDefaults,
+    Watch,
+};
 use serde_json::{Value, json};
 
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer};

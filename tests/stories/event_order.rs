@@ -3,18 +3,13 @@
 use std::sync::Arc;
 
 use crate::random;
-use pixir_core::config::Environment;
 use pixir_core::event::{Mode, SessionId};
-use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
-use pixir_core::log::{self};
-use pixir_core::provider::choose::Providers;
+use pixir_core::provider::Providers;
 use pixir_core::provider::script::{Script, Scripted, ScriptedCall, Step};
-use pixir_core::session::{Handle, Options};
-use pixir_core::tree::{self, Node};
-use pixir_core::watch::Watch;
-use pixir_core::{Event, Fact, Input, Live};
+use pixir_core::tree::Node;
+use pixir_core::{Environment, Event, Fact, Handle, Harness, Input, Live, Options, SessionDefaults, Watch, log, tree};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -3,16 +3,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pixir_core::config::Environment;
 use pixir_core::event::{Mode, SessionId, Toolset, TurnStatus};
-use pixir_core::harness::{Harness, SessionDefaults};
 use pixir_core::log::Log;
-use pixir_core::provider::choose::Providers;
+use pixir_core::provider::Providers;
 use pixir_core::provider::script::{Script, Scripted, ScriptedCall, Step};
-use pixir_core::session::Options;
 use pixir_core::store::Store;
-use pixir_core::watch::Watch;
-use pixir_core::{Event, Fact, Input, Live};
+use pixir_core::{Environment, Event, Fact, Harness, Input, Live, Options, SessionDefaults, Watch};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

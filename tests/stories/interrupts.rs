@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{Event, Fact, TurnStatus};
-use pixir_core::input::Input;
+use pixir_core::event::TurnStatus;
+use pixir_core::{Event, Fact, Input};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,6 +1,7 @@
 //! Each request repeats the one before it and only adds, so that the Provider can cache it.
 
-use pixir_core::event::{Event, Fact, TurnStatus};
+use pixir_core::event::TurnStatus;
+use pixir_core::{Event, Fact};
 use serde_json::{Value, json};
 
 use super::dialects::Talk;

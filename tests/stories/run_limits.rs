@@ -254,12 +254,10 @@ fn lines() -> u32 {
 
 #[test]
 fn no_line_panics_hangs_or_leaves_the_workspace() {
-    use pixir_core::config::Environment;
-    use pixir_core::harness::{Harness, SessionDefaults};
-    use pixir_core::provider::choose::Providers;
+    use pixir_core::provider::Providers;
     use pixir_core::provider::demo::Unconnected;
-    use pixir_core::run::Call;
-    use pixir_core::session::Options;
+    use pixir_core::run::PreparedLine;
+    use pixir_core::{Environment, Harness, Options, SessionDefaults};
     use proptest::test_runner::TestRunner;
     use std::sync::Arc;
     use std::time::Duration;
@@ -277,7 +275,7 @@ fn no_line_panics_hangs_or_leaves_the_workspace() {
     let outcome = runner.run(&any_line(), |line| {
         let ctx = harness.tool_context("fuzz");
         let planning = (line, ctx.clone());
-        let plan = move || Call::plan(&planning.0, None, Duration::from_secs(20), &planning.1);
+        let plan = move || PreparedLine::new(&planning.0, None, Duration::from_secs(20), &planning.1);
         let work = async move {
             let Ok(call) = tokio::task::spawn_blocking(plan).await.expect("planning does not panic") else {
                 return None;

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use pixir_core::config::Environment;
-use pixir_core::event::{
-    Entry, FilesRestored, Live, LiveEvent, Mode, Status, ToolResult, TurnEnded, TurnStatus, Usage,
-};
-use pixir_core::harness::{Harness, SessionDefaults};
+use pixir_core::event::{FilesRestored, LiveEvent, Mode, Status, ToolResult, TurnEnded, TurnStatus, Usage};
 use pixir_core::history::Piece;
-use pixir_core::input::{Queued, Wish};
-use pixir_core::provider::choose::Providers;
+use pixir_core::input::{Queued, RestoreOptions};
 use pixir_core::provider::script::{Script, Scripted, Step};
-use pixir_core::provider::{Answer, AnswerPart, CallRequest, Chunk, Failure, Provider, Request, args_object};
-use pixir_core::session::{Handle, Limits, Options};
-use pixir_core::watch::Watch;
-use pixir_core::{Accepted, Code, Decision, Event, Fact, Input};
+use pixir_core::provider::{
+    Answer, AnswerPart, CallRequest, Chunk, Failure, Provider, Providers, Request, args_object,
+};
+use pixir_core::{
+    Accepted, Code, Decision, Entry, Environment, Event, Fact, Handle, Harness, Input, Limits, Live, Options,
+    SessionDefaults, Watch,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -36,7 +34,7 @@ impl Provider for Obedient {
         _: &'a mut (dyn FnMut(Chunk) + Send),
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         let newest = request.items.last().map(|item| item.piece());
-        let said = match newest {
+        let parts = match newest {
             Some(Piece::User { text, .. }) => {
                 let call = |(n, line): (usize, &str)| {
                     let (name, args) = line.split_once(' ').expect("a tool and its arguments");
@@ -47,7 +45,7 @@ impl Provider for Obedient {
             }
             _ => vec![AnswerPart::text("Done.".to_owned())],
         };
-        Box::pin(async move { Ok(Answer { said, ..Answer::default() }) })
+        Box::pin(async move { Ok(Answer { parts, ..Answer::default() }) })
     }
 }
 
@@ -232,7 +230,7 @@ async fn every_input_is_answered_and_a_refusal_names_its_input() {
         (late.now.queue.steer, late.now.queue.follow_up),
         (vec!["d".to_owned()], vec!["b".to_owned(), "c".to_owned()])
     );
-    let refused = handle.request(Input::Undo { turn: None, wish: Wish::default() }).await;
+    let refused = handle.request(Input::Undo { turn: None, options: RestoreOptions::default() }).await;
     assert_eq!(refused.expect_err("a Turn runs").code, Code::InvalidArgs);
     assert_eq!(handle.request(Input::Interrupt).await.expect("accepted").turn, Some(1));
     assert_eq!(turn(&mut watch).await.1.status, TurnStatus::Interrupted);
@@ -281,7 +279,7 @@ fn an_interrupt_is_heard_during_an_undo_and_the_rest_is_left_and_told() {
 
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let held = tokio::task::spawn_blocking(move || gate.recv());
-        let undo = || Input::Undo { turn: None, wish: Wish::default() };
+        let undo = || Input::Undo { turn: None, options: RestoreOptions::default() };
         let interrupt = async {
             let heard = tokio::time::timeout(Duration::from_secs(30), handle.request(Input::Interrupt)).await;
             let status = handle.watch().await.expect("it runs").now.status;
@@ -328,7 +326,7 @@ async fn a_write_of_one_session_is_not_taken_for_the_work_of_anothers_command() 
     let (events, _) = turn(&mut of_runs).await;
     assert_eq!(changed(results(&events)[0]), ["a.txt", "c.txt"]);
     // So each takes back its own.
-    runs.request(Input::Undo { turn: None, wish: Wish::default() }).await.expect("it is undone");
+    runs.request(Input::Undo { turn: None, options: RestoreOptions::default() }).await.expect("it is undone");
     assert!(place.path("b.txt").exists() && !place.path("a.txt").exists() && !place.path("c.txt").exists());
 }
 

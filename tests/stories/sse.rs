@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use pixir_core::provider::Chunk;
-use pixir_core::provider::retry::Patience;
-use pixir_core::provider::stream::{MAX_EVENT, hear};
+use pixir_core::Patience;
+use pixir_core::provider::{Chunk, MAX_EVENT, hear};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
@@ -120,8 +119,8 @@ fn a_megabyte_of_text_and_arguments_survives_any_chunking() {
     for dialect in Dialect::ALL {
         let bytes = Bytes::from(long(dialect, 1 << 20));
         let whole = heard(&runtime, dialect, vec![bytes.clone()]);
-        let text = whole.1["answer"]["said"][0]["text"]["text"].as_str().expect("a text");
-        let args = whole.1["answer"]["said"][1]["call"]["args"].as_str().expect("a call");
+        let text = whole.1["answer"]["parts"][0]["text"]["text"].as_str().expect("a text");
+        let args = whole.1["answer"]["parts"][1]["call"]["args"].as_str().expect("a call");
         assert_eq!(text.len(), 1 << 20, "{dialect:?}");
         assert_eq!(serde_json::from_str::<Value>(args).expect("JSON")["content"], text);
         assert!(heard(&runtime, dialect, pieces(&bytes, &mut random)) == whole, "{dialect:?}");

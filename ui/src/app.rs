@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use pixir_core::event::{SessionId, Severity, Status};
-use pixir_core::harness::Harness;
-use pixir_core::session::Handle;
-use pixir_core::watch::Watch;
-use pixir_core::{Code, Error, Event, Input, Live, Result};
+use pixir_core::{Code, Error, Event, Handle, Harness, Input, Live, Result, Watch};
 use tokio::sync::mpsc;
 
 use crate::composer::mention::Index;

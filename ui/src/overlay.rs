@@ -3,13 +3,12 @@
 //!
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
-use pixir_core::Input;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{JobState, RestorePlan};
+use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
-use pixir_core::input::Wish;
-use pixir_core::skills::Skill;
+use pixir_core::input::RestoreOptions;
 use pixir_core::store::Summary;
+use pixir_core::{Input, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
@@ -106,8 +105,8 @@ pub(crate) enum Request {
     MoveWithoutFiles,
     /// Do not move the head after all.
     Stay,
-    /// Restore files by this plan. `Wish` has the user's choices.
-    Restore(Box<RestorePlan>, Wish),
+    /// Restore files by this plan. `RestoreOptions` has the user's choices.
+    Restore(Box<RestorePreview>, RestoreOptions),
 }
 
 /// Something that happened while the overlay was open.

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{DecidedBy, Entry, Fact, Printed, Status, TurnStatus, Verdict};
+use pixir_core::event::{DecidedBy, Printed, Status, TurnStatus, Verdict};
+use pixir_core::{Entry, Fact};
 
 use crate::render::context::{Fold, LayoutKey, RenderContext};
 use crate::render::split::{Part, Splitter};

@@ -179,7 +179,7 @@ impl Foot {
             approval.is_read |= self.shows_whole_preview;
         }
         if let Some(PendingApproval { approval, .. }) = state.approvals.first() {
-            canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.plan.target));
+            canvas.region("approval", dock, || format!("{}: {}", approval.tool, approval.preview.target));
             canvas.region_state(RegionState { focused: state.focus == Focus::Approval, selected: false });
         }
         if let Some(it) = &state.replay {

@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use super::{Call, Caller, Context};
-use crate::permissions::{Action, Ruling, judge};
+use crate::permissions::{Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Plan, Rule, Verdict};
+use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Verdict};
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::Remedy;
 
@@ -16,7 +16,7 @@ pub struct Gone;
 
 /// The mode and rules in force when a call is judged.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing {
+pub struct Permissions {
     /// The mode.
     pub mode: Mode,
     /// The rules that the user made.
@@ -26,10 +26,15 @@ pub struct Standing {
 /// Supplies the mode and the rules, asks the user for approvals, and records decisions.
 pub trait Authority: Sync {
     /// Receives the preview of a call, before the call is judged.
-    fn prepared(&self, call: &Call, info: &CallInfo, plan: &Plan) -> impl Future<Output = Result<(), Gone>> + Send;
+    fn prepared(
+        &self,
+        call: &Call,
+        info: &CallInfo,
+        preview: &Preview,
+    ) -> impl Future<Output = Result<(), Gone>> + Send;
 
     /// The mode and rules in force now. The gate asks for each call, because the user may change them in between.
-    fn standing(&self) -> impl Future<Output = Result<Standing, Gone>> + Send;
+    fn permissions(&self) -> impl Future<Output = Result<Permissions, Gone>> + Send;
 
     /// Asks the user for an approval. `None` where no user can answer.
     fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
@@ -46,12 +51,12 @@ pub struct Unattended {
 }
 
 impl Authority for Unattended {
-    async fn prepared(&self, _call: &Call, _info: &CallInfo, _plan: &Plan) -> Result<(), Gone> {
+    async fn prepared(&self, _call: &Call, _info: &CallInfo, _plan: &Preview) -> Result<(), Gone> {
         Ok(())
     }
 
-    async fn standing(&self) -> Result<Standing, Gone> {
-        Ok(Standing { mode: self.mode, rules: Vec::new() })
+    async fn permissions(&self) -> Result<Permissions, Gone> {
+        Ok(Permissions { mode: self.mode, rules: Vec::new() })
     }
 
     async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
@@ -69,8 +74,8 @@ impl Authority for Unattended {
 /// [`Gone`] when the Session no longer waits for the call. The inner error is the refusal.
 pub async fn gate(
     call: &Call,
-    plan: &Plan,
-    touches: &[Action],
+    preview: &Preview,
+    touches: &[Touch],
     ctx: &Context,
     authority: &impl Authority,
 ) -> Result<Result<(), Error>, Gone> {
@@ -78,7 +83,7 @@ pub async fn gate(
     let mut needs_approval: Vec<(String, Option<Rule>)> = Vec::new();
     let mut refusal = None;
     for touch in touches {
-        let Standing { mode, rules } = authority.standing().await?;
+        let Permissions { mode, rules } = authority.permissions().await?;
         match judge(mode, touch, &rules, ctx.workspace.root()) {
             Ruling::Allow { by: None, .. } => {}
             Ruling::Allow { by: Some(by), rule, reason } => {
@@ -101,7 +106,7 @@ pub async fn gate(
         }
     }
     if refusal.is_none() && !needs_approval.is_empty() {
-        let (made, refused) = ask(call, plan, needs_approval, authority).await?;
+        let (made, refused) = ask(call, preview, needs_approval, authority).await?;
         decisions.extend(made);
         refusal = refused;
     }
@@ -114,7 +119,7 @@ pub async fn gate(
 
 async fn ask(
     call: &Call,
-    plan: &Plan,
+    preview: &Preview,
     parts: Vec<(String, Option<Rule>)>,
     authority: &impl Authority,
 ) -> Result<(Vec<PermissionDecision>, Option<Error>), Gone> {
@@ -126,7 +131,7 @@ async fn ask(
     let approval = Approval {
         call_id: call.id.clone(),
         tool: call.tool.clone(),
-        plan: Box::new(plan.clone()),
+        preview: Box::new(preview.clone()),
         reason: reason.clone(),
         rule: rule.clone(),
     };

@@ -18,7 +18,7 @@ pub struct Output {
     pub pipestatus: Vec<i32>,
     /// Files that the tool changed.
     pub changes: Vec<FileChange>,
-    /// Facts that are recorded with the result: a new plan, a memory.
+    /// Facts that are recorded with the result: a new preview, a memory.
     pub facts: Vec<Fact>,
     /// Images for the model.
     pub attachments: Vec<Attachment>,

@@ -400,7 +400,7 @@ fn end_line(text: &mut String) {
 }
 
 /// The text of a finished call for the model: output, errors, stderr where it helps, footer.
-pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32, took: Duration) -> String {
+pub(crate) fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32, took: Duration) -> String {
     let mut text = stdout.to_owned();
     end_line(&mut text);
     text.push_str(errors);
@@ -416,7 +416,7 @@ pub fn compose(stdout: &str, errors: &str, stderr: &str, tells: bool, exit: i32,
 }
 
 /// The last line of every result: `[exit:0 | 12ms]`.
-pub fn footer(exit: i32, took: Duration) -> String {
+pub(crate) fn footer(exit: i32, took: Duration) -> String {
     format!("[exit:{exit} | {}]", human_duration(took))
 }
 

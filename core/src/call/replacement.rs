@@ -3,9 +3,9 @@
 use super::{Context, Output, Prepared, off_loop};
 use crate::files::changes;
 use crate::files::workspace::{Contents, Inside};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{FileChange, Plan};
+use crate::protocol::event::{FileChange, Preview};
 use crate::protocol::remedy::Remedy;
 use crate::text::human::human_size;
 
@@ -16,7 +16,7 @@ pub(crate) struct Replacement {
     before: Option<Contents>,
     after: Vec<u8>,
     /// The preview.
-    pub(crate) plan: Plan,
+    pub(crate) preview: Preview,
 }
 
 impl Replacement {
@@ -25,7 +25,7 @@ impl Replacement {
     /// # Errors
     /// `NOT_REGULAR_FILE`; `WRITE_FAILED` for a protected output folder; `FILE_CHANGED` if the file changed since the
     /// model read it.
-    pub(crate) fn plan(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
+    pub(crate) fn preview(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
         let before = ctx.workspace.read_if_there(&at)?;
         Replacement::of(would, ctx, at, before, after)
@@ -57,21 +57,21 @@ impl Replacement {
         })?;
         let shown = at.display();
         let (diff, _, _) = changes::unified(&shown, before.as_ref().map(|b| b.bytes.as_slice()), Some(&after));
-        let plan = Plan {
+        let preview = Preview {
             would: would.to_owned(),
             target: shown.clone(),
             paths: vec![shown],
             diff: Some(diff),
             bytes: Some(after.len() as u64),
             bytes_before: before.as_ref().map(|before| before.bytes.len() as u64),
-            ..Plan::default()
+            ..Preview::default()
         };
-        Ok(Replacement { at, before, after, plan })
+        Ok(Replacement { at, before, after, preview })
     }
 
-    /// The action of replacing this file.
-    pub(crate) fn action(ctx: &Context, at: &Inside) -> Action {
-        Action::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
+    /// What replacing this file touches.
+    pub(crate) fn touch(ctx: &Context, at: &Inside) -> Touch {
+        Touch::Files { path: Some(at.display()), protected: ctx.workspace.is_protected(at).then(|| at.display()) }
     }
 
     /// The hash of the bytes that it will hold.
@@ -81,8 +81,8 @@ impl Replacement {
 
     /// A prepared call that makes this change.
     pub(crate) fn prepared(self, ctx: &Context) -> Prepared {
-        let action = Replacement::action(ctx, &self.at);
-        Prepared::new(self.plan.clone(), action, move |ctx| {
+        let touch = Replacement::touch(ctx, &self.at);
+        Prepared::new(self.preview.clone(), touch, move |ctx| {
             off_loop(move || {
                 let (change, told) = self.apply(&ctx)?;
                 let mut output = Output::text(&ctx, &told);
@@ -97,8 +97,8 @@ impl Replacement {
     /// # Errors
     /// `FILE_CHANGED`, `WRITE_FAILED`; the file is unchanged in both cases.
     pub(crate) fn apply(self, ctx: &Context) -> Result<(FileChange, String)> {
-        let Replacement { at, before, after, plan } = self;
-        let shown = plan.target;
+        let Replacement { at, before, after, preview } = self;
+        let shown = preview.target;
         // An interrupt waits for this lock, so that it records the finished write.
         let writing = ctx.snapshot.write(&shown, &ctx.workspace, &ctx.blobs);
         if ctx.cancel.is_cancelled() {

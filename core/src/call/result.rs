@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::present::{self, footer};
 use super::{Call, Output};
 use crate::protocol::error::{Code, Error, ErrorKind, Result};
-use crate::protocol::event::{Fact, Plan, ToolResult};
+use crate::protocol::event::{Fact, Preview, ToolResult};
 
 /// A finished call.
 #[derive(Debug)]
 pub struct Done {
     /// The one result of the call.
     pub result: ToolResult,
-    /// Facts that are recorded before it: a new plan, a memory.
+    /// Facts that are recorded before it: a new preview, a memory.
     pub facts: Vec<Fact>,
     /// Whether the tool ran; false if the call was refused, only previewed, or could not be prepared.
     pub ran: bool,
@@ -35,16 +35,16 @@ impl Done {
     }
 
     /// The result of a dry run: the preview as text.
-    pub fn planned(call: &Call, plan: Plan) -> Done {
+    pub fn previewed(call: &Call, preview: Preview) -> Done {
         let mut text = "[dry run] would ".to_owned();
-        write_plan(&mut text, &plan, "");
+        write_preview(&mut text, &preview, "");
         text.push_str(&footer(0, Duration::ZERO));
         let result = ToolResult {
             call_id: call.id.clone(),
             ok: true,
             output: text,
             exit_code: Some(0),
-            plan: Some(Box::new(plan)),
+            preview: Some(Box::new(preview)),
             ..ToolResult::default()
         };
         Done { result, facts: Vec::new(), ran: false }
@@ -70,7 +70,7 @@ fn presented(call: &Call, output: Output, took: Duration) -> Done {
         pipestatus: output.pipestatus,
         attachments: output.attachments,
         changes: output.changes,
-        plan: None,
+        preview: None,
         error: output.errors.last().filter(|_| !ok).map(|(_, error)| error.body()),
     };
     // The output is a binary file. The result is an error, although the command itself succeeded.
@@ -101,16 +101,16 @@ fn failure_of(call: &Call, name: &str, error: &Error, took: Duration) -> ToolRes
     }
 }
 
-fn write_plan(text: &mut String, plan: &Plan, mark: &str) {
-    let size = plan.bytes.map_or(String::new(), |bytes| format!(" ({})", crate::text::human::human_size(bytes)));
-    text.push_str(&format!("{mark}{} {}{size}\n", plan.would, plan.target));
-    text.push_str(plan.diff.as_deref().unwrap_or_default());
-    plan.steps.iter().for_each(|step| write_plan(text, step, "• "));
-    plan.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
+fn write_preview(text: &mut String, preview: &Preview, mark: &str) {
+    let size = preview.bytes.map_or(String::new(), |bytes| format!(" ({})", crate::text::human::human_size(bytes)));
+    text.push_str(&format!("{mark}{} {}{size}\n", preview.would, preview.target));
+    text.push_str(preview.diff.as_deref().unwrap_or_default());
+    preview.steps.iter().for_each(|step| write_preview(text, step, "• "));
+    preview.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
 }
 
 /// Shell-like codes for the footer: 124 timeout, 126 not allowed, 127 unknown, 2 usage, else 1.
-pub fn in_run_exit(error: &Error) -> i32 {
+pub(crate) fn in_run_exit(error: &Error) -> i32 {
     match (error.code, error.kind()) {
         (Code::UnknownCommand, _) => 127,
         (_, ErrorKind::Timeout) => 124,

@@ -6,10 +6,10 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Context, Output, arguments};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Plan, Toolset};
+use crate::protocol::event::{Preview, Toolset};
 use crate::protocol::tool_spec::ToolSpec;
 
 /// Something that a model can call.
@@ -49,35 +49,38 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// A call that can run: its preview, its actions and the work itself.
+/// A call that can run: its preview, what it touches, and the work itself.
 pub struct Prepared {
     /// What the call is about. `call::prepare` fills it in; a tool leaves it empty.
     pub info: CallInfo,
     /// The preview, for the user and for a dry run.
-    pub plan: Plan,
-    /// The actions: one for a typed tool, one for each command of a line.
-    pub actions: Vec<Action>,
+    pub preview: Preview,
+    /// What it touches: one for a typed tool, one for each command of a line.
+    pub touches: Vec<Touch>,
     /// Does the work, once; to run the call again, prepare it again.
     pub run: Box<dyn FnOnce(Context) -> BoxFuture<'static, Result<Output>> + Send>,
 }
 
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("plan", &self.plan).field("actions", &self.actions).finish_non_exhaustive()
+        f.debug_struct("Prepared")
+            .field("preview", &self.preview)
+            .field("touches", &self.touches)
+            .finish_non_exhaustive()
     }
 }
 
 impl Prepared {
-    /// A call with one action.
-    pub fn new<F, R>(plan: Plan, action: Action, run: F) -> Prepared
+    /// A call that touches one thing.
+    pub fn new<F, R>(preview: Preview, touch: Touch, run: F) -> Prepared
     where
         F: FnOnce(Context) -> R + Send + 'static,
         R: Future<Output = Result<Output>> + Send + 'static,
     {
         Prepared {
             info: CallInfo::default(),
-            plan,
-            actions: vec![action],
+            preview,
+            touches: vec![touch],
             run: Box::new(move |ctx| Box::pin(run(ctx))),
         }
     }
@@ -87,13 +90,13 @@ impl Prepared {
     where
         F: FnOnce(&Context) -> Result<Output> + Send + 'static,
     {
-        let plan = Plan { would: would.to_owned(), target, ..Plan::default() };
-        Prepared::new(plan, Action::Read, |ctx| off_loop(move || run(&ctx)))
+        let preview = Preview { would: would.to_owned(), target, ..Preview::default() };
+        Prepared::new(preview, Touch::Read, |ctx| off_loop(move || run(&ctx)))
     }
 
     /// Whether the call changes nothing.
     pub fn reads_only(&self) -> bool {
-        self.actions.iter().all(|action| *action == Action::Read)
+        self.touches.iter().all(|touch| *touch == Touch::Read)
     }
 }
 

@@ -21,7 +21,7 @@ const MAX_EARLIER: usize = 4_000;
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when the whole History is recent enough to stay.
-pub fn plan(
+pub(crate) fn plan(
     history: &History,
     trigger: Trigger,
     instructions: Option<&str>,
@@ -74,14 +74,14 @@ pub fn plan(
 }
 
 /// Returns the entries that a move of the head leaves behind, and the last entry that both branches share.
-pub fn left_behind(history: &History, to_seq: Option<u64>) -> (Vec<Arc<Entry>>, Option<u64>) {
+pub(crate) fn left_behind(history: &History, to_seq: Option<u64>) -> (Vec<Arc<Entry>>, Option<u64>) {
     let there: Vec<u64> = to_seq.map_or_else(Vec::new, |seq| history.path_of(seq).iter().map(|e| e.seq).collect());
     let shared = history.path().zip(&there).take_while(|(entry, seq)| entry.seq == **seq).count();
     (history.path().skip(shared).cloned().collect(), shared.checked_sub(1).map(|at| there[at]))
 }
 
 /// Summarizes the branch that a move of the head leaves, without a model. `None` when there is nothing to summarize.
-pub fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
+pub(crate) fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSummary> {
     let (left, common_seq) = left_behind(history, to_seq);
     let from_seq = left.last()?.seq;
     let mut it = Gathered::default();

@@ -13,7 +13,7 @@ const AROUND: usize = 160;
 
 /// The sources that a Session searches. They are read anew each time: the Logs are the truth, and there is no index.
 #[derive(Debug, Clone, Default)]
-pub struct Library {
+pub(crate) struct Library {
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     /// The workspace.
@@ -26,7 +26,7 @@ pub struct Library {
 
 /// A text in a Log that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// The id of the Session.
     pub session: String,
     /// The `seq` of the entry.
@@ -41,7 +41,7 @@ pub struct Found {
 
 /// A memory that has not been forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered {
+pub(crate) struct Remembered {
     /// The id of the memory.
     pub id: String,
     /// When it was recorded, to the minute.
@@ -52,12 +52,12 @@ pub struct Remembered {
 
 impl Library {
     /// Returns the skills of the workspace and of the user.
-    pub fn skills(&self) -> Vec<Skill> {
+    pub(crate) fn skills(&self) -> Vec<Skill> {
         skills::find(&self.workspace, self.user_folder.as_deref())
     }
 
     /// Returns the Sessions of the workspace that have a conversation, newest first.
-    pub fn sessions(&self) -> Vec<Summary> {
+    pub(crate) fn sessions(&self) -> Vec<Summary> {
         summaries(&self.logs)
     }
 
@@ -68,7 +68,7 @@ impl Library {
     }
 
     /// Finds up to `most` texts that hold all of these words, in any order and case, newest Session first.
-    pub fn search(&self, words: &str, most: usize, is_cancelled: &dyn Fn() -> bool) -> Vec<Found> {
+    pub(crate) fn search(&self, words: &str, most: usize, is_cancelled: &dyn Fn() -> bool) -> Vec<Found> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let mut found = Vec::new();
         for summary in self.sessions() {
@@ -107,7 +107,7 @@ impl Library {
     }
 
     /// Returns the memories, oldest first.
-    pub fn remembered(&self) -> Vec<Remembered> {
+    pub(crate) fn remembered(&self) -> Vec<Remembered> {
         let mut all: BTreeMap<String, (jiff::Timestamp, Option<Remembered>)> = BTreeMap::new();
         let key = "\"memory_fact\"";
         for summary in self.sessions() {

@@ -92,7 +92,7 @@ what was tried, what worked and what did not and why, which files were changed, 
 At most 200 words of plain Markdown. Do not call tools.";
 
 /// Builds the request that summarizes the entries a move of the head leaves behind.
-pub fn summary(
+pub(crate) fn summary(
     history: &History,
     left: Vec<Arc<Entry>>,
     tools: Arc<[ToolSpec]>,
@@ -113,7 +113,7 @@ fn context_text(started: &SessionStarted) -> String {
 }
 
 /// Collects the context documents of the workspace and the user. They are recorded, so every resume sees the same ones.
-pub fn collect_context(workspace: &Workspace, user_folder: Option<&std::path::Path>) -> Vec<ContextDocument> {
+pub(crate) fn collect_context(workspace: &Workspace, user_folder: Option<&std::path::Path>) -> Vec<ContextDocument> {
     let root = workspace.root().display();
     let environment =
         format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, jiff::Zoned::now().date());

@@ -57,7 +57,7 @@ struct FrontMatter {
 }
 
 /// Finds all skills, sorted by name. A skill of the workspace hides a user's skill of the same name.
-pub fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
+pub(crate) fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
     let workspace_roots = WORKSPACE_ROOTS.iter().map(|root| (workspace.join(root), Origin::Workspace));
     let user_root = user_folder.map(|folder| (folder.join("skills"), Origin::User));
     let mut skills: Vec<Skill> = Vec::new();
@@ -80,7 +80,7 @@ pub fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
 ///
 /// # Errors
 /// `SKILL_NOT_FOUND` with the nearest name, `READ_FAILED` when the file is missing or is not text.
-pub fn activate(skills: &[Skill], name: &str, args: &str) -> Result<SkillActivation> {
+pub(crate) fn activate(skills: &[Skill], name: &str, args: &str) -> Result<SkillActivation> {
     let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
         let fix = match nearest(name, skills.iter().map(|s| s.name.as_str())) {
             Some(near) => Remedy::UseSkill { name: near.to_owned() },

@@ -264,7 +264,7 @@ impl History {
         let compaction = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_)));
         let kept_from = compaction.map(|at| match &path[at].fact {
             Fact::HistoryCompaction(it) => {
-                self.make(Piece::said(summary_text(it)));
+                self.make(Piece::text(summary_text(it)));
                 it.kept_from_seq
             }
             _ => 0,
@@ -317,7 +317,7 @@ impl History {
                 let Some((id, output)) = result_of(other) else { return false };
                 match self.open_command.take_if(|it| it.call_id == id) {
                     Some(it) if it.send_to_model => {
-                        self.make(Piece::said(command_text(&it.command, &output)));
+                        self.make(Piece::text(command_text(&it.command, &output)));
                         true
                     }
                     other => other.is_some(),

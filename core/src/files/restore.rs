@@ -1,4 +1,4 @@
-//! Restores files to earlier versions: planned and shown first, and later edits by others are never overwritten
+//! Restores files to earlier versions: previewed and shown first, and later edits by others are never overwritten
 //! unasked.
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::{Contents, Workspace};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{
-    ChangeKind, Entry, Fact, FileChange, FilesRestored, LeftFile, PlannedFile, RestorePlan, RestoreReason, Standing,
+    ChangeKind, Entry, Fact, FileChange, FilePreview, FilesRestored, LeftFile, RestorePreview, RestoreReason, Standing,
 };
-use crate::protocol::input::{OnConflict, Wish};
+use crate::protocol::input::{OnConflict, RestoreOptions};
 use crate::protocol::remedy::Remedy;
 use crate::storage::blobs::{self, Blobs};
 
@@ -50,7 +50,7 @@ impl Version {
 
 /// The target of a restore, by path.
 #[derive(Debug, Clone)]
-pub struct RestoreTarget {
+pub(crate) struct RestoreTarget {
     reason: RestoreReason,
     of_turn: Option<u32>,
     to_seq: Option<u64>,
@@ -102,7 +102,7 @@ fn aimed<'a>(changes: impl Iterator<Item = &'a FileChange>) -> BTreeMap<String, 
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when there is no such Turn.
-pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
+pub(crate) fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
     let done = Done::fold(entries);
     let mut turns = done.applied;
     turns.reverse();
@@ -116,7 +116,7 @@ pub fn undoable(entries: &[Arc<Entry>]) -> Result<Vec<u32>> {
 }
 
 /// Returns the files of this Turn that an undo has left as they were.
-pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
+pub(crate) fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
     let restored = entries.iter().filter_map(|e| if let Fact::FilesRestored(it) = &e.fact { Some(it) } else { None });
     let of_turn = restored.filter(|it| it.reason == RestoreReason::Undo && it.of_turn == Some(turn));
     of_turn.flat_map(|it| it.left.iter().map(|left| left.path.as_str())).collect()
@@ -126,7 +126,7 @@ pub fn left_by_undo(entries: &[Arc<Entry>], turn: u32) -> Vec<&str> {
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when the Turn changed nothing, `NOT_FOUND` when there is no such Turn.
-pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
+pub(crate) fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
     let mut of_turn = entries.iter().filter(|e| e.turn == Some(turn)).peekable();
     if of_turn.peek().is_none() {
         return Err(
@@ -145,7 +145,7 @@ pub fn undo(entries: &[Arc<Entry>], turn: u32) -> Result<RestoreTarget> {
 ///
 /// # Errors
 /// `NOTHING_TO_DO` when there is no undo to redo.
-pub fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
+pub(crate) fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
     let undone = Done::fold(entries).undone.pop();
     let entry = undone.and_then(|seq| entries.iter().find(|e| e.seq == seq));
     let Some(Fact::FilesRestored(it)) = entry.map(|e| &e.fact) else {
@@ -160,7 +160,7 @@ pub fn redo(entries: &[Arc<Entry>]) -> Result<RestoreTarget> {
 }
 
 /// Restores the files to their state when this entry was the newest. `None` means the state before the first entry.
-pub fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> RestoreTarget {
+pub(crate) fn rewind(entries: &[Arc<Entry>], to_seq: Option<u64>) -> RestoreTarget {
     let later = entries.iter().filter(|entry| to_seq.is_none_or(|seq| entry.seq > seq));
     let files = aimed(later.flat_map(|entry| of_entry(&entry.fact)));
     RestoreTarget { reason: RestoreReason::Rewind, of_turn: None, to_seq, files }
@@ -232,7 +232,7 @@ fn told_by_files(entries: &[Arc<Entry>]) -> Vec<&[Arc<Entry>]> {
 type Bytes<'a> = (&'a [u8], Option<u32>);
 
 /// A file with everything needed to restore it.
-struct Found {
+struct FileToRestore {
     path: String,
     /// The name of the blob with the wanted bytes.
     wanted_blob: Option<String>,
@@ -247,13 +247,13 @@ struct Found {
 
 impl RestoreTarget {
     /// Whether the restore touches no file.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
     /// Compares with the current files, without changing any.
-    pub fn plan(&self, workspace: &Workspace, blobs: &Blobs) -> RestorePlan {
-        let found: Vec<Found> = self.look(workspace, blobs).collect();
+    pub(crate) fn preview(&self, workspace: &Workspace, blobs: &Blobs) -> RestorePreview {
+        let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
         self.describe(&found)
     }
 
@@ -261,18 +261,18 @@ impl RestoreTarget {
     /// caller chose otherwise. After an interrupt, the remaining files are left, with [`INTERRUPTED`] as the reason.
     ///
     /// # Errors
-    /// `FILE_CHANGED` when a shown plan differs from what would be done now.
+    /// `FILE_CHANGED` when a shown preview differs from what would be done now.
     pub(crate) fn apply(
         &self,
-        wish: &Wish,
+        options: &RestoreOptions,
         workspace: &Workspace,
         blobs: &Blobs,
         snapshot: &SessionSnapshot,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<FilesRestored> {
-        let found: Vec<Found> = self.look(workspace, blobs).collect();
-        let plan = self.describe(&found);
-        if wish.seen.as_ref().is_some_and(|seen| *seen != plan.token) {
+        let found: Vec<FileToRestore> = self.look(workspace, blobs).collect();
+        let preview = self.describe(&found);
+        if options.seen.as_ref().is_some_and(|seen| *seen != preview.token) {
             return Err(Error::new(
                 Code::FileChanged,
                 "files changed after the preview; nothing was restored",
@@ -286,19 +286,20 @@ impl RestoreTarget {
             changes: Vec::new(),
             left: Vec::new(),
         };
-        let choice_for = |file: &Found| wish.choices.get(&file.path).copied().unwrap_or(wish.changed_since);
+        let choice_for =
+            |file: &FileToRestore| options.choices.get(&file.path).copied().unwrap_or(options.changed_since);
         // A file that cannot be restored may have been moved; then no other file with the same bytes is removed.
         let missing: Vec<(&str, &str)> = found
             .iter()
             .filter(|file| file.standing != Standing::AlreadyThere && file.outcome(choice_for(file)).is_err())
             .filter_map(|file| Some((file.wanted_blob.as_deref()?, file.path.as_str())))
             .collect();
-        let last_copy_of = |file: &Found| {
+        let last_copy_of = |file: &FileToRestore| {
             let bytes = &file.current.as_ref()?.bytes;
             let name = if missing.is_empty() { return None } else { blobs::name_of(bytes) };
             missing.iter().find(|(blob, _)| *blob == name).map(|(_, path)| *path)
         };
-        let mut restore = |file: &Found, target: Option<Bytes<'_>>| {
+        let mut restore = |file: &FileToRestore, target: Option<Bytes<'_>>| {
             if is_interrupted() {
                 it.left.push(LeftFile { path: file.path.clone(), why: INTERRUPTED.to_owned() });
                 return;
@@ -331,20 +332,20 @@ impl RestoreTarget {
         Ok(it)
     }
 
-    fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = Found> + 'a {
+    fn look<'a>(&'a self, workspace: &'a Workspace, blobs: &'a Blobs) -> impl Iterator<Item = FileToRestore> + 'a {
         self.files.iter().map(move |(path, file)| look(path, file, workspace, blobs))
     }
 
-    fn describe(&self, found: &[Found]) -> RestorePlan {
-        let files: Vec<PlannedFile> =
-            found.iter().filter(|file| file.standing != Standing::AlreadyThere).map(Found::describe).collect();
+    fn describe(&self, found: &[FileToRestore]) -> RestorePreview {
+        let files: Vec<FilePreview> =
+            found.iter().filter(|file| file.standing != Standing::AlreadyThere).map(FileToRestore::describe).collect();
         let text = serde_json::to_string(&files).unwrap_or_default();
         let token = blobs::name_of(text.as_bytes());
-        RestorePlan { reason: self.reason, of_turn: self.of_turn, to_seq: self.to_seq, files, token }
+        RestorePreview { reason: self.reason, of_turn: self.of_turn, to_seq: self.to_seq, files, token }
     }
 }
 
-fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> Found {
+fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> FileToRestore {
     let (left, wanted) = (&file.left(), &file.wanted());
     let load = |version: &Version| match version {
         Version::Absent => Ok(None),
@@ -354,7 +355,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
             Err(e) => Err(format!("its stored version cannot be read: {e}")),
         },
     };
-    let mut it = Found {
+    let mut it = FileToRestore {
         path: path.to_owned(),
         wanted_blob: if let Version::Known { blob, .. } = wanted { Some(blob.clone()) } else { None },
         new_folders: file.new_folders(),
@@ -432,7 +433,7 @@ fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<
     Some(ours.into_bytes())
 }
 
-impl Found {
+impl FileToRestore {
     /// Returns the bytes to write, `None` to remove the file, or the reason to leave it.
     fn outcome(&self, choice: OnConflict) -> Result<Option<Bytes<'_>>, String> {
         let wanted = self.wanted.as_ref().map(|(bytes, mode)| (bytes.as_slice(), *mode));
@@ -449,7 +450,7 @@ impl Found {
         }
     }
 
-    fn describe(&self) -> PlannedFile {
+    fn describe(&self) -> FilePreview {
         let current = self.current.as_ref().map(|c| c.bytes.as_slice());
         let wanted = self.wanted.as_ref().map(|(bytes, _)| bytes.as_slice());
         let (mut diff, added, removed) = match self.standing {
@@ -470,7 +471,7 @@ impl Found {
             None => "[the content that pixir left was not captured]\n".to_owned(),
         });
         let merged = self.merged.as_ref().map(|merged| changes::unified(&self.path, current, Some(merged)).0);
-        PlannedFile {
+        FilePreview {
             path: self.path.clone(),
             standing: self.standing,
             kind,
@@ -485,7 +486,7 @@ impl Found {
 }
 
 fn restore_one(
-    file: &Found,
+    file: &FileToRestore,
     target: Option<Bytes<'_>>,
     workspace: &Workspace,
     blobs: &Blobs,
@@ -545,7 +546,8 @@ mod tests {
         let asked = Cell::new(0);
         let is_interrupted = || asked.replace(asked.get() + 1) >= 2;
         let snapshot = SessionSnapshot::default();
-        let it = aim.apply(&Wish::default(), &workspace, &blobs, &snapshot, &is_interrupted).expect("it begins");
+        let it =
+            aim.apply(&RestoreOptions::default(), &workspace, &blobs, &snapshot, &is_interrupted).expect("it begins");
         let changed: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
         let left: Vec<(&str, &str)> = it.left.iter().map(|left| (left.path.as_str(), left.why.as_str())).collect();
         assert_eq!(changed, ["d", "c"], "what is to go goes from the last path on");

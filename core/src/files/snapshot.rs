@@ -53,7 +53,7 @@ struct State {
 #[derive(Debug)]
 struct Running {
     key: CallKey,
-    found: Found,
+    found: CommandChanges,
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +73,12 @@ struct CallKey {
 
 /// What a command changed, and notes for its caller about that.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct CommandChanges {
     pub(crate) changes: Vec<FileChange>,
     pub(crate) notes: Vec<String>,
 }
 
-impl Found {
+impl CommandChanges {
     fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|it| it == note) {
             self.notes.push(note.to_owned());
@@ -112,14 +112,14 @@ impl SessionSnapshot {
         state.seen.refresh(workspace, blobs);
         // A call that was cancelled in the meantime runs no command.
         if !cancel.is_cancelled() {
-            state.running.push(Running { key: self.key(call_id), found: Found::default() });
+            state.running.push(Running { key: self.key(call_id), found: CommandChanges::default() });
         }
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
     }
 
     /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
     /// dropped.
-    pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> Found {
+    pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
         let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.shared.state();
         state.settle(&self.shared, workspace, blobs);
@@ -348,9 +348,9 @@ impl Seen {
     }
 
     /// Returns everything that differs from the last refresh.
-    fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> Found {
+    fn compare(&mut self, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
         let now = list(workspace.root());
-        let mut found = Found::default();
+        let mut found = CommandChanges::default();
         let cut = now.cut || self.cut;
         if cut {
             found.note("this workspace has too many files to watch; some changes of this command may be missing");

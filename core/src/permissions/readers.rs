@@ -17,7 +17,7 @@ const MAX_COMMANDS: usize = 8;
 ///
 /// # Errors
 /// Why it could not be proven, as a clause that fits after "it asks because".
-pub fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
+pub(crate) fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
     if line.len() > MAX_COMMAND {
         return Err(TOO_LONG.into());
     }
@@ -51,7 +51,7 @@ pub fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// Why it could not be proven, as a clause that fits after "it asks because".
-pub fn prove(words: &[&str], workspace: &Path) -> Result<(), String> {
+pub(crate) fn prove(words: &[&str], workspace: &Path) -> Result<(), String> {
     // As many bytes as the words would have on a line, with quotes.
     if words.iter().map(|word| word.len() + 3).sum::<usize>() > MAX_COMMAND {
         return Err(TOO_LONG.into());

@@ -12,7 +12,7 @@ mod tests; // compared with bash itself
 
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     /// In order. Between two tokens there are only spaces, tabs, comments and line continuations.
     pub tokens: Vec<Token<'a>>,
     /// The comments, without their line ends.
@@ -21,7 +21,7 @@ pub struct Script<'a> {
 
 /// What ends a line of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineEnd {
+pub(crate) enum LineEnd {
     /// A newline; a carriage return is a character like others. This is bash.
     Newline,
     /// Also a carriage return with a newline behind it, outside of quotes. This is the run language.
@@ -30,7 +30,7 @@ pub enum LineEnd {
 
 /// A stretch of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span<'a> {
+pub(crate) struct Span<'a> {
     /// Where it begins in the source, bytes.
     pub at: usize,
     /// Its bytes, as they stand in the source.
@@ -39,14 +39,14 @@ pub struct Span<'a> {
 
 impl Span<'_> {
     /// Where it ends in the source, bytes.
-    pub fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.at + self.source.len()
     }
 }
 
 /// A word, a redirection or what stands between commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token<'a> {
+pub(crate) struct Token<'a> {
     /// Its bytes.
     pub span: Span<'a>,
     /// What it is.
@@ -55,7 +55,7 @@ pub struct Token<'a> {
 
 /// What a token is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TokenKind<'a> {
+pub(crate) enum TokenKind<'a> {
     /// A word.
     Word(Word<'a>),
     /// A redirection, with its target where there is one.
@@ -70,7 +70,7 @@ pub enum TokenKind<'a> {
 
 /// What joins or ends commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub(crate) enum Operator {
     /// `|`
     Pipe,
     /// `|&`
@@ -89,7 +89,7 @@ pub enum Operator {
 
 impl Operator {
     /// For a message.
-    pub fn shown(self) -> &'static str {
+    pub(crate) fn shown(self) -> &'static str {
         match self {
             Operator::Pipe => "|",
             Operator::PipeBoth => "|&",
@@ -104,7 +104,7 @@ impl Operator {
 
 /// A word before any expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word<'a> {
+pub(crate) struct Word<'a> {
     /// Its bytes, with its quotes.
     pub span: Span<'a>,
     /// What it is made of, in order and without a gap.
@@ -115,7 +115,7 @@ pub struct Word<'a> {
 
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     /// Its bytes.
     pub span: Span<'a>,
     /// What it is.
@@ -124,7 +124,7 @@ pub struct Part<'a> {
 
 /// What a part of a word is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PartKind<'a> {
+pub(crate) enum PartKind<'a> {
     /// Characters that stand for themselves.
     Literal,
     /// A backslash and the character that it quotes.
@@ -154,7 +154,7 @@ pub enum PartKind<'a> {
 
 impl<'a> Part<'a> {
     /// The text that it stands for; `None` where only a running shell knows.
-    pub fn text(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
         let source = self.span.source;
         match &self.kind {
             PartKind::Literal => Some(source.into()),
@@ -172,47 +172,19 @@ impl<'a> Part<'a> {
     }
 }
 
-impl<'a> Word<'a> {
-    /// The text that it stands for; `None` where only a running shell knows.
-    pub fn text(&self) -> Option<Cow<'a, str>> {
-        match self.parts.as_slice() {
-            _ if self.brace.is_some() => None,
-            [part] => part.text(),
-            parts => parts.iter().map(Part::text).collect::<Option<String>>().map(Cow::from),
-        }
-    }
-
-    /// For a screen: its text, or its source where only a running shell knows the text.
-    pub fn shown(&self) -> Cow<'a, str> {
-        self.text().unwrap_or(self.span.source.into())
-    }
-
+impl Word<'_> {
     /// Any of it is quoted.
-    pub fn is_quoted(&self) -> bool {
+    pub(crate) fn is_quoted(&self) -> bool {
         let is_quoted = |part: &Part<'_>| {
             matches!(part.kind, PartKind::Single | PartKind::Double(_) | PartKind::DollarQuote | PartKind::Escaped)
         };
         self.parts.iter().any(is_quoted)
     }
-
-    /// `NAME=…`, `NAME+=…` or `NAME[…]=…`
-    fn is_assignment(&self) -> bool {
-        let source = self.span.source.replace("\\\n", "");
-        let name = source.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(source.len());
-        if name == 0 || source.starts_with(|c: char| c.is_ascii_digit()) {
-            return false;
-        }
-        let mut rest = &source[name..];
-        if rest.starts_with('[') {
-            rest = rest.find(']').map_or("", |end| &rest[end + 1..]);
-        }
-        rest.strip_prefix('+').unwrap_or(rest).starts_with('=')
-    }
 }
 
 /// Commands of which each reads what the one before it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pipeline {
+pub(crate) struct Pipeline {
     /// When it runs.
     pub after: After,
     /// Never empty.
@@ -232,14 +204,14 @@ pub enum After {
 
 /// One command: some of a script's tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub(crate) struct Command {
     /// Which; never empty, and none of them is an operator.
     pub tokens: Range<usize>,
 }
 
 /// The pipelines of a script, up to its first fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct List {
+pub(crate) struct List {
     /// In order.
     pub pipelines: Vec<Pipeline>,
     /// Why the rest of the script is not in `pipelines`.
@@ -248,7 +220,7 @@ pub struct List {
 
 /// An operator without a command beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// There is no command before the operator that stands here, bytes.
     NothingBefore(Operator, usize),
     /// There is no command after the operator that stands here, bytes.
@@ -257,12 +229,12 @@ pub enum Fault {
 
 impl<'a> Script<'a> {
     /// Parses a line, in time linear in its length and without recursion.
-    pub fn parse(source: &'a str, line_end: LineEnd) -> Script<'a> {
+    pub(crate) fn parse(source: &'a str, line_end: LineEnd) -> Script<'a> {
         lex::script(source, line_end)
     }
 
     /// Groups the tokens into pipelines. Reserved words (`if`, `{`, `!`) are words like others here.
-    pub fn list(&self) -> List {
+    pub(crate) fn list(&self) -> List {
         let mut list = List { pipelines: Vec::new(), fault: None };
         let mut commands = Vec::new();
         let (mut from, mut after) = (0, After::Anything);
@@ -302,37 +274,6 @@ impl<'a> Script<'a> {
         }
         list
     }
-
-    /// The words of a command: its program and its arguments, without assignments and redirections.
-    pub fn words(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
-        self.all_words(command).skip_while(|word| word.is_assignment())
-    }
-
-    /// What a command sets for its program, or for the shell where it has no program.
-    pub fn assignments(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
-        self.all_words(command).take_while(|word| word.is_assignment())
-    }
-
-    /// A command's redirections.
-    pub fn redirections(&self, command: &Command) -> impl Iterator<Item = &Token<'a>> {
-        self.tokens[command.tokens.clone()].iter().filter(|token| matches!(token.kind, TokenKind::Redirection(_)))
-    }
-
-    /// Of each command in order, its program and its arguments. For a screen: reserved words are programs here.
-    pub fn programs(&self) -> Vec<Vec<&Word<'a>>> {
-        let list = self.list();
-        let commands = list.pipelines.iter().flat_map(|pipeline| &pipeline.commands);
-        commands.map(|command| self.words(command).collect()).filter(|words: &Vec<_>| !words.is_empty()).collect()
-    }
-
-    fn all_words(&self, command: &Command) -> impl Iterator<Item = &Word<'a>> {
-        self.tokens[command.tokens.clone()].iter().filter_map(|token| match &token.kind {
-            TokenKind::Word(word) => Some(word),
-            TokenKind::Redirection(_) | TokenKind::Operator(_) | TokenKind::Parenthesis | TokenKind::HereDocument => {
-                None
-            }
-        })
-    }
 }
 
 /// A word in the form that reads back as exactly this text, plain where it can be.
@@ -346,6 +287,6 @@ pub fn quote(text: &str) -> String {
 }
 
 /// A command line of these words, for a screen and for rules.
-pub fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -412,7 +412,7 @@ pub(crate) fn program(name: &str, args: &[String]) -> Command {
 }
 
 /// Returns the environment of commands: the user's, without variables that look secret or change how shells start.
-pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+pub(crate) fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
     const HIJACK: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "CDPATH"];
     const QUIET: [(&str, &str); 6] = [

@@ -26,7 +26,7 @@ const PAGE: u64 = 12_000;
 
 /// The jobs of one Session.
 #[derive(Debug)]
-pub struct Jobs {
+pub(crate) struct Jobs {
     folder: PathBuf,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
     /// Sent when a job begins or ends.

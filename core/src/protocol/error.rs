@@ -268,7 +268,7 @@ impl Error {
             remedy: match &self.remedy {
                 // Its plain wording is all of it.
                 Remedy::Text { .. } => None,
-                remedy => Some(Box::new(LoggedRemedy::Known(remedy.clone()))),
+                remedy => Some(Box::new(remedy.into())),
             },
         }
     }
@@ -313,10 +313,7 @@ pub struct ErrorBody {
 impl ErrorBody {
     /// What to do instead, for a Presenter to word; a later build's remedy is its plain wording.
     pub fn remedy(&self) -> Remedy {
-        match self.remedy.as_deref() {
-            Some(LoggedRemedy::Known(remedy)) => remedy.clone(),
-            Some(LoggedRemedy::Later(_)) | None => Remedy::text(&*self.remediation),
-        }
+        self.remedy.as_deref().and_then(LoggedRemedy::known).unwrap_or_else(|| Remedy::text(&*self.remediation))
     }
 }
 

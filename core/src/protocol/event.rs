@@ -176,7 +176,8 @@ pub enum Live {
         /// What it is about, with its paths resolved.
         info: Box<CallInfo>,
         /// What it would do.
-        plan: Box<Plan>,
+        #[serde(rename = "plan")]
+        preview: Box<Preview>,
     },
     /// A call waits for the user's decision.
     ApprovalRequested(Approval),
@@ -207,9 +208,11 @@ pub enum Live {
         reason: String,
     },
     /// The preview of a compaction; nothing was written.
-    CompactionPlanned(HistoryCompaction),
+    #[serde(rename = "compaction_planned")]
+    CompactionPreviewed(HistoryCompaction),
     /// The preview of a restore; no file was touched.
-    RestorePlanned(RestorePlan),
+    #[serde(rename = "restore_planned")]
+    RestorePreviewed(RestorePreview),
     /// The Session was forked.
     SessionForked {
         /// The id of the new Session.
@@ -296,7 +299,8 @@ pub struct Approval {
     /// The tool.
     pub tool: String,
     /// What the call would do; exactly this runs when it is allowed.
-    pub plan: Box<Plan>,
+    #[serde(rename = "plan")]
+    pub preview: Box<Preview>,
     /// Why the user is asked.
     pub reason: String,
     /// The rule that "always allow" would add; absent where "always" is not offered.
@@ -378,7 +382,7 @@ pub enum Standing {
 
 /// One file in the preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedFile {
+pub struct FilePreview {
     /// The path, relative to the workspace.
     pub path: String,
     /// How it compares with what pixir left there.
@@ -404,7 +408,7 @@ pub struct PlannedFile {
 
 /// The preview of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestorePlan {
+pub struct RestorePreview {
     /// Undo, redo or rewind.
     pub reason: RestoreReason,
     /// The Turn whose changes are undone or redone.
@@ -414,7 +418,7 @@ pub struct RestorePlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
     /// The files that the restore is about, without those that need no change.
-    pub files: Vec<PlannedFile>,
+    pub files: Vec<FilePreview>,
     /// Identifies exactly this preview.
     pub token: String,
 }

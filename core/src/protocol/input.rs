@@ -67,7 +67,7 @@ pub enum Input {
         summarize: Summarize,
         /// How files are restored to that entry; null leaves them as they are.
         #[serde(default)]
-        files: Option<Wish>,
+        files: Option<RestoreOptions>,
     },
     /// Undo a Turn's changes to files.
     Undo {
@@ -76,13 +76,13 @@ pub enum Input {
         turn: Option<u32>,
         /// How to restore.
         #[serde(flatten)]
-        wish: Wish,
+        options: RestoreOptions,
     },
     /// Redo the changes that the last undo took back.
     Redo {
         /// How to restore.
         #[serde(flatten)]
-        wish: Wish,
+        options: RestoreOptions,
     },
     /// Fork the Session.
     Fork {
@@ -280,7 +280,7 @@ impl OnConflict {
 
 /// How files are restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct RestoreOptions {
     /// Publish the preview and touch nothing.
     #[serde(default)]
     pub dry_run: bool,

@@ -1,9 +1,10 @@
 //! What to do about an error, as data. Each Presenter words it with its own keys, commands and flags.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::event::Mode;
 
@@ -367,14 +368,39 @@ pub fn wait(time: Duration) -> String {
     }
 }
 
-/// A remedy as a Log holds it. One that a later build wrote is kept as it is; its plain wording stands beside it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum LoggedRemedy {
-    /// This build can word it.
-    Known(Remedy),
-    /// This build cannot, and writes it again unchanged.
-    Later(Value),
+/// A remedy as a Log holds it: JSON that is written again byte for byte, also where a later build wrote it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LoggedRemedy(Box<RawValue>);
+
+impl LoggedRemedy {
+    /// The remedy; `None` for one of a later build.
+    pub fn known(&self) -> Option<Remedy> {
+        serde_json::from_str(self.0.get()).ok()
+    }
+}
+
+impl From<&Remedy> for LoggedRemedy {
+    fn from(remedy: &Remedy) -> LoggedRemedy {
+        LoggedRemedy(serde_json::value::to_raw_value(remedy).expect("a remedy has only text keys"))
+    }
+}
+
+impl PartialEq for LoggedRemedy {
+    fn eq(&self, other: &LoggedRemedy) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+/// What this build writes. A later build may write another object.
+impl schemars::JsonSchema for LoggedRemedy {
+    fn schema_name() -> Cow<'static, str> {
+        "LoggedRemedy".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<Remedy>()
+    }
 }
 
 #[cfg(test)]
@@ -397,9 +423,10 @@ mod tests {
     fn a_remedy_is_tagged_data_and_a_later_builds_remedy_is_kept() {
         let set = Remedy::SetMode { mode: Mode::Ask };
         assert_eq!(serde_json::to_value(&set).expect("JSON"), json!({ "do": "set_mode", "mode": "ask" }));
-        let later = json!({ "do": "water_the_plants", "litres": 2 });
-        let read: LoggedRemedy = serde_json::from_value(later.clone()).expect("any JSON will do");
-        assert_eq!(read, LoggedRemedy::Later(later.clone()));
-        assert_eq!(serde_json::to_value(&read).expect("JSON"), later);
+        let later = r#"{ "do": "water_the_plants", "litres": 2.50 }"#;
+        let read: LoggedRemedy = serde_json::from_str(later).expect("any JSON will do");
+        assert_eq!(read.known(), None);
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), later);
+        assert_eq!(LoggedRemedy::from(&set).known(), Some(set));
     }
 }

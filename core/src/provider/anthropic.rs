@@ -406,16 +406,16 @@ impl Reader for AnswerDecoder {
 fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
     let OpenBlock { opened, text, signature, .. } = block;
     match opened["type"].as_str().unwrap_or_default() {
-        "text" if !text.is_empty() => answer.said.push(AnswerPart::text(text)),
+        "text" if !text.is_empty() => answer.parts.push(AnswerPart::text(text)),
         "thinking" => {
             // The server rejects reasoning that is sent back without a signature.
             let item = (!signature.is_empty())
                 .then(|| json!({ "type": "thinking", "thinking": text, "signature": signature }));
             if item.is_some() || !text.is_empty() {
-                answer.said.push(AnswerPart::Reasoning { text, item });
+                answer.parts.push(AnswerPart::Reasoning { text, item });
             }
         }
-        "redacted_thinking" => answer.said.push(AnswerPart::Reasoning { text: String::new(), item: Some(opened) }),
+        "redacted_thinking" => answer.parts.push(AnswerPart::Reasoning { text: String::new(), item: Some(opened) }),
         "tool_use" => {
             let name = opened["name"].as_str().unwrap_or_default().to_owned();
             if name.is_empty() {
@@ -428,7 +428,7 @@ fn take_block(answer: &mut Answer, index: u64, block: OpenBlock) -> Result<()> {
             // A server that sends no deltas opens the block with its full content.
             let whole = opened["input"].as_object().filter(|input| text.is_empty() && !input.is_empty());
             let args = whole.map_or_else(|| args_object(&text), |input| Value::Object(input.clone()));
-            answer.said.push(AnswerPart::Call(CallRequest { id, name, args }));
+            answer.parts.push(AnswerPart::Call(CallRequest { id, name, args }));
         }
         _ => {}
     }

@@ -490,10 +490,10 @@ impl Reader for AnswerDecoder {
         let mut answer = Answer { usage: self.usage, usd: self.usd, ..Answer::default() };
         if !self.reasoning.is_empty() || !self.fields.is_empty() {
             let item = (!self.fields.is_empty()).then(|| json!({ "type": FIELDS, "fields": self.fields }));
-            answer.said.push(AnswerPart::Reasoning { text: self.reasoning, item });
+            answer.parts.push(AnswerPart::Reasoning { text: self.reasoning, item });
         }
         if !self.text.is_empty() {
-            answer.said.push(AnswerPart::text(self.text));
+            answer.parts.push(AnswerPart::text(self.text));
         }
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
@@ -506,7 +506,7 @@ impl Reader for AnswerDecoder {
         };
         // The calls of an incomplete answer may be cut off, so they must not run.
         if answer.ended == Ended::Whole {
-            answer.said.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
+            answer.parts.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
         }
         Ok(answer)
     }

@@ -13,7 +13,7 @@ use super::models::ModelInfo;
 use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
-use super::setup::{Definition, Definitions, Found, Setup};
+use super::setup::{Definition, Definitions, FoundProviders, Setup};
 use crate::config::credentials::{Credential, Vault};
 use crate::config::{Config, Environment};
 use crate::protocol::error::{Code, Error, Result, nearest};
@@ -92,7 +92,7 @@ impl Providers {
     }
 
     /// The demo is chosen until a choice is made.
-    fn new(Found { known, usual, broken }: Found) -> Providers {
+    fn new(FoundProviders { known, usual, broken }: FoundProviders) -> Providers {
         Providers {
             known,
             usual,
@@ -228,7 +228,7 @@ impl Providers {
         let credential = setup.vault.find(name, Some(OWN_KEY), setup.around)?;
         let endpoint = Endpoint::new(&address, dialect, credential, setup.config.requests.patience())?;
         let quirks = like.map_or(PLAIN, |it| it.quirks);
-        self.known.insert(name.to_owned(), Definition::server(endpoint, quirks, setup.said(name), None));
+        self.known.insert(name.to_owned(), Definition::server(endpoint, quirks, setup.models_of(name), None));
         let model = match &wishes.model {
             Some(model) => model.strip_prefix(&format!("{name}/")).unwrap_or(model).to_owned(),
             None => self.default_model(name).await?,
@@ -352,7 +352,7 @@ impl Providers {
 
     /// Returns the models of a Provider that the user configured.
     pub fn configured_models<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.known.get(name).into_iter().flat_map(|it| it.said.iter().map(String::as_str))
+        self.known.get(name).into_iter().flat_map(|it| it.configured.iter().map(String::as_str))
     }
 
     /// Returns the Provider's endpoint, unless it is built in or not set up.

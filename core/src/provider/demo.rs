@@ -62,7 +62,7 @@ impl Provider for Unconnected {
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));
-            Ok(Answer { said: vec![AnswerPart::text(text)], usage: Some(Usage::default()), ..Answer::default() })
+            Ok(Answer { parts: vec![AnswerPart::text(text)], usage: Some(Usage::default()), ..Answer::default() })
         })
     }
 }

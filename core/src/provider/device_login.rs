@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::endpoint::{check_address, client, is_loopback, said, unreachable};
+use super::endpoint::{check_address, client, is_loopback, quoted, unreachable};
 use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -86,9 +86,9 @@ impl Issuer {
         };
         let within = number(&answer["expires_in"]).map_or(PATIENCE, |s| Duration::from_secs(s.min(PATIENCE.as_secs())));
         Ok(Invitation {
-            url: said(url),
-            complete_url: field("verification_uri_complete").map(said),
-            code: said(code),
+            url: quoted(url),
+            complete_url: field("verification_uri_complete").map(quoted),
+            code: quoted(code),
             device_code: SecretString::from(device_code),
             interval: Duration::from_secs(number(&answer["interval"]).unwrap_or(INTERVAL).min(LONGEST)).max(SHORTEST),
             until: Instant::now() + within,
@@ -119,7 +119,7 @@ impl Issuer {
     fn unsupported(&self) -> Error {
         Error::new(
             Code::DeviceCodeUnsupported,
-            format!("{} does not support signing in with a code", said(&self.url)),
+            format!("{} does not support signing in with a code", quoted(&self.url)),
             Remedy::Login { provider: None },
         )
     }
@@ -228,7 +228,7 @@ async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
 /// Returns the issuer's error text, and nothing else: the rest of the answer may be secret.
 fn told(answer: &Value) -> String {
     let words = ["error_description", "error"].iter().find_map(|key| answer[*key].as_str());
-    words.map_or_else(|| "(no explanation)".to_owned(), said)
+    words.map_or_else(|| "(no explanation)".to_owned(), quoted)
 }
 
 fn failed(why: &str) -> Error {

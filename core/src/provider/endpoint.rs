@@ -417,6 +417,6 @@ pub(crate) fn unreachable(address: &str, e: &reqwest::Error) -> Error {
 }
 
 /// Returns a server's text on one line, safe to print.
-pub(crate) fn said(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     shown(text)
 }

@@ -1,8 +1,8 @@
 //! Windows, efforts and prices of models. The user's `[models]` settings take precedence.
 
 use crate::config::ModelConfig;
-pub use crate::config::Price;
-pub use crate::protocol::effort::Effort;
+pub(crate) use crate::config::Price;
+pub(crate) use crate::protocol::effort::Effort;
 use crate::protocol::event::{Cost, Usage};
 
 mod table; // the models that are known
@@ -72,16 +72,16 @@ struct Known {
 
 impl ModelInfo {
     /// Combines the built-in properties of a model at a host with the user's settings.
-    pub fn of(model: &str, host: &str, said: Option<&ModelConfig>) -> ModelInfo {
+    pub fn of(model: &str, host: &str, configured: Option<&ModelConfig>) -> ModelInfo {
         let mut facts = built_in(model, host);
-        if let Some(said) = said {
-            facts.window = said.window.or(facts.window);
-            facts.max_output = said.max_output.or(facts.max_output);
-            facts.sees_images = said.vision.unwrap_or(facts.sees_images);
-            if let Some(efforts) = &said.efforts {
+        if let Some(configured) = configured {
+            facts.window = configured.window.or(facts.window);
+            facts.max_output = configured.max_output.or(facts.max_output);
+            facts.sees_images = configured.vision.unwrap_or(facts.sees_images);
+            if let Some(efforts) = &configured.efforts {
                 facts.efforts = Some(efforts.iter().filter_map(|name| Effort::parse(name).ok()).collect());
             }
-            if let Some(price) = said.price {
+            if let Some(price) = configured.price {
                 facts.price = Some(price.into());
             }
         }
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn what_a_person_says_counts_for_more() {
-        let said = ModelConfig { window: Some(9), vision: Some(false), ..ModelConfig::default() };
-        let facts = ModelInfo::of("gpt-5", "", Some(&said));
+        let configured = ModelConfig { window: Some(9), vision: Some(false), ..ModelConfig::default() };
+        let facts = ModelInfo::of("gpt-5", "", Some(&configured));
         assert_eq!((facts.window, facts.sees_images), (Some(9), false));
         assert_eq!(facts.max_output, ModelInfo::of("gpt-5", "", None).max_output);
     }

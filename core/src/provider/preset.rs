@@ -54,7 +54,7 @@ pub enum EffortField {
 }
 
 /// The quirks of a typical server.
-pub const PLAIN: Quirks = Quirks {
+pub(crate) const PLAIN: Quirks = Quirks {
     effort: EffortField::ReasoningEffort,
     gives_reasoning_back: true,
     cache_key: false,
@@ -121,6 +121,6 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
 }
 
 /// Returns the preset with this name.
-pub fn preset(name: &str) -> Option<&'static Preset> {
+pub(crate) fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|it| it.name == name)
 }

@@ -23,7 +23,7 @@ const END: &str = "\n]}\n";
 
 /// A script that is being recorded.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     path: PathBuf,
     state: Mutex<State>,
     /// Secrets to remove from the file.
@@ -43,7 +43,7 @@ impl Recorder {
     ///
     /// # Errors
     /// `WRITE_FAILED`, also when the file exists already.
-    pub fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
+    pub(crate) fn create(path: &Path, secrets: Vec<Credential>) -> Result<Recorder> {
         let failed = |e: std::io::Error| {
             let message = format!("record into {}: {e}", path.display());
             Error::new(Code::WriteFailed, message, "name a new file in a folder that exists")

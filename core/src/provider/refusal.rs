@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 200;
 
 /// Returns the error for a failure that the server reported inside a stream.
 pub(super) fn told_in_stream(error: &Value) -> Error {
-    let said = error["message"].as_str().or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
+    let text = error["message"].as_str().or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
     let named = |value: &Value| match value {
         Value::String(name) => Some(name.to_lowercase()),
         Value::Number(status) => Some(status.to_string()),
@@ -23,14 +23,14 @@ pub(super) fn told_in_stream(error: &Value) -> Error {
     };
     let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
     let status = names.iter().find_map(|name| name.parse().ok());
-    let (code, fix) = meaning(status, &names.join(" "), &said);
-    Error::new(code, format!("the model's server reported: {}", shown(&said)), fix)
+    let (code, fix) = meaning(status, &names.join(" "), &text);
+    Error::new(code, format!("the model's server reported: {}", shown(&text)), fix)
 }
 
 /// Returns the error for a failure that the server reported with an HTTP status.
 pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, body: &str) -> Error {
     let error = error_in(body);
-    let said = message_in(&error, body);
+    let text = message_in(&error, body);
     let names = format!("{} {}", error["code"], error["type"]).to_lowercase();
     let (code, fix) = meaning(Some(status), &names, &whole_message(&error, body));
     let location = headers.get("location").and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -39,7 +39,7 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
         407 => (Code::Network, "sign in to the proxy: HTTPS_PROXY=http://user:password@host:port".into()),
         _ => (code, fix),
     };
-    let mut told = Error::new(code, format!("{host} answered {status}: {said}"), fix).with("status", status);
+    let mut told = Error::new(code, format!("{host} answered {status}: {text}"), fix).with("status", status);
     if let Some(id) = request_id(headers) {
         told = told.with("request_id", id);
     }
@@ -52,8 +52,8 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(shown(id.to_str().ok()?))
 }
 
-/// What a failure is, from its status, the names that it was given, and what was said.
-fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
+/// What a failure is, from its status, the names that it was given, and the text of the answer.
+fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
     const OVERFLOW: [&str; 16] = [
         "context_length_exceeded",
         "context_window_exceeded",
@@ -90,18 +90,18 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
         "timeout_error",
         "server_is_overloaded",
     ];
-    let (names, said) = (names.to_lowercase(), said.to_lowercase());
+    let (names, text) = (names.to_lowercase(), text.to_lowercase());
     let other = || Remedy::ChooseModel { need: ModelNeed::Any };
     let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
-    let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| said.contains(sign));
+    let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| text.contains(sign));
     if anywhere(&STALE) {
         return (Code::ReasoningRejected, "send it again".into());
     }
     let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
-    let refuses = refuses.iter().any(|sign| said.contains(sign));
+    let refuses = refuses.iter().any(|sign| text.contains(sign));
     if matches!(status, None | Some(400 | 422))
         && refuses
-        && ["reasoning_content", "reasoning_details"].iter().any(|it| said.contains(it))
+        && ["reasoning_content", "reasoning_details"].iter().any(|it| text.contains(it))
     {
         return (Code::ReasoningRejected, "send it again".into());
     }
@@ -118,7 +118,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
         "image_url is only supported",
         "support image input",
     ];
-    if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| said.contains(sign)) {
+    if !matches!(status, Some(401 | 403 | 429)) && BLIND.iter().any(|sign| text.contains(sign)) {
         return (
             Code::VisionUnsupported,
             Remedy::any_of([
@@ -133,7 +133,7 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
         let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
         return (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]));
     }
-    let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| said.contains(sign)));
+    let is_empty = any(&QUOTA) || (!any(&["rate_limit"]) && EMPTY.iter().any(|sign| text.contains(sign)));
     if status == Some(402) || (matches!(status, None | Some(400 | 403 | 429)) && is_empty) {
         let account = "check the plan and billing of this account".into();
         return (Code::UsageLimitReached, Remedy::any_of([account, other()]));
@@ -141,8 +141,8 @@ fn meaning(status: Option<u16>, names: &str, said: &str) -> (Code, Remedy) {
     if is_limit {
         return (Code::RateLimited, "wait a moment, then try again".into());
     }
-    let lacks = ["not found", "does not exist"].iter().any(|sign| said.contains(sign));
-    let no_model = any(&["model_not_found", "not_found_error"]) || (said.contains("model") && lacks);
+    let lacks = ["not found", "does not exist"].iter().any(|sign| text.contains(sign));
+    let no_model = any(&["model_not_found", "not_found_error"]) || (text.contains("model") && lacks);
     match status {
         Some(401 | 403) => (Code::AuthRequired, Remedy::Login { provider: None }),
         Some(404) => (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint])),
@@ -170,14 +170,14 @@ fn error_in(body: &str) -> Value {
 
 /// Returns the server's message for classification. Other fields are ignored: some servers repeat the request in them.
 fn whole_message(error: &Value, body: &str) -> String {
-    let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
-    said.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
+    let text = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
+    text.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
 }
 
 fn message_in(error: &Value, body: &str) -> String {
-    let said = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
-    match said.or_else(|| error.as_str()) {
-        Some(said) => shown(said),
+    let text = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
+    match text.or_else(|| error.as_str()) {
+        Some(text) => shown(text),
         None if body.trim().is_empty() => "(no explanation)".into(),
         None if body.trim_start().starts_with('<') => page_title(body),
         None => shown(body),
@@ -201,17 +201,17 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     if let Some(wait) = value("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
         return Some(wait);
     }
-    let said = value("retry-after")?;
-    seconds(said, 1.0).or_else(|| until(said, now))
+    let text = value("retry-after")?;
+    seconds(text, 1.0).or_else(|| until(text, now))
 }
 
 /// Parses a sensible number of seconds, also written as `2s` or `1500ms`.
-fn seconds(said: &str, unit: f64) -> Option<Duration> {
-    let (number, unit) = match said.strip_suffix("ms") {
+fn seconds(text: &str, unit: f64) -> Option<Duration> {
+    let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 0.001),
-        None => match said.strip_suffix('s') {
+        None => match text.strip_suffix('s') {
             Some(number) => (number, 1.0),
-            None => (said, unit),
+            None => (text, unit),
         },
     };
     // `parse` would accept `inf` and `nan`.

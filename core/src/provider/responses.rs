@@ -301,7 +301,7 @@ impl Reader for AnswerDecoder {
         for part in self.items.into_values() {
             match part.done {
                 Some(item) => take_item(&mut answer, &item, part.text)?,
-                None if !part.text.is_empty() => answer.said.push(AnswerPart::text(part.text)),
+                None if !part.text.is_empty() => answer.parts.push(AnswerPart::text(part.text)),
                 None => {}
             }
         }
@@ -325,21 +325,21 @@ fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> 
                 return Err(invalid("a function call has no call_id or no name"));
             };
             let args = args_object(item["arguments"].as_str().unwrap_or_default());
-            answer.said.push(AnswerPart::Call(CallRequest { id, name, args }));
+            answer.parts.push(AnswerPart::Call(CallRequest { id, name, args }));
         }
         "reasoning" => {
             let text =
                 Some(texts("summary", "\n\n")).filter(|t| !t.is_empty()).unwrap_or_else(|| texts("content", "\n\n"));
             // Without its encrypted content, a stateless server cannot take the item back.
             let item = item["encrypted_content"].is_string().then(|| item.clone());
-            answer.said.push(AnswerPart::Reasoning { text, item });
+            answer.parts.push(AnswerPart::Reasoning { text, item });
         }
         "message" => {
             // The server sent no deltas.
             let text = if streamed.is_empty() { texts("content", "") } else { streamed };
             if !text.is_empty() {
                 let phase = item["phase"].as_str().map(str::to_owned);
-                answer.said.push(AnswerPart::Text { text, phase });
+                answer.parts.push(AnswerPart::Text { text, phase });
             }
         }
         _ => {}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Failure;
-pub use crate::config::Patience;
+pub(crate) use crate::config::Patience;
 use crate::protocol::error::Code;
 use crate::protocol::remedy::{ModelNeed, Remedy, wait};
 

@@ -342,7 +342,7 @@ impl Provider for Scripted {
             let text = Some(step.text).filter(|it| !it.is_empty());
             let reasoning = reasoning.map(|text| AnswerPart::Reasoning { text, item: None });
             Ok(Answer {
-                said: reasoning
+                parts: reasoning
                     .into_iter()
                     .chain(text.map(AnswerPart::text))
                     .chain(calls.map(AnswerPart::Call))

@@ -23,7 +23,7 @@ pub(super) struct Server {
     endpoint: Endpoint,
     quirks: Quirks,
     /// Model settings of the user, by the server's model names.
-    said: Vec<(String, ModelConfig)>,
+    configured: Vec<(String, ModelConfig)>,
     /// Windows that the server itself reported, tokens.
     windows: Mutex<HashMap<String, u64>>,
     /// The server has listed its models.
@@ -37,10 +37,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(endpoint: Endpoint, quirks: Quirks, said: Vec<(String, ModelConfig)>) -> Server {
+    pub(super) fn new(endpoint: Endpoint, quirks: Quirks, configured: Vec<(String, ModelConfig)>) -> Server {
         Server {
             endpoint,
-            said,
+            configured,
             windows: Mutex::default(),
             has_learnt: AtomicBool::new(false),
             without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
@@ -58,7 +58,7 @@ impl Server {
     /// Remembers a rejected feature, if requests can do without it. Returns whether the request can be sent again
     /// without it.
     fn leave_out(&self, model: &str, failure: &Failure) -> bool {
-        let said = &failure.error.message;
+        let configured = &failure.error.message;
         if failure.after_content {
             return false;
         }
@@ -66,10 +66,10 @@ impl Server {
             Code::VisionUnsupported => {
                 self.blind.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned())
             }
-            Code::ReasoningRejected if said.contains("reasoning_") => {
+            Code::ReasoningRejected if configured.contains("reasoning_") => {
                 !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
             }
-            _ => said.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed),
+            _ => configured.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed),
         }
     }
 
@@ -98,11 +98,11 @@ impl Server {
 
 impl Provider for Server {
     fn facts(&self, model: &str) -> ModelInfo {
-        let said = self.said.iter().find(|(name, _)| name == model).map(|(_, said)| said);
-        let mut facts = ModelInfo::of(model, self.endpoint.host(), said);
+        let configured = self.configured.iter().find(|(name, _)| name == model).map(|(_, configured)| configured);
+        let mut facts = ModelInfo::of(model, self.endpoint.host(), configured);
         facts.sees_images &= !self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model);
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
-        if said.is_none_or(|said| said.window.is_none()) {
+        if configured.is_none_or(|configured| configured.window.is_none()) {
             let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
             match windows.get(model) {
                 Some(window) => facts.window = Some(*window),

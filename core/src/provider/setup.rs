@@ -26,35 +26,35 @@ pub(super) struct Definition {
     /// The default model; `None` means the first that the server lists.
     pub(super) model: Option<String>,
     /// Models that the user configured.
-    pub(super) said: Vec<String>,
+    pub(super) configured: Vec<String>,
 }
 
 impl Definition {
     pub(super) fn given(provider: Arc<dyn Provider>, model: &str) -> Definition {
-        Definition { provider, endpoint: None, server: None, model: Some(model.to_owned()), said: Vec::new() }
+        Definition { provider, endpoint: None, server: None, model: Some(model.to_owned()), configured: Vec::new() }
     }
 
     pub(super) fn server(
         endpoint: Endpoint,
         quirks: Quirks,
-        said: Vec<(String, ModelConfig)>,
+        configured: Vec<(String, ModelConfig)>,
         model: Option<&str>,
     ) -> Definition {
-        let names = said.iter().map(|(name, _)| name.clone()).collect();
-        let server = Arc::new(Server::new(endpoint.clone(), quirks, said));
+        let names = configured.iter().map(|(name, _)| name.clone()).collect();
+        let server = Arc::new(Server::new(endpoint.clone(), quirks, configured));
         let provider = Arc::clone(&server) as Arc<dyn Provider>;
         Definition {
             provider,
             endpoint: Some(endpoint),
             server: Some(server),
             model: model.map(str::to_owned),
-            said: names,
+            configured: names,
         }
     }
 }
 
 /// The result of the setup.
-pub(super) struct Found {
+pub(super) struct FoundProviders {
     /// Providers that are ready to use.
     pub(super) known: Definitions,
     /// Presets on this machine that are not configured.
@@ -88,7 +88,7 @@ pub(super) struct Setup<'a> {
 
 impl Setup<'_> {
     /// Builds every Provider that is ready to use, and finds the unconfigured presets on this machine.
-    pub(super) fn everything(&self) -> Result<Found> {
+    pub(super) fn everything(&self) -> Result<FoundProviders> {
         let mut broken = BTreeMap::new();
         let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
         let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
@@ -112,7 +112,7 @@ impl Setup<'_> {
         for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
             usual.insert(it.name.to_owned(), self.preset(it, None)?);
         }
-        Ok(Found { known, usual, broken })
+        Ok(FoundProviders { known, usual, broken })
     }
 
     pub(super) fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
@@ -127,7 +127,7 @@ impl Setup<'_> {
             is_unnamed: false,
         };
         let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
-        Ok(Definition::server(endpoint, it.quirks, self.said(it.name), it.model))
+        Ok(Definition::server(endpoint, it.quirks, self.models_of(it.name), it.model))
     }
 
     /// Builds a Provider from its configuration section, with defaults from its preset.
@@ -178,16 +178,16 @@ impl Setup<'_> {
         Ok(Definition::server(
             endpoint,
             like.map_or(PLAIN, |like| like.quirks),
-            self.said(name),
+            self.models_of(name),
             like.and_then(|like| like.model),
         ))
     }
 
     /// Returns the user's settings for a Provider's models, by the server's model names.
-    pub(super) fn said(&self, provider: &str) -> Vec<(String, ModelConfig)> {
-        let of = |(name, said): (&String, &ModelConfig)| {
+    pub(super) fn models_of(&self, provider: &str) -> Vec<(String, ModelConfig)> {
+        let of = |(name, configured): (&String, &ModelConfig)| {
             let (of, model) = name.split_once('/')?;
-            (of == provider).then(|| (model.to_owned(), said.clone()))
+            (of == provider).then(|| (model.to_owned(), configured.clone()))
         };
         self.config.models.iter().filter_map(of).collect()
     }

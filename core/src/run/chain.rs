@@ -19,10 +19,10 @@ use super::{After, Bound, CANNOT, Kind, Shared, Step, is_on_path, only_reads, un
 use crate::call::Context;
 use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before};
 use crate::call::result::in_run_exit;
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::process::{self, Group};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::Plan;
+use crate::protocol::event::Preview;
 
 /// How many bytes of a command's stderr are retained from its start, and at least as many from its end.
 const MAX_STDERR: usize = 64 << 10;
@@ -132,7 +132,7 @@ enum Stage {
 struct StageEnded {
     exit: i32,
     error: Option<Error>,
-    said: Vec<u8>,
+    stderr: Vec<u8>,
 }
 
 impl Run<'_> {
@@ -148,15 +148,15 @@ impl Run<'_> {
     }
 
     fn plan_unknown(&self, i: usize, step: &Step, would: &str) {
-        let paths = match &step.action {
-            Action::Read => return,
-            Action::Files { path, .. } => path.iter().cloned().collect(),
-            Action::Note | Action::Command(_) | Action::Program(_) => Vec::new(),
+        let paths = match &step.touch {
+            Touch::Read => return,
+            Touch::Files { path, .. } => path.iter().cloned().collect(),
+            Touch::Note | Touch::Command(_) | Touch::Program(_) => Vec::new(),
         };
         let target = step.command.to_string();
         let mut effects = self.effects.lock();
-        effects.planned.insert(self.first + i, None);
-        effects.plans.push(Plan { would: would.to_owned(), target, paths, ..Plan::default() });
+        effects.previewed.insert(self.first + i, None);
+        effects.previews.push(Preview { would: would.to_owned(), target, paths, ..Preview::default() });
     }
 
     /// Whether the preview covers this command. A command that does more than read runs only if the preview covers it,
@@ -165,10 +165,10 @@ impl Run<'_> {
         let mut effects = self.effects.lock();
         match self.how {
             How::Dry => {
-                effects.planned.entry(self.first + i).or_insert(None);
+                effects.previewed.entry(self.first + i).or_insert(None);
                 true
             }
-            How::Really => step.action == Action::Read || effects.planned.contains_key(&(self.first + i)),
+            How::Really => step.touch == Touch::Read || effects.previewed.contains_key(&(self.first + i)),
         }
     }
 
@@ -237,8 +237,8 @@ impl Run<'_> {
                 Kind::Unknown => refused(unknown(name), self.ended),
                 Kind::Program { .. } if self.how == How::Dry => {
                     (unknown_input, self.ended.assumed) = (true, true);
-                    let plan = Plan { would: "run".into(), target: step.command.quoted(), ..Plan::default() };
-                    self.effects.lock().plans.push(plan);
+                    let preview = Preview { would: "run".into(), target: step.command.quoted(), ..Preview::default() };
+                    self.effects.lock().previews.push(preview);
                     Stage::Over(0)
                 }
                 // The program was allowed because it only reads. An earlier command may have changed that.
@@ -256,7 +256,7 @@ impl Run<'_> {
                     let io = Io {
                         stdin: stdin.map(|it| Box::new(it) as Box<dyn io::Read + Send>),
                         out: Box::new(io::BufWriter::with_capacity(32 << 10, out)),
-                        said: Vec::new(),
+                        stderr: Vec::new(),
                         missing: None,
                         ctx: self.ctx.clone(),
                         effects: self.effects.clone(),
@@ -379,7 +379,7 @@ impl Run<'_> {
                 Stderr::Unwanted => &mut self.ended.unwanted,
                 Stderr::Apart | Stderr::Joined => &mut self.ended.stderr,
             };
-            for line in it.said.split_inclusive(|b| *b == b'\n') {
+            for line in it.stderr.split_inclusive(|b| *b == b'\n') {
                 told.extend_from_slice(format!("{name}: ").as_bytes());
                 told.extend_from_slice(line.strip_prefix(format!("{name}: ").as_bytes()).unwrap_or(line));
             }
@@ -408,13 +408,15 @@ async fn read_some(output: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Resu
 
 async fn over(stage: Stage) -> StageEnded {
     match stage {
-        Stage::Over(exit) => StageEnded { exit, error: None, said: Vec::new() },
-        Stage::Builtin(done) => done.await.unwrap_or_else(|_| StageEnded { exit: 126, error: None, said: Vec::new() }),
+        Stage::Over(exit) => StageEnded { exit, error: None, stderr: Vec::new() },
+        Stage::Builtin(done) => {
+            done.await.unwrap_or_else(|_| StageEnded { exit: 126, error: None, stderr: Vec::new() })
+        }
         Stage::Program { mut child, group } => {
-            let (mut said, mut last, mut left_out) = (Vec::new(), Vec::new(), 0);
+            let (mut stderr, mut last, mut left_out) = (Vec::new(), Vec::new(), 0);
             let ended = process::drain(&mut child, &group, None, |_, bytes| {
-                let room = MAX_STDERR.saturating_sub(said.len()).min(bytes.len());
-                said.extend_from_slice(&bytes[..room]);
+                let room = MAX_STDERR.saturating_sub(stderr.len()).min(bytes.len());
+                stderr.extend_from_slice(&bytes[..room]);
                 last.extend_from_slice(&bytes[room..]);
                 // Drop the middle: the reason of a failure usually stands at the end.
                 if last.len() > 2 * MAX_STDERR {
@@ -424,15 +426,15 @@ async fn over(stage: Stage) -> StageEnded {
             })
             .await;
             if left_out > 0 {
-                said.extend_from_slice(format!("\n…[{left_out} bytes left out]\n").as_bytes());
+                stderr.extend_from_slice(format!("\n…[{left_out} bytes left out]\n").as_bytes());
             }
-            said.append(&mut last);
+            stderr.append(&mut last);
             if group.is_alive() {
-                said.extend_from_slice(LEFT_BEHIND);
+                stderr.extend_from_slice(LEFT_BEHIND);
                 // A remaining process holds the pipe open, and the next command would wait for its end.
                 group.stop().await;
             }
-            StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, said }
+            StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, stderr }
         }
     }
 }
@@ -487,9 +489,9 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
                 (in_run_exit(&error).max(least), Some(error))
             }
         };
-        let mut said = std::mem::take(&mut io.said);
+        let mut stderr = std::mem::take(&mut io.stderr);
         if joined {
-            let _ = io.out.write_all(&std::mem::take(&mut said));
+            let _ = io.out.write_all(&std::mem::take(&mut stderr));
             if let Some(error) = error.take() {
                 let _ = writeln!(io.out, "{}", error.for_model(builtin.name));
             }
@@ -497,7 +499,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         let _ = io.out.flush();
         // The reader must see the end of the output before the end of the command.
         drop(io);
-        let _ = done.send(StageEnded { exit, error, said });
+        let _ = done.send(StageEnded { exit, error, stderr });
     })?;
     Ok(Stage::Builtin(ended))
 }

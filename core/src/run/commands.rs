@@ -1,4 +1,4 @@
-//! The built-in commands of the run language, each with its help, its inputs and its action.
+//! The built-in commands of the run language, each with its help, its inputs and what it touches.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use super::parse::Word;
 use super::{Shared, unknown};
 use crate::call::Context;
 use crate::files::workspace::Inside;
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, nearest};
 
 mod files; // see, ls, find, diff, test
@@ -44,8 +44,8 @@ pub struct Builtin {
     pub(crate) expands: bool,
     /// Whether its output is the user's answer, which a dry run does not ask for.
     pub(crate) asks_others: bool,
-    /// The action of a call with these arguments.
-    pub(crate) touches: fn(&[Word], &Context) -> Action,
+    /// What a call with these arguments touches.
+    pub(crate) touches: fn(&[Word], &Context) -> Touch,
     run: fn(&'static Builtin, &[Word], &mut Io) -> Result<i32, Fault>,
 }
 
@@ -87,9 +87,9 @@ pub const BUILTINS: &[Builtin] = &[
     session::HELP,
 ];
 
-/// The action of a command that only reads.
-fn reads(_: &[Word], _: &Context) -> Action {
-    Action::Read
+/// For a command that only reads.
+fn reads(_: &[Word], _: &Context) -> Touch {
+    Touch::Read
 }
 
 /// Why a command stops.
@@ -120,7 +120,7 @@ pub(crate) struct Io {
     pub(crate) stdin: Option<Box<dyn Read + Send>>,
     pub(crate) out: Box<dyn Write + Send>,
     /// Its stderr.
-    pub(crate) said: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
     /// The error of the last unreadable input; the command continues with its other inputs.
     pub(crate) missing: Option<Error>,
     pub(crate) ctx: Context,
@@ -236,7 +236,7 @@ impl Io {
     }
 
     fn say(&mut self, text: &str) {
-        self.said.extend_from_slice(text.as_bytes());
+        self.stderr.extend_from_slice(text.as_bytes());
     }
 }
 

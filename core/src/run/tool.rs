@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{BUILTINS, Bound, Call, Kind, TIMEOUT, parse};
+use super::{BUILTINS, Bound, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
 use crate::call::command::tell;
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::event::Toolset;
@@ -62,14 +62,14 @@ impl Tool for Run {
         let Ok(bound) = parse(command).and_then(|chain| Bound::find(chain, args["stdin"].is_string(), ctx)) else {
             return info;
         };
-        let reads_only = bound.steps().all(|step| step.action == Action::Read);
+        let reads_only = bound.steps().all(|step| step.touch == Touch::Read);
         CallInfo { reads_only, ..info.on(files_of(&bound, ctx)) }
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
         let Args { command, stdin, timeout } = arguments::parse(args)?;
         let limit = timeout.map_or(TIMEOUT, Duration::from_secs);
-        Ok(prepared(Call::plan(&command, stdin.map(String::into_bytes), limit, ctx)?))
+        Ok(prepared(PreparedLine::new(&command, stdin.map(String::into_bytes), limit, ctx)?))
     }
 
     fn toolset(&self) -> Toolset {
@@ -82,12 +82,12 @@ impl Tool for Run {
 }
 
 /// A line as a prepared call; its output is presented like that of any other tool.
-pub fn prepared(call: Call) -> Prepared {
-    let (plan, actions) = (call.plan.clone(), call.actions.clone());
-    Prepared { info: CallInfo::default(), plan, actions, run: Box::new(move |ctx| Box::pin(present(call, ctx))) }
+pub fn prepared(call: PreparedLine) -> Prepared {
+    let (preview, touches) = (call.preview.clone(), call.touches.clone());
+    Prepared { info: CallInfo::default(), preview, touches, run: Box::new(move |ctx| Box::pin(present(call, ctx))) }
 }
 
-async fn present(call: Call, ctx: Context) -> Result<Output> {
+async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     let mut output = Output::new(&ctx, Budget::RUN);
     output.stdout.is_of(call.source());
     output.reader = Some("cat");

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
-use crate::call::Standing;
+use crate::call::Permissions;
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::error::{Code, Error, Result};
@@ -104,8 +104,8 @@ impl Session {
                 Err(error) => self.abandon(error),
             },
             Some(Report::Live(live)) => self.relay(live),
-            Some(Report::Standing(reply)) => {
-                let _ = reply.send(Standing { mode: self.history.settings.mode, rules: self.history.rules.clone() });
+            Some(Report::Permissions(reply)) => {
+                let _ = reply.send(Permissions { mode: self.history.settings.mode, rules: self.history.rules.clone() });
             }
             Some(Report::RequestApproval { approval, reply }) => {
                 if let Some(turn) = self.work.as_mut().and_then(Work::turn_mut) {

@@ -19,7 +19,7 @@ use crate::protocol::event::{
     BranchSummary, Entry, Fact, FilesRestored, HeadMoved, LeftFile, Live, PermissionDecision, ProviderUsage,
     RestoreReason, Rule, SessionFork, SessionId, SessionStarted, SettingsChanged, Severity, Standing, Status,
 };
-use crate::protocol::input::{Accepted, OnConflict, Summarize, Wish};
+use crate::protocol::input::{Accepted, OnConflict, RestoreOptions, Summarize};
 use crate::protocol::remedy::Remedy;
 use crate::provider::{Failure, Provider};
 use crate::storage::log::Log;
@@ -80,9 +80,9 @@ impl Session {
 
 /// What the user asked for.
 pub(super) enum Trip {
-    Undo { turn: Option<u32>, wish: Wish },
-    Redo { wish: Wish },
-    MoveHead { to_seq: Option<u64>, summarize: Summarize, files: Option<Wish> },
+    Undo { turn: Option<u32>, options: RestoreOptions },
+    Redo { options: RestoreOptions },
+    MoveHead { to_seq: Option<u64>, summarize: Summarize, files: Option<RestoreOptions> },
     Fork { seq: u64 },
 }
 
@@ -90,8 +90,8 @@ impl Trip {
     /// What the Session is doing meanwhile. A preview changes nothing, so the Session stays as it was.
     fn status(&self) -> Status {
         match self {
-            Trip::Undo { wish, .. } | Trip::Redo { wish } | Trip::MoveHead { files: Some(wish), .. }
-                if wish.dry_run =>
+            Trip::Undo { options, .. } | Trip::Redo { options } | Trip::MoveHead { files: Some(options), .. }
+                if options.dry_run =>
             {
                 Status::Idle
             }
@@ -149,8 +149,8 @@ impl Travel {
 
     async fn run(self, trip: Trip) {
         let outcome = match trip {
-            Trip::Undo { turn, wish } => self.undo(turn, &wish).await,
-            Trip::Redo { wish } => self.redo(&wish).await,
+            Trip::Undo { turn, options } => self.undo(turn, &options).await,
+            Trip::Redo { options } => self.redo(&options).await,
             Trip::MoveHead { to_seq, summarize, files } => self.move_head(to_seq, summarize, files).await,
             Trip::Fork { seq } => self.fork(seq).await,
         };
@@ -173,14 +173,14 @@ impl Travel {
         &self,
         to_seq: Option<u64>,
         summarize: Summarize,
-        files: Option<Wish>,
+        files: Option<RestoreOptions>,
     ) -> std::result::Result<Accepted, Stop> {
         if let Some(seq) = to_seq {
             on_entry(&self.history, seq)?;
         }
         let aim = restore::rewind(self.history.entries(), to_seq);
-        if let Some(wish) = files.as_ref().filter(|wish| wish.dry_run) {
-            self.restore(aim, wish).await?;
+        if let Some(options) = files.as_ref().filter(|options| options.dry_run) {
+            self.restore(aim, options).await?;
             return Ok(Accepted::default());
         }
         self.writable()?;
@@ -195,7 +195,7 @@ impl Travel {
         self.reports.live(Live::Status { status: Status::Working }).await?;
         // Files first: while they are restored, the conversation still stands where it stood.
         let left = match files {
-            Some(wish) => self.restore(aim, &wish).await?,
+            Some(options) => self.restore(aim, &options).await?,
             None => self.differing(aim).await?,
         };
         self.reports.record(HeadMoved { to_seq, reason: "rewind".into() }).await?;
@@ -217,9 +217,9 @@ impl Travel {
             return Ok(Vec::new());
         }
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
-        let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
+        let preview = offload(move || aim.preview(&workspace, &blobs)).await?;
         let why = || "it was not restored".to_owned();
-        Ok(plan.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
+        Ok(preview.files.into_iter().map(|file| LeftFile { path: file.path, why: why() }).collect())
     }
 
     /// The summary as the model writes it, or as it was made without the model when that cannot. The conversation stays
@@ -278,7 +278,7 @@ impl Travel {
     // ─── Files ───
 
     /// Without a number, the last Turn that left anything to undo.
-    async fn undo(&self, turn: Option<u32>, wish: &Wish) -> std::result::Result<Accepted, Stop> {
+    async fn undo(&self, turn: Option<u32>, options: &RestoreOptions) -> std::result::Result<Accepted, Stop> {
         let turns = match turn {
             Some(turn) => vec![turn],
             None => restore::undoable(self.history.entries())?,
@@ -287,56 +287,56 @@ impl Travel {
         for turn in turns.iter().copied() {
             let aim = restore::undo(self.history.entries(), turn)?;
             // A Turn of which only what an earlier undo has left is left does not hide the one before it.
-            if turns.len() == 1 || self.has_more_to_undo(turn, &aim, wish).await? {
+            if turns.len() == 1 || self.has_more_to_undo(turn, &aim, options).await? {
                 fallback = Some(aim);
                 break;
             }
             fallback = fallback.or(Some(aim));
         }
         if let Some(aim) = fallback {
-            self.restore(aim, wish).await?;
+            self.restore(aim, options).await?;
         }
         Ok(Accepted::default())
     }
 
-    async fn has_more_to_undo(&self, turn: u32, aim: &RestoreTarget, wish: &Wish) -> Result<bool> {
+    async fn has_more_to_undo(&self, turn: u32, aim: &RestoreTarget, options: &RestoreOptions) -> Result<bool> {
         let (workspace, blobs) = (Arc::clone(&self.services.workspace), self.services.blobs.clone());
         let aim = aim.clone();
-        let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
+        let preview = offload(move || aim.preview(&workspace, &blobs)).await?;
         let left = restore::left_by_undo(self.history.entries(), turn);
-        Ok(plan.files.iter().any(|file| match file.standing {
+        Ok(preview.files.iter().any(|file| match file.standing {
             Standing::Ready => true,
-            Standing::ChangedSince => wish.changed_since != OnConflict::Keep || !left.contains(&file.path.as_str()),
+            Standing::ChangedSince => options.changed_since != OnConflict::Keep || !left.contains(&file.path.as_str()),
             Standing::AlreadyThere | Standing::Impossible => false,
         }))
     }
 
-    async fn redo(&self, wish: &Wish) -> std::result::Result<Accepted, Stop> {
+    async fn redo(&self, options: &RestoreOptions) -> std::result::Result<Accepted, Stop> {
         let aim = restore::redo(self.history.entries())?;
-        self.restore(aim, wish).await?;
+        self.restore(aim, options).await?;
         Ok(Accepted::default())
     }
 
     /// Shows the preview, or restores and records what was done; the files that were left come back.
-    async fn restore(&self, aim: RestoreTarget, wish: &Wish) -> std::result::Result<Vec<LeftFile>, Stop> {
+    async fn restore(&self, aim: RestoreTarget, options: &RestoreOptions) -> std::result::Result<Vec<LeftFile>, Stop> {
         let Services { workspace, blobs, snapshot, .. } = self.services.clone();
-        if wish.dry_run {
-            let plan = offload(move || aim.plan(&workspace, &blobs)).await?;
-            self.reports.live(Live::RestorePlanned(plan)).await?;
+        if options.dry_run {
+            let preview = offload(move || aim.preview(&workspace, &blobs)).await?;
+            self.reports.live(Live::RestorePreviewed(preview)).await?;
             return Ok(Vec::new());
         }
         self.writable()?;
-        let (wished, interrupted) = (wish.clone(), self.interrupted.clone());
+        let (wished, interrupted) = (options.clone(), self.interrupted.clone());
         let work = move || {
             let is_interrupted = || *interrupted.borrow();
             let outcome = aim.apply(&wished, &workspace, &blobs, &snapshot, &is_interrupted);
-            let preview = outcome.is_err().then(|| aim.plan(&workspace, &blobs));
+            let preview = outcome.is_err().then(|| aim.preview(&workspace, &blobs));
             (outcome, preview)
         };
         let (outcome, preview) = offload(work).await?;
         // The preview that was approved is out of date; this is the new one.
         if let Some(preview) = preview {
-            self.reports.live(Live::RestorePlanned(preview)).await?;
+            self.reports.live(Live::RestorePreviewed(preview)).await?;
         }
         let restored = outcome?;
         if restored.left.iter().any(|left| left.why == INTERRUPTED) {
@@ -349,7 +349,7 @@ impl Travel {
         }
         let left = restored.left.clone();
         // A user who saw the preview and chose to keep every file has that.
-        if restored.changes.is_empty() && (restored.reason == RestoreReason::Rewind || wish.seen.is_some()) {
+        if restored.changes.is_empty() && (restored.reason == RestoreReason::Rewind || options.seen.is_some()) {
             return Ok(left);
         }
         if restored.changes.is_empty() && left.is_empty() {

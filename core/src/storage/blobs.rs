@@ -95,7 +95,7 @@ fn touch(path: &Path) -> io::Result<bool> {
 }
 
 /// The name that these bytes have, kept or not.
-pub fn name_of(bytes: &[u8]) -> String {
+pub(crate) fn name_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 

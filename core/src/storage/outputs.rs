@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The folder of saved outputs as tools name it; tools read it and never write it.
-pub const OUTPUTS: &str = ".pixir/out";
+pub(crate) const OUTPUTS: &str = ".pixir/out";
 /// The most that is saved of one output, bytes.
 pub(crate) const MAX_SPILL: u64 = 64 << 20;
 

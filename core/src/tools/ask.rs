@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use crate::call::arguments::{self, object};
 use crate::call::{Context, FormRequest, Output, Prepared, Tool};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Plan, Question};
+use crate::protocol::event::{Preview, Question};
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The most questions of one form.
@@ -76,8 +76,8 @@ fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
         ));
     }
     let target = questions.iter().map(|it| it.question.as_str()).collect::<Vec<_>>().join(" · ");
-    let plan = Plan { would: "ask".into(), target, ..Plan::default() };
-    Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
+    let preview = Preview { would: "ask".into(), target, ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
         let gone = || Error::new(Code::InputRequired, "no user is left to answer", "go on without an answer");
         let forms = ctx.forms.clone().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();

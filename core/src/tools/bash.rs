@@ -10,11 +10,11 @@ use crate::call::arguments::{self, object};
 use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before, tell, timed_out};
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::{Action, prove_read_only};
+use crate::permissions::{Touch, prove_read_only};
 use crate::process::{self, Ended, Group, Stream};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::Plan;
+use crate::protocol::event::Preview;
 use crate::protocol::tool_spec::ToolSpec;
 
 /// The default time limit of a command, seconds.
@@ -88,19 +88,19 @@ impl Tool for Bash {
         // With a `cwd`, the gate judges the equivalent line `cd <cwd> && <command>`.
         let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
-        let plan = Plan { would: would.into(), target: judged.clone(), ..Plan::default() };
+        let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
         let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let line = Line { command: process::shell(&command), folder, runs_unasked };
         if background {
             let jobs = ctx.jobs()?;
-            return Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
+            return Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
                 let job = jobs.start(line.ready(&ctx), &command)?;
                 let note = "note: file changes of a background job are not recorded and cannot be undone";
                 Ok(Output::text(&ctx, &format!("{}\n{note}\n", job::line(&job))))
             }));
         }
         let limit = Duration::from_secs(timeout.unwrap_or(TIMEOUT).clamp(1, MAX_TIMEOUT));
-        Ok(Prepared::new(plan, Action::Command(judged), move |ctx| async move {
+        Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
             let mut output = Output::new(&ctx, Budget::TYPED);
             if runs_unasked {
                 run(line, limit, &ctx, &mut output).await?;

@@ -83,7 +83,7 @@ impl Tool for Edit {
             }
         }
         let at = ctx.workspace.locate(&path)?;
-        Ok(planned(ctx, at, &edits)?.prepared(ctx))
+        Ok(previewed(ctx, at, &edits)?.prepared(ctx))
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -99,7 +99,7 @@ impl Tool for Edit {
 ///
 /// # Errors
 /// `NO_MATCH`, `NOT_UNIQUE`, `FILE_CHANGED`, `BINARY_FILE`, or the error of reading the file.
-pub(crate) fn planned(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
+pub(crate) fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacement> {
     let shown = at.display();
     let before = ctx.workspace.read(&at)?;
     ctx.read_set.check(&ctx.workspace, &at, Some(&before.bytes))?;

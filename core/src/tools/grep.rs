@@ -150,9 +150,14 @@ impl Hunt {
             .build()
     }
 
-    fn search(&self, searcher: &mut Searcher, shown: &str, file: &std::fs::File) -> Found {
-        let mut found =
-            Found { text: String::new(), path: shown.to_owned(), matches: 0, limit: self.limit, before: String::new() };
+    fn search(&self, searcher: &mut Searcher, shown: &str, file: &std::fs::File) -> Matches {
+        let mut found = Matches {
+            text: String::new(),
+            path: shown.to_owned(),
+            matches: 0,
+            limit: self.limit,
+            before: String::new(),
+        };
         if let Err(e) = searcher.search_file(&self.matcher, file, &mut found) {
             found.text.push_str(&format!("{shown}: search stopped early: {e}\n"));
         }
@@ -168,7 +173,7 @@ struct Results {
 
 #[derive(Default)]
 struct Kept {
-    files: BTreeMap<PathBuf, Found>,
+    files: BTreeMap<PathBuf, Matches>,
     /// Matching lines of the retained files; `matches` counts those of all files.
     lines: usize,
     matches: usize,
@@ -179,7 +184,7 @@ impl Results {
         Results { limit, kept: Mutex::default() }
     }
 
-    fn add(&self, path: &Path, found: Found) {
+    fn add(&self, path: &Path, found: Matches) {
         if found.text.is_empty() {
             return;
         }
@@ -219,7 +224,7 @@ impl Results {
 }
 
 /// A file's text, cut after `most` matching lines.
-fn first_matches(found: &Found, most: usize) -> &str {
+fn first_matches(found: &Matches, most: usize) -> &str {
     let mut seen = 0;
     let mut at = 0;
     for line in found.text.split_inclusive('\n') {
@@ -244,7 +249,7 @@ fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
     Ok((glob.compile_matcher(), whole))
 }
 
-struct Found {
+struct Matches {
     text: String,
     path: String,
     matches: usize,
@@ -253,7 +258,7 @@ struct Found {
     before: String,
 }
 
-impl Found {
+impl Matches {
     fn line(&self, number: Option<u64>, mark: char, bytes: &[u8]) -> String {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches(['\n', '\r']);
@@ -263,7 +268,7 @@ impl Found {
     }
 }
 
-impl Sink for Found {
+impl Sink for Matches {
     type Error = std::io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object};
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::process::jobs::News;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
-use crate::protocol::event::{JobState, JobStatus, Plan};
+use crate::protocol::event::{JobState, JobStatus, Preview};
 use crate::protocol::tool_spec::ToolSpec;
 use crate::text::human::human_size;
 
@@ -65,8 +65,8 @@ impl Tool for JobOutput {
 fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
     let jobs = ctx.jobs()?;
     let target = job.map_or("jobs".to_owned(), |id| format!("job {id}"));
-    let plan = Plan { would: "read".into(), target, ..Plan::default() };
-    Ok(Prepared::new(plan, Action::Read, move |ctx| async move {
+    let preview = Preview { would: "read".into(), target, ..Preview::default() };
+    Ok(Prepared::new(preview, Touch::Read, move |ctx| async move {
         let Some(id) = job else {
             let list: String = jobs.list().iter().map(|it| format!("{}\n", line(it))).collect();
             return Ok(Output::text(&ctx, &list));
@@ -132,9 +132,9 @@ impl Tool for JobKill {
 /// Prepares a call that stops a job.
 fn kill(job: u32, ctx: &Context) -> Result<Prepared> {
     let jobs = ctx.jobs()?;
-    let plan = Plan { would: "stop".into(), target: format!("job {job}"), ..Plan::default() };
+    let preview = Preview { would: "stop".into(), target: format!("job {job}"), ..Preview::default() };
     // The gate allowed the job to run; stopping it needs no approval.
-    Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
+    Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
         let state = jobs.stop(job).await?;
         Ok(Output::text(&ctx, &format!("{}\n", line(&state))))
     }))

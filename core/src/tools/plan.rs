@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object};
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, Plan, PlanItem, PlanUpdated, StepStatus};
+use crate::protocol::event::{Fact, PlanItem, PlanUpdated, Preview, StepStatus};
 use crate::protocol::tool_spec::ToolSpec;
 
 pub(super) struct UpdatePlan;
@@ -58,8 +58,8 @@ impl Tool for UpdatePlan {
         let Args { items } = arguments::parse(args)?;
         let items = items.into_iter().map(|Step { step, status }| PlanItem { step, status });
         let (told, fact) = checked(items.collect())?;
-        let plan = Plan { would: "plan".into(), target: told.clone(), ..Plan::default() };
-        Ok(Prepared::new(plan, Action::Note, move |ctx| async move {
+        let preview = Preview { would: "plan".into(), target: told.clone(), ..Preview::default() };
+        Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
             Ok(Output { facts: vec![fact], ..Output::text(&ctx, &told) })
         }))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::call::{Answers, Gone, Standing};
+use crate::call::{Answers, Gone, Permissions};
 use crate::protocol::error::Error;
 use crate::protocol::event::{Approval, Fact, Form, Live, Toolset};
 use crate::protocol::input::{Accepted, Decision};
@@ -26,7 +26,7 @@ pub(crate) enum Report {
     /// A live event for the watchers.
     Live(Live),
     /// Asks for the mode and the rules in force.
-    Standing(oneshot::Sender<Standing>),
+    Permissions(oneshot::Sender<Permissions>),
     /// A call waits for the user's decision.
     RequestApproval { approval: Approval, reply: oneshot::Sender<Decision> },
     /// A call waits for the user's answers.

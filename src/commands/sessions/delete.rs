@@ -2,8 +2,7 @@
 
 use clap::Args;
 use pixir_core::event::SessionId;
-use pixir_core::harness::Harness;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Harness, Result};
 use serde_json::json;
 
 use crate::cli::Cli;

@@ -5,10 +5,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::text::human::human_size;
-use pixir_core::{Code, Error, Result, archive};
+use pixir_core::{Code, Error, Harness, Result, archive};
 use serde_json::json;
 
 use super::summary_of;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pixir_core::harness::Harness;
-use pixir_core::{Code, Error, Result, archive};
+use pixir_core::{Code, Error, Harness, Result, archive};
 use serde_json::json;
 
 use crate::cli::Cli;

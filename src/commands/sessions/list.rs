@@ -1,9 +1,8 @@
 //! `pixir sessions list`: the Sessions of a workspace, of every workspace, or in the trash.
 
 use clap::Args;
-use pixir_core::harness::Harness;
 use pixir_core::store::Summary;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Harness, Result};
 use serde_json::{Value, json};
 
 use crate::args::Format;

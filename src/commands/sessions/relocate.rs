@@ -1,8 +1,7 @@
 //! `pixir sessions move`: another workspace for a Session.
 
-use pixir_core::harness::Harness;
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Harness, Result};
 use serde_json::json;
 
 use crate::cli::Cli;

@@ -1,9 +1,8 @@
 //! `pixir sessions rename`: a Session's name.
 
 use pixir_core::event::SessionId;
-use pixir_core::harness::Harness;
 use pixir_core::store::Place;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Harness, Result};
 use serde_json::json;
 
 use crate::cli::Cli;

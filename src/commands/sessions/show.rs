@@ -1,10 +1,9 @@
 //! `pixir sessions show`: one Session.
 
-use pixir_core::harness::Harness;
 use pixir_core::history::History;
 use pixir_core::store::{Place, Summary};
 use pixir_core::text::human::human_size;
-use pixir_core::{Result, changes, log};
+use pixir_core::{Harness, Result, changes, log};
 use serde_json::{Value, json};
 
 use super::summary_of;

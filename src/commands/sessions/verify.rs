@@ -1,8 +1,7 @@
 //! `pixir sessions verify`: each line of a Log against its chain.
 
 use clap::Args;
-use pixir_core::harness::Harness;
-use pixir_core::{Result, log};
+use pixir_core::{Harness, Result, log};
 use serde_json::json;
 
 use crate::cli::Cli;

@@ -3,14 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pixir_core::changes::{self, FileDiff};
+use pixir_core::changes::FileDiff;
 use pixir_core::event::{Attachment, Severity};
-use pixir_core::harness::Harness;
-use pixir_core::session::Handle;
-use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
-use pixir_core::watch::Watch;
-use pixir_core::{Error, Input, Result};
+use pixir_core::{Error, Handle, Harness, Input, Result, Skill, Watch, changes};
 
 use super::App;
 use crate::app::clipboard::{self, Osc52};

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use pixir_core::process::OfThePerson;
+use pixir_core::OfThePerson;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use pixir_core::process::OfThePerson;
+use pixir_core::OfThePerson;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tempfile::NamedTempFile;

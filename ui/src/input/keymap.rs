@@ -154,7 +154,7 @@ fn overlap(a: Scope, b: Scope) -> bool {
 mod tests {
     use super::*;
 
-    fn wish(id: &str, keys: &[&str]) -> BTreeMap<String, Vec<String>> {
+    fn options(id: &str, keys: &[&str]) -> BTreeMap<String, Vec<String>> {
         BTreeMap::from([(id.to_owned(), keys.iter().map(|k| (*k).to_owned()).collect())])
     }
 
@@ -162,19 +162,19 @@ mod tests {
     fn the_defaults_hold_together_and_every_wish_is_checked() {
         let keymap = Keymap::new(&BTreeMap::new()).expect("the defaults do not contradict each other");
         assert_eq!(keymap.key_of(Action::OpenTree).as_deref(), Some("Ctrl+T"));
-        let error = |wish| Keymap::new(&wish).expect_err("it is wrong");
-        assert_eq!(error(wish("tre", &["f5"])).remedy, "did you mean `tree`?".into());
-        let conflict = error(wish("tree", &["ctrl+p"]));
+        let error = |options| Keymap::new(&options).expect_err("it is wrong");
+        assert_eq!(error(options("tre", &["f5"])).remedy, "did you mean `tree`?".into());
+        let conflict = error(options("tree", &["ctrl+p"]));
         assert!(conflict.message.contains("Ctrl+P would be both"), "{}", conflict.message);
         assert!(conflict.remedy.plain().contains("palette"), "{:?}", conflict.remedy);
-        assert!(error(wish("tree", &["ctrl+a"])).message.contains("both"), "the composer has it already");
-        assert!(error(wish("tree", &["alt+y"])).message.contains("both"), "it decides about an approval");
-        assert!(error(wish("allow-once", &["enter"])).message.contains("by accident"));
-        assert!(error(wish("tree", &["t"])).message.contains("would keep you from typing it"));
-        assert!(error(wish("tree", &["ctrl+shift+hyper+t"])).message.contains("hyper"));
-        assert!(error(wish("next-prompt", &["]"])).message.contains("would be both"), "a key that begins another");
-        let keymap = Keymap::new(&wish("tree", &["f5", "ctrl+x t"])).expect("free");
+        assert!(error(options("tree", &["ctrl+a"])).message.contains("both"), "the composer has it already");
+        assert!(error(options("tree", &["alt+y"])).message.contains("both"), "it decides about an approval");
+        assert!(error(options("allow-once", &["enter"])).message.contains("by accident"));
+        assert!(error(options("tree", &["t"])).message.contains("would keep you from typing it"));
+        assert!(error(options("tree", &["ctrl+shift+hyper+t"])).message.contains("hyper"));
+        assert!(error(options("next-prompt", &["]"])).message.contains("would be both"), "a key that begins another");
+        let keymap = Keymap::new(&options("tree", &["f5", "ctrl+x t"])).expect("free");
         assert_eq!(keymap.keys_of(Action::OpenTree), ["F5", "Ctrl+X t"]);
-        assert!(Keymap::new(&wish("tree", &["none"])).expect("off").keys_of(Action::OpenTree).is_empty());
+        assert!(Keymap::new(&options("tree", &["none"])).expect("off").keys_of(Action::OpenTree).is_empty());
     }
 }

@@ -45,10 +45,10 @@ impl ApprovalView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let keys = "↑↓ read to the end · Enter or Esc back to the approval";
-        let title = format!("{}: {}", self.approval.tool, self.approval.plan.would);
+        let title = format!("{}: {}", self.approval.tool, self.approval.preview.would);
         let inner = panel(canvas, area, &title, keys, paint.theme);
-        let plan = &self.approval.plan;
-        self.page.draw(canvas, inner, paint, |columns| preview::lines(plan, columns, paint.theme));
+        let preview = &self.approval.preview;
+        self.page.draw(canvas, inner, paint, |columns| preview::lines(preview, columns, paint.theme));
         self.is_drawn = true;
     }
 }

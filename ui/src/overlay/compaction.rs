@@ -14,14 +14,14 @@ use crate::terminal::canvas::Canvas;
 
 #[derive(Debug)]
 pub(crate) struct CompactionView {
-    plan: HistoryCompaction,
+    preview: HistoryCompaction,
     instructions: Option<String>,
     page: Page,
 }
 
 impl CompactionView {
-    pub(crate) fn new(plan: HistoryCompaction, instructions: Option<String>) -> CompactionView {
-        CompactionView { plan, instructions, page: Page::default() }
+    pub(crate) fn new(preview: HistoryCompaction, instructions: Option<String>) -> CompactionView {
+        CompactionView { preview, instructions, page: Page::default() }
     }
 }
 
@@ -45,19 +45,20 @@ impl CompactionView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let Paint { theme, highlighter, .. } = paint;
-        let title = format!("Compact: {} → {} tokens (estimated)", self.plan.tokens_before, self.plan.tokens_after);
+        let title =
+            format!("Compact: {} → {} tokens (estimated)", self.preview.tokens_before, self.preview.tokens_after);
         let keys = "Enter apply · ↑↓ scroll · Esc cancel";
         let inner = panel(canvas, centred(area, 100, 60), &title, keys, theme);
-        let plan = &self.plan;
+        let preview = &self.preview;
         let text = format!(
             "{} entries leave the model's context; the newest part of the conversation stays. Nothing is deleted: /tree goes back to before the compaction. The model will read this summary instead:",
-            plan.entries_dropped
+            preview.entries_dropped
         );
         self.page.draw(canvas, inner, paint, |columns| {
             let mut lines = wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]);
             lines.push(Line::default());
             let context = RenderContext::new(theme, highlighter, columns);
-            lines.extend(lines_of(markdown::rows(&plan.summary, &context)));
+            lines.extend(lines_of(markdown::rows(&preview.summary, &context)));
             lines
         });
     }

@@ -1,7 +1,7 @@
 //! The conversation, Turn by Turn: each prompt, with its calls, changes and errors.
 
 use crate::terminal::key::{KeyCode, KeyEvent};
-use pixir_core::event::Fact;
+use pixir_core::Fact;
 use pixir_core::history::starts_turn;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -3,9 +3,8 @@
 use crate::terminal::canvas::{Canvas, RegionState};
 use crate::terminal::key::{KeyCode, KeyEvent};
 use pixir_core::event::{Mode, Toolset};
-use pixir_core::provider::models::Effort;
-use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
+use pixir_core::{Effort, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
-use pixir_core::event::{ChangeKind, PlannedFile, RestorePlan, RestoreReason, Standing};
-use pixir_core::input::{OnConflict, Wish};
+use pixir_core::event::{ChangeKind, FilePreview, RestorePreview, RestoreReason, Standing};
+use pixir_core::input::{OnConflict, RestoreOptions};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
@@ -16,23 +16,23 @@ use crate::theme::Theme;
 
 #[derive(Debug)]
 pub(crate) struct RestoreView {
-    plan: RestorePlan,
+    preview: RestorePreview,
     choices: BTreeMap<String, OnConflict>,
     chosen: usize,
     page: Page,
 }
 
 impl RestoreView {
-    pub(crate) fn new(plan: RestorePlan) -> RestoreView {
-        RestoreView { plan, choices: BTreeMap::new(), chosen: 0, page: Page::default() }
+    pub(crate) fn new(preview: RestorePreview) -> RestoreView {
+        RestoreView { preview, choices: BTreeMap::new(), chosen: 0, page: Page::default() }
     }
 
     fn is_rewind(&self) -> bool {
-        self.plan.reason == RestoreReason::Rewind
+        self.preview.reason == RestoreReason::Rewind
     }
 
     fn choose(&mut self, choice: OnConflict) {
-        if let Some(file) = self.plan.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
+        if let Some(file) = self.preview.files.get(self.chosen).filter(|f| f.standing == Standing::ChangedSince)
             && (choice != OnConflict::Merge || file.merged.is_some())
         {
             self.choices.insert(file.path.clone(), choice);
@@ -40,19 +40,23 @@ impl RestoreView {
         }
     }
 
-    /// The wish to apply exactly this plan. If the files have changed since the preview, the Session applies nothing.
-    fn wish(&self) -> Wish {
-        Wish { choices: self.choices.clone(), seen: Some(self.plan.token.clone()), ..Wish::default() }
+    /// The options to apply exactly this preview. If the files have changed since the preview, the Session applies nothing.
+    fn options(&self) -> RestoreOptions {
+        RestoreOptions {
+            choices: self.choices.clone(),
+            seen: Some(self.preview.token.clone()),
+            ..RestoreOptions::default()
+        }
     }
 
-    fn choice_of(&self, file: &PlannedFile) -> OnConflict {
+    fn choice_of(&self, file: &FilePreview) -> OnConflict {
         self.choices.get(&file.path).copied().unwrap_or_default()
     }
 
     fn draw_list(&self, canvas: &mut Canvas, list: Rect, theme: &Theme) {
         let columns = usize::from(list.width);
         let top = (self.chosen + 1).saturating_sub(usize::from(list.height));
-        for (row, (at, file)) in (list.y..list.bottom()).zip(self.plan.files.iter().enumerate().skip(top)) {
+        for (row, (at, file)) in (list.y..list.bottom()).zip(self.preview.files.iter().enumerate().skip(top)) {
             let area = Rect { y: row, height: 1, ..list };
             let (what, style) = match (file.standing, self.choice_of(file)) {
                 (Standing::ChangedSince, OnConflict::Keep) => ("changed since: kept", theme.warning),
@@ -83,7 +87,7 @@ impl RestoreView {
 
     /// What happens to the chosen file. If it changed outside of pixir, the outcome of the user's choice.
     fn detail(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-        let Some(file) = self.plan.files.get(self.chosen) else { return Vec::new() };
+        let Some(file) = self.preview.files.get(self.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
         let mut say = |text: &str| {
             lines.extend(wrap_lines(&[Span::styled(text.to_owned(), theme.dim())], columns, &[], &[]));
@@ -123,7 +127,7 @@ impl RestoreView {
 
 impl RestoreView {
     pub(crate) fn scroll(&mut self, by: isize) {
-        self.chosen = self.chosen.saturating_add_signed(by).min(self.plan.files.len().saturating_sub(1));
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.preview.files.len().saturating_sub(1));
         self.page = Page::default();
     }
 
@@ -131,7 +135,7 @@ impl RestoreView {
         match key.code {
             KeyCode::Esc | KeyCode::Char('q') => return Outcome::Close,
             KeyCode::Enter => {
-                return Outcome::CloseAndAsk(Request::Restore(Box::new(self.plan.clone()), self.wish()));
+                return Outcome::CloseAndAsk(Request::Restore(Box::new(self.preview.clone()), self.options()));
             }
             KeyCode::Char('n') if self.is_rewind() => {
                 return Outcome::CloseAndAsk(Request::MoveWithoutFiles);
@@ -148,9 +152,9 @@ impl RestoreView {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
-        let count = self.plan.files.len();
+        let count = self.preview.files.len();
         let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-        let title = match (self.plan.reason, self.plan.of_turn) {
+        let title = match (self.preview.reason, self.preview.of_turn) {
             (RestoreReason::Undo, Some(turn)) => format!("Undo turn {turn}: {files}"),
             (RestoreReason::Redo, Some(turn)) => format!("Redo turn {turn}: {files}"),
             _ => format!("Continue from there, and restore {files} as well?"),

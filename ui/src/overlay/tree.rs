@@ -2,11 +2,11 @@
 
 use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent, KeyModifiers};
-use pixir_core::Input;
 use pixir_core::history::{History, Jump};
 use pixir_core::input::Summarize;
 use pixir_core::store::Summary;
-use pixir_core::tree::{self, Node};
+use pixir_core::tree::Node;
+use pixir_core::{Input, tree};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 

@@ -1,6 +1,6 @@
 //! What a call would do, as lines.
 
-use pixir_core::event::Plan;
+use pixir_core::event::Preview;
 use pixir_core::text::human::human_size;
 use ratatui::text::{Line, Span};
 
@@ -9,12 +9,12 @@ use super::text::{visible, wrap_lines};
 use crate::theme::Theme;
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list.
-pub(crate) fn lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = wrap_lines(&[Span::styled(visible(&plan.target), theme.fg(theme.code))], columns, &[], &[]);
-    if let Some(text) = &plan.diff {
+pub(crate) fn lines(preview: &Preview, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = wrap_lines(&[Span::styled(visible(&preview.target), theme.fg(theme.code))], columns, &[], &[]);
+    if let Some(text) = &preview.diff {
         lines.extend(diff::lines(text, columns, theme));
     }
-    let step_line = |step: &Plan| {
+    let step_line = |step: &Preview| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
         let size = match (step.bytes_before, step.bytes) {
             (Some(before), Some(after)) => format!("  {} → {}", human_size(before), human_size(after)),
@@ -25,16 +25,16 @@ pub(crate) fn lines(plan: &Plan, columns: usize, theme: &Theme) -> Vec<Line<'sta
         wrap_lines(&target, columns, &first, &[Span::raw("  ")])
     };
     // The list of steps comes before their diffs, because these may be long.
-    if plan.steps.len() > 1 {
-        lines.extend(plan.steps.iter().flat_map(&step_line));
+    if preview.steps.len() > 1 {
+        lines.extend(preview.steps.iter().flat_map(&step_line));
     }
-    for step in &plan.steps {
-        if plan.steps.len() == 1 || step.diff.is_some() {
+    for step in &preview.steps {
+        if preview.steps.len() == 1 || step.diff.is_some() {
             lines.extend(step_line(step));
         }
         lines.extend(step.diff.iter().flat_map(|text| diff::lines(text, columns, theme)));
     }
-    for note in &plan.notes {
+    for note in &preview.notes {
         lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
     }
     lines

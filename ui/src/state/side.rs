@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pixir_core::changes;
-use pixir_core::event::{Entry, Fact};
 use pixir_core::history::History;
-use pixir_core::tree::{self, Node};
+use pixir_core::tree::Node;
+use pixir_core::{Entry, Fact, changes, tree};
 
 /// The narrowest screen that has room for the panel, in columns.
 pub(crate) const WIDE: u16 = 120;

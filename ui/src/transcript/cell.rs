@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pixir_core::call_info::CallKind;
 use pixir_core::error::ErrorBody;
-use pixir_core::event::{Entry, Fact, Severity, ToolCall, ToolResult};
-use pixir_core::protocol::call_info::CallKind;
+use pixir_core::event::{Severity, ToolCall, ToolResult};
+use pixir_core::{Entry, Fact};
 
 use crate::render::split::Part;
 use crate::render::thinking::Growing;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pixir_core::event::{Entry, Fact};
 use pixir_core::history::{History, starts_turn};
+use pixir_core::{Entry, Fact};
 use ratatui::layout::Rect;
 
 /// How to replay a Session.

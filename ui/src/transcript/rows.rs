@@ -1,13 +1,14 @@
 //! One cell as rows.
 
+use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{
-    ChangeKind, Colouring, Delivery, Entry, Fact, FilesRestored, PlanItem, Printed, RestoreReason, Severity,
-    StepStatus, ToolResult, TurnStatus, UserMessage,
+    ChangeKind, Colouring, Delivery, FilesRestored, PlanItem, Printed, RestoreReason, Severity, StepStatus, ToolResult,
+    TurnStatus, UserMessage,
 };
-use pixir_core::protocol::call_info::CallKind;
 use pixir_core::text::human::{human_duration, human_size};
+use pixir_core::{Entry, Fact};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
@@ -392,7 +393,7 @@ fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
         if cell.is_command() && result.exit_code.is_some_and(|code| code != 0) {
             tail.push(Span::styled(format!("  exit {}", result.exit_code.unwrap_or_default()), theme.fg(theme.error)));
         }
-        if result.plan.is_some() {
+        if result.preview.is_some() {
             tail.push(Span::styled("  dry run", theme.fg(theme.warning)));
         }
         let took = human_duration(std::time::Duration::from_millis(result.duration_ms));

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::Event;
 use pixir_core::changes::FileDiff;
-use pixir_core::event::{Entry, Fact, Live, Refusal, SettingsChanged, Severity, Status, TurnStatus};
+use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::now::Now;
-use pixir_core::skills::Skill;
 use pixir_core::store::Summary;
+use pixir_core::{Entry, Event, Fact, Live, Skill};
 
 use super::read;
 use super::settings::open_session;
@@ -194,10 +193,10 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }
-        Live::RestorePlanned(plan) => return travel::on_preview(state, plan),
-        Live::CompactionPlanned(plan) => {
+        Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),
+        Live::CompactionPreviewed(preview) => {
             let instructions = state.pending.compact_instructions.clone();
-            return state.open(Overlay::Compaction(CompactionView::new(plan, instructions)));
+            return state.open(Overlay::Compaction(CompactionView::new(preview, instructions)));
         }
         Live::SessionForked { session_id } => {
             let effects = open_session(state, &session_id);

@@ -30,6 +30,6 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
             state.pending.head_move = None;
             Vec::new()
         }
-        Request::Restore(plan, wish) => travel::restore(state, &plan, wish),
+        Request::Restore(preview, options) => travel::restore(state, &preview, options),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pixir_core::event::Fact;
+use pixir_core::Fact;
 
 use crate::input::action::{Action, Scope, SessionKind};
 use crate::input::keymap::Keymap;

@@ -1,10 +1,9 @@
 //! Settings of the Session: model, mode, toolset, effort, name; and the theme.
 
-use pixir_core::Input;
 use pixir_core::event::{Mode, SessionId, Severity, Toolset};
 use pixir_core::input::SettingsChange;
-use pixir_core::provider::models::Effort;
 use pixir_core::usage::{Sums, Total, sums};
+use pixir_core::{Effort, Input};
 
 use crate::overlay::Overlay;
 use crate::overlay::picker::{Kind, Picker};

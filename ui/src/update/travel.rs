@@ -1,8 +1,8 @@
 //! Moving the head, with or without the files; undo, redo and fork.
 
 use pixir_core::Input;
-use pixir_core::event::{RestorePlan, RestoreReason};
-use pixir_core::input::{Summarize, Wish};
+use pixir_core::event::{RestorePreview, RestoreReason};
+use pixir_core::input::{RestoreOptions, Summarize};
 
 use crate::overlay::Overlay;
 use crate::overlay::restore::RestoreView;
@@ -24,24 +24,24 @@ pub(super) fn preview_move(state: &mut State, pending: PendingMove) -> Vec<Effec
         return Vec::new();
     }
     state.pending.head_move = Some(pending);
-    let files = Some(Wish { dry_run: true, ..Wish::default() });
+    let files = Some(RestoreOptions { dry_run: true, ..RestoreOptions::default() });
     vec![Effect::Send(Input::MoveHead { to_seq, summarize: Summarize::No, files })]
 }
 
 /// The preview has arrived. A move that affects no files happens at once; anything else is shown first.
-pub(super) fn on_preview(state: &mut State, plan: RestorePlan) -> Vec<Effect> {
-    if plan.reason == RestoreReason::Rewind && plan.files.is_empty() {
+pub(super) fn on_preview(state: &mut State, preview: RestorePreview) -> Vec<Effect> {
+    if preview.reason == RestoreReason::Rewind && preview.files.is_empty() {
         return move_head(state, None);
     }
-    if plan.files.is_empty() {
+    if preview.files.is_empty() {
         state.say("nothing to restore: all files are already in that state");
         return Vec::new();
     }
-    state.open(Overlay::Restore(RestoreView::new(plan)))
+    state.open(Overlay::Restore(RestoreView::new(preview)))
 }
 
 /// Moves the head as the user asked.
-pub(super) fn move_head(state: &mut State, files: Option<Wish>) -> Vec<Effect> {
+pub(super) fn move_head(state: &mut State, files: Option<RestoreOptions>) -> Vec<Effect> {
     // The pending move stays until the head has moved, so that the user can repeat a move that was refused.
     let Some(PendingMove { to_seq, summarize, .. }) = state.pending.head_move.clone() else { return Vec::new() };
     vec![Effect::Send(Input::MoveHead { to_seq, summarize, files })]
@@ -57,11 +57,11 @@ pub(super) fn on_head_moved(state: &mut State) {
 }
 
 /// Restores files as the user has confirmed it.
-pub(super) fn restore(state: &mut State, plan: &RestorePlan, wish: Wish) -> Vec<Effect> {
-    match plan.reason {
-        RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown => move_head(state, Some(wish)),
-        RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: plan.of_turn, wish })],
-        RestoreReason::Redo => vec![Effect::Send(Input::Redo { wish })],
+pub(super) fn restore(state: &mut State, preview: &RestorePreview, options: RestoreOptions) -> Vec<Effect> {
+    match preview.reason {
+        RestoreReason::Rewind | RestoreReason::Stayed | RestoreReason::Unknown => move_head(state, Some(options)),
+        RestoreReason::Undo => vec![Effect::Send(Input::Undo { turn: preview.of_turn, options })],
+        RestoreReason::Redo => vec![Effect::Send(Input::Redo { options })],
     }
 }
 
@@ -74,11 +74,11 @@ pub(super) fn undo(state: &mut State, turn: &str) -> Vec<Effect> {
             return Vec::new();
         }
     };
-    vec![Effect::Send(Input::Undo { turn, wish: Wish { dry_run: true, ..Wish::default() } })]
+    vec![Effect::Send(Input::Undo { turn, options: RestoreOptions { dry_run: true, ..RestoreOptions::default() } })]
 }
 
 pub(super) fn redo() -> Vec<Effect> {
-    vec![Effect::Send(Input::Redo { wish: Wish { dry_run: true, ..Wish::default() } })]
+    vec![Effect::Send(Input::Redo { options: RestoreOptions { dry_run: true, ..RestoreOptions::default() } })]
 }
 
 pub(super) fn fork(state: &mut State) -> Vec<Effect> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pixir_core::event::{Approval, Plan, Rule, Scope};
+use pixir_core::event::{Approval, Preview, Rule, Scope};
 use pixir_core::text::human::human_duration;
 use ratatui::text::{Line, Span};
 
@@ -85,7 +85,7 @@ fn approval_lines(state: &mut State, columns: usize, most: usize) -> Option<(Vec
         Span::styled(count, theme.dim()),
     ]);
     let key = LayoutKey { columns: columns.saturating_sub(3), generation: state.look.generation };
-    let body = pending.preview.lines(key, |columns| preview::lines(&it.plan, columns, theme));
+    let body = pending.preview.lines(key, |columns| preview::lines(&it.preview, columns, theme));
     let room = most.saturating_sub(1 + answers.len()).max(1);
     // With little room, the preview is worth more than the reason.
     let tight = body.len() + 2 > room;
@@ -158,7 +158,7 @@ fn answer_lines(
 }
 
 fn question(approval: &Approval) -> String {
-    let Plan { would, steps, .. } = &*approval.plan;
+    let Preview { would, steps, .. } = &*approval.preview;
     match (would.as_str(), steps.as_slice()) {
         // A line of the run language previews each of its commands; a command line of the shell has no steps.
         ("run" | "run in the background", []) => "Allow this command?".to_owned(),

@@ -25,7 +25,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let inner = block.inner(area);
     canvas.render_widget(block, area);
     let sign = if replay.is_playing() { " ▶ " } else { " || " };
-    let seq = |entry: Option<&pixir_core::event::Entry>| entry.map_or("–".to_owned(), |entry| entry.seq.to_string());
+    let seq = |entry: Option<&pixir_core::Entry>| entry.map_or("–".to_owned(), |entry| entry.seq.to_string());
     let count = format!(" {} of {} ", seq(replay.newest()), seq(replay.last()));
     let columns = usize::from(inner.width).saturating_sub(width(sign) + width(&count)).max(1);
     let column_of = |at: usize| at * (columns - 1) / replay.len().max(1);

@@ -1,6 +1,6 @@
 //! The visible rows of the conversation, with hits, selection and labels on them, and the scrollbar.
 
-use pixir_core::provider::choose::Providers;
+use pixir_core::provider::Providers;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};

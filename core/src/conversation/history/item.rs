@@ -76,7 +76,7 @@ impl Item {
 
     /// A message of the user that is no Entry.
     pub fn user(text: String) -> Item {
-        Item::made(Piece::said(text))
+        Item::made(Piece::text(text))
     }
 
     /// The call's id, if the item is a call.
@@ -96,7 +96,7 @@ impl Item {
     /// The content.
     pub fn piece(&self) -> Piece<'_> {
         match self {
-            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::said("")),
+            Item::Recorded(entry) => piece_of(&entry.fact).unwrap_or(Piece::text("")),
             Item::Made(piece) => piece.reborrow(),
         }
     }
@@ -104,7 +104,7 @@ impl Item {
 
 impl<'a> Piece<'a> {
     /// A message of the user without images.
-    pub(crate) fn said(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
+    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
         Piece::User { text: text.into(), images: (&[]).into() }
     }
 
@@ -172,10 +172,10 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User { text: Cow::Borrowed(&it.text), images: Cow::Borrowed(&it.attachments) },
         Fact::SkillActivation(it) => {
-            Piece::said(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body))
+            Piece::text(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>", it.name, it.path, it.body))
         }
-        Fact::BranchSummary(it) => Piece::said(branch_text(it)),
-        Fact::FilesRestored(it) => Piece::said(restored_text(it)?),
+        Fact::BranchSummary(it) => Piece::text(branch_text(it)),
+        Fact::FilesRestored(it) => Piece::text(restored_text(it)?),
         Fact::AssistantMessage(it) if !it.partial && !it.text.is_empty() => {
             Piece::Assistant { text: Cow::Borrowed(&it.text), phase: it.phase.as_deref().map(Cow::Borrowed) }
         }

@@ -75,13 +75,32 @@ proptest! {
     }
 }
 
+/// The text of a word; `None` where only a running shell knows it.
+fn text(word: &Word<'_>) -> Option<String> {
+    if word.brace.is_some() { None } else { word.parts.iter().map(Part::text).collect() }
+}
+
+/// `NAME=…`, `NAME+=…` or `NAME[…]=…`
+fn is_assignment(word: &Word<'_>) -> bool {
+    let source = word.span.source.replace("\\\n", "");
+    let name = source.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(source.len());
+    if name == 0 || source.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let mut rest = &source[name..];
+    if rest.starts_with('[') {
+        rest = rest.find(']').map_or("", |end| &rest[end + 1..]);
+    }
+    rest.strip_prefix('+').unwrap_or(rest).starts_with('=')
+}
+
 /// The commands that bash runs for a line when every one of them succeeds; `None` where that is not known from the line alone.
 fn foreseen(line: &str) -> Option<Vec<Vec<String>>> {
     const RESERVED: [&str; 3] = ["{", "}", "!"];
     let script = parse(line);
     let list = script.list();
     let is_known = |kind: &TokenKind<'_>| match kind {
-        TokenKind::Word(word) => word.text().is_some(),
+        TokenKind::Word(word) => text(word).is_some(),
         TokenKind::Operator(operator) => !matches!(operator, Operator::Background | Operator::PipeBoth),
         TokenKind::Redirection(_) | TokenKind::Parenthesis | TokenKind::HereDocument => false,
     };
@@ -91,7 +110,11 @@ fn foreseen(line: &str) -> Option<Vec<Vec<String>>> {
     let mut commands = Vec::new();
     for pipeline in &list.pipelines {
         for command in &pipeline.commands {
-            let words: Vec<String> = script.words(command).filter_map(|word| Some(word.text()?.into_owned())).collect();
+            let words = script.tokens[command.tokens.clone()].iter().filter_map(|token| match &token.kind {
+                TokenKind::Word(word) => Some(word),
+                _ => None,
+            });
+            let words: Vec<String> = words.skip_while(|word| is_assignment(word)).filter_map(text).collect();
             // Bash has a meaning of its own for these (`%` is a job), and an empty name is no command.
             let is_special =
                 |first: &String| first.is_empty() || first.starts_with('%') || RESERVED.contains(&first.as_str());
@@ -217,19 +240,6 @@ fn every_construct_has_a_kind_of_its_own() {
     }
     let document = parse("cat <<X\n$(touch P)\nX");
     assert_eq!(document.tokens.last().map(|token| &token.kind), Some(&TokenKind::HereDocument));
-}
-
-#[test]
-fn a_screen_can_name_the_programs_of_a_line() {
-    let line = "A=1 cargo test \"a b\" 2>&1 | tail -5 && echo $HOME # done\n> out";
-    let script = parse(line);
-    let shown: Vec<Vec<String>> =
-        script.programs().iter().map(|words| words.iter().map(|word| word.shown().into_owned()).collect()).collect();
-    assert_eq!(shown, [vec!["cargo", "test", "a b"], vec!["tail", "-5"], vec!["echo", "$HOME"]]);
-    let list = script.list();
-    let first = &list.pipelines[0].commands[0];
-    assert_eq!(script.assignments(first).map(|word| word.span.source).collect::<Vec<_>>(), ["A=1"]);
-    assert_eq!(script.redirections(first).map(|token| token.span.source).collect::<Vec<_>>(), ["2>&1"]);
 }
 
 #[test]

@@ -450,8 +450,8 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// The preview, if the call was a dry run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Box<Plan>>,
+    #[serde(default, rename = "plan", skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Box<Preview>>,
     /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
@@ -544,7 +544,7 @@ pub enum ChangeKind {
 
 /// The preview of a call: what a dry run returns and an approval shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Plan {
+pub struct Preview {
     /// The verb: `read`, `write`, `edit`, `run`, …
     pub would: String,
     /// One line for the user: the path or the command.
@@ -563,7 +563,7 @@ pub struct Plan {
     pub bytes_before: Option<u64>,
     /// For a line of the run language: the preview of each command that does more than read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Plan>,
+    pub steps: Vec<Preview>,
     /// What may turn out differently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
 use crate::call::command::Line;
 use crate::call::{Context, FormRequest};
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::process;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Fact, JobStatus, MemoryFact, Plan, PlanItem, Question, StepStatus};
+use crate::protocol::event::{Fact, JobStatus, MemoryFact, PlanItem, Preview, Question, StepStatus};
 use crate::protocol::remedy::Remedy;
 use crate::run::chain::How;
 use crate::run::parse::{Command, Stderr, Word};
@@ -27,16 +27,16 @@ const LIMIT: usize = 10;
 /// Said of what is not known before a program has run, or a person was asked.
 const UNKNOWN: &str = "the output of the command before it";
 
-/// The action of a command that changes only pixir's own record.
-fn notes(_: &[Word], _: &Context) -> Action {
-    Action::Note
+/// The touch of a command that changes only pixir's own record.
+fn notes(_: &[Word], _: &Context) -> Touch {
+    Touch::Note
 }
 
 /// Adds a fact to the result, or to the preview in a dry run; returns whether it is added to the result.
 fn note(io: &mut Io, would: &str, target: String, fact: Fact) -> bool {
     let mut effects = io.effects.lock();
     match io.how {
-        How::Dry => effects.plans.push(Plan { would: would.to_owned(), target, ..Plan::default() }),
+        How::Dry => effects.previews.push(Preview { would: would.to_owned(), target, ..Preview::default() }),
         How::Really => effects.facts.push(fact),
     }
     io.how == How::Really
@@ -70,8 +70,8 @@ pub(super) const PLAN: Builtin = Builtin {
 
 fn plan(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     if args.is_empty() && io.unknown_input {
-        let plan = Plan { would: "plan".into(), target: UNKNOWN.into(), ..Plan::default() };
-        io.effects.lock().plans.push(plan);
+        let preview = Preview { would: "plan".into(), target: UNKNOWN.into(), ..Preview::default() };
+        io.effects.lock().previews.push(preview);
         return Ok(0);
     }
     let lines: Vec<String> = if args.is_empty() {
@@ -136,8 +136,8 @@ pub(super) const MEMORY: Builtin = Builtin {
     expands: false,
     asks_others: false,
     touches: |args, _| match args.first().map(|word| word.text.as_str()) {
-        Some("store" | "forget") => Action::Note,
-        _ => Action::Read,
+        Some("store" | "forget") => Touch::Note,
+        _ => Touch::Read,
     },
     run: memory,
 };
@@ -183,8 +183,8 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             }
             remembers(io)?;
             if args.is_empty() && io.unknown_input {
-                let plan = Plan { would: "remember".into(), target: UNKNOWN.into(), ..Plan::default() };
-                io.effects.lock().plans.push(plan);
+                let preview = Preview { would: "remember".into(), target: UNKNOWN.into(), ..Preview::default() };
+                io.effects.lock().previews.push(preview);
                 return Ok(0);
             }
             let text = text_of(it, args, io)?;
@@ -296,9 +296,9 @@ pub(super) const JOB: Builtin = Builtin {
     expands: false,
     asks_others: true,
     touches: |args, _| match args.first().map(|word| word.text.as_str()) {
-        Some("start") if args.len() > 1 => Action::Program(args[1..].iter().map(|word| word.text.clone()).collect()),
-        Some("kill") => Action::Note,
-        _ => Action::Read,
+        Some("start") if args.len() > 1 => Touch::Program(args[1..].iter().map(|word| word.text.clone()).collect()),
+        Some("kill") => Touch::Note,
+        _ => Touch::Read,
     },
     run: job,
 };
@@ -327,8 +327,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             };
             let shown = command.quoted();
             if io.how == How::Dry {
-                let plan = Plan { would: "run in the background".into(), target: shown, ..Plan::default() };
-                io.effects.lock().plans.push(plan);
+                let preview = Preview { would: "run in the background".into(), target: shown, ..Preview::default() };
+                io.effects.lock().previews.push(preview);
                 return Ok(0);
             }
             let words: Vec<String> = args.iter().map(|word| word.text.clone()).collect();
@@ -361,8 +361,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         _ => {
             let id = id()?;
             if io.how == How::Dry {
-                let plan = Plan { would: "stop".into(), target: format!("job {id}"), ..Plan::default() };
-                io.effects.lock().plans.push(plan);
+                let preview = Preview { would: "stop".into(), target: format!("job {id}"), ..Preview::default() };
+                io.effects.lock().previews.push(preview);
                 return Ok(0);
             }
             format!("{}\n", line(&io.runtime.block_on(jobs.stop(id))?))
@@ -391,8 +391,8 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     let options = options.iter().map(|word| word.text.clone()).collect();
     let question = Question { question: question.text.clone(), options, multiple: false };
     if io.how == How::Dry {
-        let plan = Plan { would: "ask".into(), target: question.question, ..Plan::default() };
-        io.effects.lock().plans.push(plan);
+        let preview = Preview { would: "ask".into(), target: question.question, ..Preview::default() };
+        io.effects.lock().previews.push(preview);
         return Ok(0);
     }
     let no_user = || Error::new(Code::InputRequired, "no user can be asked here", "decide, and state what you assumed");

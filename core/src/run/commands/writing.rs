@@ -7,9 +7,9 @@ use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin};
 use crate::call::Context;
 use crate::call::replacement::Replacement;
 use crate::files::workspace::Inside;
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::Plan;
+use crate::protocol::event::Preview;
 use crate::run::chain::How;
 use crate::run::parse::Word;
 use crate::tools::edit::{self, Change};
@@ -28,12 +28,12 @@ pub(super) const WRITE: Builtin = Builtin {
     run: write,
 };
 
-/// The action on the file that the first operand names: the first word without a dash, or the word after `--`.
-fn touches_first(args: &[Word], ctx: &Context) -> Action {
+/// The touch on the file that the first operand names: the first word without a dash, or the word after `--`.
+fn touches_first(args: &[Word], ctx: &Context) -> Touch {
     let end = args.iter().position(|word| word.text == "--").unwrap_or(args.len());
     let path = args[..end].iter().find(|word| !word.text.starts_with('-') || word.text == "-");
     let at = path.or(args.get(end + 1)).and_then(|word| ctx.workspace.locate(&word.text).ok());
-    at.map_or(Action::Files { path: None, protected: None }, |at| Replacement::action(ctx, &at))
+    at.map_or(Touch::Files { path: None, protected: None }, |at| Replacement::touch(ctx, &at))
 }
 
 fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
@@ -65,7 +65,7 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         let all = before.as_ref().map_or(after.clone(), |before| [before.bytes.as_slice(), &after].concat());
         Replacement::of("write", &io.ctx, at, before, all)?
     } else {
-        Replacement::plan("write", &io.ctx, at, after)?
+        Replacement::preview("write", &io.ctx, at, after)?
     };
     change(io, replacement)
 }
@@ -73,38 +73,38 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
 fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {
     io.ctx.workspace.check_writable(at)?;
     let target = format!("{} (the output of the program before it)", at.display());
-    let plan = Plan { would: would.to_owned(), target, paths: vec![at.display()], ..Plan::default() };
+    let preview = Preview { would: would.to_owned(), target, paths: vec![at.display()], ..Preview::default() };
     let mut effects = io.effects.lock();
-    effects.planned.insert(io.number, None);
-    effects.plans.push(plan);
+    effects.previewed.insert(io.number, None);
+    effects.previews.push(preview);
     Ok(0)
 }
 
 /// Changes a file, or adds the change to the preview in a dry run.
 fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     let after = replacement.hash_after();
-    let path = replacement.plan.target.clone();
+    let path = replacement.preview.target.clone();
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
         // An earlier change of the line may alter this one.
         let depends = effects.changes_things();
-        effects.planned.insert(io.number, Some(after).filter(|_| !depends));
-        let mut plan = replacement.plan;
+        effects.previewed.insert(io.number, Some(after).filter(|_| !depends));
+        let mut preview = replacement.preview;
         if depends {
-            plan.would.push_str(" (in the current state)");
+            preview.would.push_str(" (in the current state)");
         }
-        effects.plans.push(plan);
+        effects.previews.push(preview);
         return Ok(0);
     }
     {
         let effects = io.effects.lock();
-        let is_as_planned = match effects.planned.get(&io.number) {
-            Some(Some(planned)) => *planned == after || effects.touched.contains(&path),
+        let is_as_previewed = match effects.previewed.get(&io.number) {
+            Some(Some(previewed)) => *previewed == after || effects.touched.contains(&path),
             // The preview names the file but not its content.
             Some(None) => true,
             None => false,
         };
-        if !is_as_planned {
+        if !is_as_previewed {
             let message = format!("the new content of {path} differs from the preview");
             return Err(Error::new(Code::FileChanged, message, "check the files, then repeat the line")
                 .with("input", path)
@@ -160,6 +160,6 @@ fn edit_file(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fa
         return Err(Error::new(Code::InvalidArgs, "the list has no edits", it.usage_line()).into());
     }
     let at = io.ctx.workspace.locate(&path.text)?;
-    let replacement = edit::planned(&io.ctx, at, &edits)?;
+    let replacement = edit::previewed(&io.ctx, at, &edits)?;
     change(io, replacement)
 }

@@ -1,13 +1,12 @@
 //! A Session as a document for people: the messages and calls of the branch that ends at its head.
 
-use pixir_core::blobs::Blobs;
-use pixir_core::changes::{self, FileDiff};
+use pixir_core::changes::FileDiff;
 use pixir_core::event::{
     Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
 };
 use pixir_core::history::History;
 use pixir_core::store::Summary;
-use pixir_core::{Entry, Fact};
+use pixir_core::{Blobs, Entry, Fact, changes};
 
 /// A Session as a list of blocks, for every export format for people.
 pub(crate) struct Document {

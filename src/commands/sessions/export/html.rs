@@ -1,8 +1,8 @@
 //! A Session as one HTML page. It has no script, fetches nothing, and follows the system's light or dark setting.
 
+use pixir_core::call_info::CallKind;
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{ChangeKind, Delivery, StepStatus};
-use pixir_core::protocol::call_info::CallKind;
 use pixir_core::text::human::human_duration;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;

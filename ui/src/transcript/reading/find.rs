@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pixir_core::event::{Entry, Fact};
+use pixir_core::{Entry, Fact};
 
 use crate::remedy::Remedies;
 use crate::render::context::Fold;

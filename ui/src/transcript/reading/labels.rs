@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use pixir_core::event::Fact;
-use pixir_core::protocol::call_info::CallKind;
+use pixir_core::Fact;
+use pixir_core::call_info::CallKind;
 
 use crate::render::markdown;
 use crate::render::split::{Part, outdented};

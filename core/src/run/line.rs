@@ -6,37 +6,37 @@ use super::chain::{Ended, How, Take, perform};
 use super::{Bound, Effects, Kind, Shared, Step, parse};
 use crate::call::Context;
 use crate::call::present::Source;
-use crate::permissions::Action;
+use crate::permissions::Touch;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::Plan;
+use crate::protocol::event::Preview;
 
 /// A line that can run, with its preview.
-pub struct Call {
+pub struct PreparedLine {
     bound: Bound,
     stdin: Option<Vec<u8>>,
     limit: Duration,
-    planned: Effects,
+    previewed: Effects,
     /// The preview, for the user.
-    pub plan: Plan,
-    /// The action of each command.
-    pub actions: Vec<Action>,
+    pub preview: Preview,
+    /// What each command touches.
+    pub touches: Vec<Touch>,
 }
 
-impl Call {
+impl PreparedLine {
     /// Parses the line and computes its preview by a dry run: commands that read run, commands that change something
     /// describe the change.
     ///
     /// # Errors
     /// `UNSUPPORTED_SYNTAX`, or the error of a command that cannot succeed.
-    pub fn plan(line: &str, stdin: Option<Vec<u8>>, limit: Duration, ctx: &Context) -> Result<Call> {
+    pub fn new(line: &str, stdin: Option<Vec<u8>>, limit: Duration, ctx: &Context) -> Result<PreparedLine> {
         let bound = Bound::find(parse(line)?, stdin.is_some(), ctx)?;
-        let plan = Plan { would: "run".into(), target: line.trim().to_owned(), ..Plan::default() };
+        let preview = Preview { would: "run".into(), target: line.trim().to_owned(), ..Preview::default() };
         // The time that the user needs to answer must not count against the time limit.
         let asks = bound.steps().any(|step| step.command.words[0].text == "ask");
         let limit = if asks { limit + Duration::from_secs(24 * 3600) } else { limit };
-        let actions = bound.actions();
-        let mut call = Call { bound, stdin, limit, planned: Effects::default(), plan, actions };
-        if call.actions.iter().all(|action| *action == Action::Read) {
+        let touches = bound.touches();
+        let mut call = PreparedLine { bound, stdin, limit, previewed: Effects::default(), preview, touches };
+        if call.touches.iter().all(|touch| *touch == Touch::Read) {
             return Ok(call);
         }
         let effects = Shared::default();
@@ -50,21 +50,21 @@ impl Call {
             let message = format!("reading the input of this line took longer than {} s", call.limit.as_secs());
             return Err(Error::new(Code::Timeout, message, "set a longer timeout, or read less"));
         }
-        call.planned = effects.take();
+        call.previewed = effects.take();
         // The user is not asked to approve a line that cannot run: one with a usage error, or one that would fail
         // without changing anything.
         let is_one = call.bound.pipelines.len() == 1;
-        let in_vain = ended.exit != 0 && !ended.assumed && (is_one || !call.planned.would_do_anything());
+        let in_vain = ended.exit != 0 && !ended.assumed && (is_one || !call.previewed.would_do_anything());
         let fault =
             ended.errors.iter().find(|(_, error)| in_vain || [Code::Usage, Code::UnknownFlag].contains(&error.code));
         if let Some((name, error)) = fault {
             return Err(error.clone().with("command", name.clone()));
         }
-        if call.planned.plans.is_empty() {
+        if call.previewed.previews.is_empty() {
             // The preview contains no change, and the real run refuses a change that the preview does not contain.
-            call.actions = vec![Action::Read];
+            call.touches = vec![Touch::Read];
         }
-        call.plan = told(call.plan, &call.planned, &ended);
+        call.preview = told(call.preview, &call.previewed, &ended);
         Ok(call)
     }
 
@@ -92,7 +92,7 @@ impl Call {
     /// The system's error when it cannot create a pipe or a process.
     pub async fn perform(self, ctx: &Context, take: Take<'_>) -> Result<(Ended, Effects)> {
         let effects = Shared::default();
-        effects.lock().planned = self.planned.planned;
+        effects.lock().previewed = self.previewed.previewed;
         let mut ended = perform(&self.bound, self.stdin, How::Really, self.limit, ctx, &effects, take).await?;
         if ended.timed_out {
             let seconds = self.limit.as_secs();
@@ -107,19 +107,19 @@ impl Call {
 }
 
 /// The preview of a line: what each command would do, and what is uncertain.
-fn told(mut plan: Plan, planned: &Effects, ended: &Ended) -> Plan {
-    for it in &planned.plans {
-        let new: Vec<String> = it.paths.iter().filter(|path| !plan.paths.contains(path)).cloned().collect();
-        plan.paths.extend(new);
+fn told(mut preview: Preview, previewed: &Effects, ended: &Ended) -> Preview {
+    for it in &previewed.previews {
+        let new: Vec<String> = it.paths.iter().filter(|path| !preview.paths.contains(path)).cloned().collect();
+        preview.paths.extend(new);
     }
     let fails =
         ended.errors.iter().map(|(name, error)| format!("in the current state {name} would fail: {}", error.message));
-    plan.notes.extend(fails);
+    preview.notes.extend(fails);
     if ended.assumed {
-        plan.notes.push("commands after a program or a question are previewed as if it succeeded".into());
+        preview.notes.push("commands after a program or a question are previewed as if it succeeded".into());
     }
-    let sizes: Vec<u64> = planned.plans.iter().filter_map(|it| it.bytes).collect();
-    plan.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());
-    plan.steps.clone_from(&planned.plans);
-    plan
+    let sizes: Vec<u64> = previewed.previews.iter().filter_map(|it| it.bytes).collect();
+    preview.bytes = (!sizes.is_empty()).then(|| sizes.iter().sum());
+    preview.steps.clone_from(&previewed.previews);
+    preview
 }
