@@ -174,7 +174,21 @@ impl<'a> TurnReport<'a> {
                     Live::Refused(refusal) if refusal.input == "prompt" => {
                         self.refused.get_or_insert_with(|| refusal.error.clone().into());
                     }
-                    _ => {}
+                    Live::ReasoningDelta { .. }
+                    | Live::ToolCallDelta { .. }
+                    | Live::ToolOutputDelta { .. }
+                    | Live::Status { .. }
+                    | Live::CallPrepared { .. }
+                    | Live::ApprovalRequested(_)
+                    | Live::FormOpened(_)
+                    | Live::JobsChanged { .. }
+                    | Live::QueueChanged { .. }
+                    | Live::RetryScheduled { .. }
+                    | Live::CompactionPreviewed(_)
+                    | Live::RestorePreviewed(_)
+                    | Live::SessionForked { .. }
+                    | Live::Refused(_)
+                    | Live::Notice { .. } => {}
                 }
                 self.print_line(|| encode_live(event));
                 if let Some(text) = narration::live(&event.live) {
@@ -209,7 +223,22 @@ impl<'a> TurnReport<'a> {
                 self.denied.get_or_insert(code);
             }
             Fact::TurnEnded(it) => self.end = Some(it.clone()),
-            _ => {}
+            Fact::SessionStarted(_)
+            | Fact::SettingsChanged(_)
+            | Fact::UserCommand(_)
+            | Fact::Reasoning(_)
+            | Fact::PermissionDecision(_)
+            | Fact::SkillActivation(_)
+            | Fact::PlanUpdated(_)
+            | Fact::HistoryCompaction(_)
+            | Fact::SessionFork(_)
+            | Fact::HeadMoved(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
+            | Fact::Label(_)
+            | Fact::MemoryFact(_)
+            | Fact::LogRepaired(_)
+            | Fact::Unknown { .. } => {}
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Context;
 use crate::permissions::{Touch, prove, shell};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Preview};
+use parking_lot::{Mutex, MutexGuard};
 
 mod line; // a line that can run
 mod chain; // pipes between commands, and when each runs
@@ -196,7 +197,7 @@ pub(crate) struct Shared(Arc<Mutex<Effects>>);
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Effects> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Takes the effects out; called when every command has ended.

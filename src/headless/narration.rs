@@ -98,7 +98,21 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         }
         Live::Notice { message, remedy: None, .. } => Some(format!("• {message}")),
         Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),
-        _ => None,
+        Live::TextDelta { .. }
+        | Live::ReasoningDelta { .. }
+        | Live::ToolCallDelta { .. }
+        | Live::ToolOutputDelta { .. }
+        | Live::Status { .. }
+        | Live::CallPrepared { .. }
+        | Live::ApprovalRequested(_)
+        | Live::FormOpened(_)
+        | Live::JobsChanged { .. }
+        | Live::QueueChanged { .. }
+        | Live::CompactionPreviewed(_)
+        | Live::RestorePreviewed(_)
+        | Live::SessionForked { .. }
+        | Live::Refused(_)
+        | Live::Notice { .. } => None,
     }
 }
 

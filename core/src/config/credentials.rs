@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
@@ -136,17 +137,17 @@ impl Credential {
 
     /// Returns the current secret.
     pub fn secret(&self) -> Secret {
-        self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.secret.lock().clone()
     }
 
     /// Whether it is a token that expires, not a key.
     pub fn is_token(&self) -> bool {
-        matches!(&*self.secret.lock().unwrap_or_else(PoisonError::into_inner), Secret::Token(_))
+        matches!(&*self.secret.lock(), Secret::Token(_))
     }
 
     /// Whether it can be renewed when it expires.
     pub fn can_renew(&self) -> bool {
-        match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.secret.lock() {
             Secret::Key(_) => false,
             Secret::Token(token) => token.refresh.is_some(),
         }
@@ -154,7 +155,7 @@ impl Credential {
 
     /// Returns when it expires, if it does.
     pub fn expires(&self) -> Option<Timestamp> {
-        match &*self.secret.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.secret.lock() {
             Secret::Key(_) => None,
             Secret::Token(token) => token.expires,
         }
@@ -162,7 +163,7 @@ impl Credential {
 
     /// Returns a hint that is safe to show: the last four characters of a long secret.
     pub fn hint(&self) -> String {
-        let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        let secret = self.secret.lock();
         let text: Vec<char> = secret.reveal().expose_secret().chars().collect();
         if text.len() < 20 {
             "…".to_owned()
@@ -183,7 +184,7 @@ impl Credential {
         if self.expires().is_some_and(|end| end.as_second() - now < SKEW) {
             self.renew(None, refresh).await?;
         }
-        Ok(self.secret.lock().unwrap_or_else(PoisonError::into_inner).reveal().clone())
+        Ok(self.secret.lock().reveal().clone())
     }
 
     /// Renews the token after the server rejected `refused`. Returns `false` when the credential cannot be renewed.
@@ -226,7 +227,7 @@ impl Credential {
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
         }
-        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        *self.secret.lock() = renewed;
         Ok(true)
     }
 
@@ -246,7 +247,7 @@ impl Credential {
         }
         match self.vault.kept(&self.provider) {
             Ok(Some((_, kept))) => {
-                *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+                *self.secret.lock() = kept;
                 true
             }
             Ok(None) | Err(_) => false,

@@ -234,7 +234,24 @@ impl Gathered {
                     self.commands.push(format!("`{}` → {exit}", shorten(&command, 120)));
                 }
             }
-            _ => {}
+            Fact::SessionStarted(_)
+            | Fact::SettingsChanged(_)
+            | Fact::UserCommand(_)
+            | Fact::AssistantMessage(_)
+            | Fact::Reasoning(_)
+            | Fact::PermissionDecision(_)
+            | Fact::PlanUpdated(_)
+            | Fact::ProviderUsage(_)
+            | Fact::HistoryCompaction(_)
+            | Fact::SessionFork(_)
+            | Fact::HeadMoved(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
+            | Fact::Label(_)
+            | Fact::MemoryFact(_)
+            | Fact::TurnEnded(_)
+            | Fact::LogRepaired(_)
+            | Fact::Unknown { .. } => {}
         }
     }
 

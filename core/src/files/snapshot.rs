@@ -5,14 +5,15 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::files::changes;
 use crate::files::workspace::Workspace;
 use crate::protocol::event::{ChangeKind, FileChange, SessionId};
 use crate::storage::blobs::Blobs;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio_util::sync::CancellationToken;
 
 /// The most files that are watched.
@@ -106,7 +107,7 @@ impl SessionSnapshot {
 
     /// Reads the workspace before a command runs, and stores the bytes of new and changed files.
     pub(crate) fn before(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs, cancel: &CancellationToken) {
-        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
         state.settle(&self.shared, workspace, blobs);
         state.seen.refresh(workspace, blobs);
@@ -120,7 +121,7 @@ impl SessionSnapshot {
     /// Returns what this call's command changed. The changes are noted first, so that they survive a caller that is
     /// dropped.
     pub(crate) fn after(&self, call_id: &str, workspace: &Workspace, blobs: &Blobs) -> CommandChanges {
-        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
         state.settle(&self.shared, workspace, blobs);
         let key = self.key(call_id);
@@ -136,12 +137,12 @@ impl SessionSnapshot {
     /// Lets the caller write this file. No comparison runs until the guard is dropped.
     pub(crate) fn write<'a>(&'a self, path: &'a str, workspace: &'a Workspace, blobs: &'a Blobs) -> Writing<'a> {
         let shared = &*self.shared;
-        let beside_others = shared.writes.read().unwrap_or_else(PoisonError::into_inner);
+        let beside_others = shared.writes.read();
         if shared.commands.load(Ordering::Relaxed) == 0 {
             return Writing { owner: self, path, workspace, blobs, _no_comparison: beside_others };
         }
         drop(beside_others);
-        let alone = shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let alone = shared.writes.write();
         let mut state = shared.state();
         // A command may have changed the file already; that change is attributed to the command.
         if !state.running.is_empty() && !state.seen.is_as_seen(workspace.root(), Path::new(path)) {
@@ -166,7 +167,7 @@ impl SessionSnapshot {
     /// or a comparison in progress. Commands of the Session that still count as running are settled first.
     pub(crate) fn unrecorded(&self, workspace: &Workspace, blobs: &Blobs) -> Vec<(String, FileChange)> {
         let running: Vec<String> = {
-            let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+            let _alone = self.shared.writes.write();
             let state = self.shared.state();
             let own = state.running.iter().filter(|it| it.key.session == self.session);
             own.map(|it| it.key.call_id.clone()).collect()
@@ -181,7 +182,7 @@ impl SessionSnapshot {
 
     /// Ends the Session's use of the snapshot. Nothing is attributed to it after this.
     pub(crate) fn leave(&self) {
-        let _alone = self.shared.writes.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
         state.running.retain(|it| it.key.session != self.session);
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
@@ -265,7 +266,7 @@ fn file_clock() -> SystemTime {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[derive(Debug, Default)]

@@ -6,10 +6,11 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{
     Pid, Signal, WaitOptions, getsid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
     waitpid,
@@ -75,7 +76,7 @@ impl Drop for OfThePerson {
 }
 
 fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
-    OF_THE_PERSON.lock().unwrap_or_else(PoisonError::into_inner)
+    OF_THE_PERSON.lock()
 }
 
 /// The groups of one Session that are being stopped after their calls were dropped.
@@ -369,7 +370,7 @@ async fn read_some(stream: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffe
 }
 
 fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
-    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+    LEADERS.lock()
 }
 
 /// Returns the direct children of this process, from all of its threads.

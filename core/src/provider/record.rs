@@ -4,9 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -55,7 +56,7 @@ impl Recorder {
     }
 
     fn write(&self, body: Value, mut recorded: Recorded) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         recorded.sent = news(body, &mut state.before);
         let mut step = json!({ "recorded": recorded });
         self.secrets.iter().for_each(|secret| secret.redact_value(&mut step));

@@ -1,8 +1,8 @@
 //! A Provider whose answers come from a file, for tests, the demo and replays.
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -234,7 +234,7 @@ impl Scripted {
 
     /// Returns the next step, with every capture filled in.
     fn take_step(&self, request: &Request) -> Result<(usize, Step)> {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.state.lock();
         let at = state.next;
         let mut step = self.script.steps.get(at).cloned().ok_or_else(|| {
             Error::new(

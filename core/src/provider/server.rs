@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::TryStreamExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::endpoint::{Endpoint, Listed};
@@ -63,9 +63,7 @@ impl Server {
             return false;
         }
         match failure.error.code {
-            Code::VisionUnsupported => {
-                self.blind.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned())
-            }
+            Code::VisionUnsupported => self.blind.lock().insert(model.to_owned()),
             Code::ReasoningRejected if configured.contains("reasoning_") => {
                 !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
             }
@@ -76,7 +74,7 @@ impl Server {
     /// Stores the windows that the server lists for its models.
     pub(super) fn learn(&self, listed: &[Listed]) {
         self.has_learnt.store(true, Ordering::Relaxed);
-        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.windows.lock();
         windows.extend(listed.iter().filter_map(|it| Some((it.name.clone(), it.window?))));
     }
 
@@ -100,10 +98,10 @@ impl Provider for Server {
     fn facts(&self, model: &str) -> ModelInfo {
         let configured = self.configured.iter().find(|(name, _)| name == model).map(|(_, configured)| configured);
         let mut facts = ModelInfo::of(model, self.endpoint.host(), configured);
-        facts.sees_images &= !self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model);
+        facts.sees_images &= !self.blind.lock().contains(model);
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if configured.is_none_or(|configured| configured.window.is_none()) {
-            let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+            let windows = self.windows.lock();
             match windows.get(model) {
                 Some(window) => facts.window = Some(*window),
                 None if self.quirks.hides_window => facts.window = None,

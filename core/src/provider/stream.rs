@@ -111,7 +111,7 @@ struct Events<'a> {
     idle: Duration,
     /// The number of events so far.
     count: u64,
-    start: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    start: std::sync::Arc<parking_lot::Mutex<Vec<u8>>>,
 }
 
 impl<'a> Events<'a> {
@@ -120,7 +120,7 @@ impl<'a> Events<'a> {
         S: Stream<Item = Result<Bytes, E>> + Send + 'a,
         E: fmt::Display + Send + 'static,
     {
-        let start = std::sync::Arc::<std::sync::Mutex<Vec<u8>>>::default();
+        let start = std::sync::Arc::<parking_lot::Mutex<Vec<u8>>>::default();
         let first = std::sync::Arc::clone(&start);
         let state = (Box::pin(bytes), Extent::default(), 0_usize);
         let bounded = futures_util::stream::unfold(Some(state), move |state| {
@@ -135,7 +135,7 @@ impl<'a> Events<'a> {
                 };
                 if seen < KEPT {
                     let kept = &piece[..piece.len().min(KEPT - seen)];
-                    first.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend_from_slice(kept);
+                    first.lock().extend_from_slice(kept);
                     seen += kept.len();
                 }
                 // The decoder itself has no size limit.
@@ -172,7 +172,7 @@ impl<'a> Events<'a> {
 
     /// Checks the end of the stream. A body without a single event is not an event stream.
     fn end(&self) -> Result<Option<Value>, Error> {
-        let start = self.start.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let start = self.start.lock();
         let text = String::from_utf8_lossy(&start);
         let is_stream = self.count > 0
             || ["data:", "event:", ":", "id:", "retry:"]

@@ -1,8 +1,9 @@
 //! A watcher's subscription: the past, the present and every event from then on, without a gap between them.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::conversation::history::History;
@@ -80,8 +81,8 @@ struct State {
 }
 
 impl Outbox {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     /// Adds an event. A delta is merged with the last event if that is a delta of the same kind, so that the queue of a slow

@@ -1,9 +1,9 @@
 //! The tool `find`: it lists files by name.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use globset::GlobBuilder;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ impl Tool for Find {
                         path.file_name().is_some_and(|n| glob.is_match(n))
                     };
                     if matches {
-                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut found = found.lock();
                         found.0.insert(name);
                         found.1 += 1;
                         // Names beyond the limit are dropped at once, so that memory stays bounded.
@@ -93,7 +93,7 @@ impl Tool for Find {
                     }
                 })
             });
-            let (found, matches) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let (found, matches) = found.into_inner();
             let mut text: String = found.iter().map(|name| format!("{}\n", on_one_line(name))).collect();
             let more = matches - found.len();
             if more > 0 {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -188,7 +188,7 @@ impl Results {
         if found.text.is_empty() {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.matches += found.matches;
         kept.lines += found.matches;
         kept.files.insert(path.to_owned(), found);
@@ -205,7 +205,7 @@ impl Results {
 
     /// The result's text, and the number of matching lines in all files.
     fn told(self) -> (String, usize) {
-        let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.into_inner();
         let mut text = String::new();
         let mut shown = 0;
         for found in kept.files.into_values() {

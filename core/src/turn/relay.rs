@@ -2,10 +2,10 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Reports;
@@ -27,7 +27,7 @@ impl<'a> DeltaCoalescer<'a> {
     }
 
     pub(super) fn take(&self, chunk: Chunk) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         match (waiting.last_mut(), chunk) {
             (Some(Live::TextDelta { text }), Chunk::Text(more))
             | (Some(Live::ReasoningDelta { text }), Chunk::Reasoning(more)) => text.push_str(&more),
@@ -49,7 +49,7 @@ impl<'a> DeltaCoalescer<'a> {
 
     /// Sends waiting parts as far as the channel has room. The rest is merged with later parts.
     fn send(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         while !waiting.is_empty() {
             if let Some(live) = self.reports.try_live(waiting.remove(0)) {
                 waiting.insert(0, live);
@@ -60,7 +60,7 @@ impl<'a> DeltaCoalescer<'a> {
 
     /// Sends the remaining parts, and waits until the channel has room.
     async fn flush(&self) {
-        let rest = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let rest = std::mem::take(&mut *self.waiting.lock());
         for live in rest {
             // A Session that has ended needs no more parts.
             let _ = self.reports.live(live).await;
@@ -68,7 +68,7 @@ impl<'a> DeltaCoalescer<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.waiting.lock().is_empty()
     }
 
     /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once. The timer runs only

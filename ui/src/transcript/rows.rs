@@ -253,7 +253,18 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
                 format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
             notice(Severity::Warning, &text, context)
         }
-        _ => Vec::new(),
+        Fact::SessionStarted(_)
+        | Fact::SettingsChanged(_)
+        | Fact::UserCommand(_)
+        | Fact::ToolCall(_)
+        | Fact::ToolResult(_)
+        | Fact::PermissionDecision(_)
+        | Fact::ProviderUsage(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::Label(_)
+        | Fact::MemoryFact(_)
+        | Fact::Unknown { .. } => Vec::new(),
     }
 }
 

@@ -102,7 +102,23 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
                 overlay.notify(Notification::Labels(&state.history));
             }
         }
-        _ => {}
+        Fact::SessionStarted(_)
+        | Fact::UserMessage(_)
+        | Fact::UserCommand(_)
+        | Fact::AssistantMessage(_)
+        | Fact::Reasoning(_)
+        | Fact::ToolCall(_)
+        | Fact::ToolResult(_)
+        | Fact::SkillActivation(_)
+        | Fact::PlanUpdated(_)
+        | Fact::ProviderUsage(_)
+        | Fact::HistoryCompaction(_)
+        | Fact::SessionFork(_)
+        | Fact::BranchSummary(_)
+        | Fact::FilesRestored(_)
+        | Fact::MemoryFact(_)
+        | Fact::LogRepaired(_)
+        | Fact::Unknown { .. } => {}
     }
     if let Fact::ToolResult(it) = &entry.fact {
         state.overlays.retain(|overlay| !overlay.is_over(Notification::CallEnded(&it.call_id)));

@@ -230,7 +230,27 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
             let output = output.and_then(|it| serde_json::from_str::<String>(it.get()).ok());
             Some((call_id, output.map_or(Cow::Borrowed(UNREADABLE), Cow::Owned)))
         }
-        _ => None,
+        Fact::SessionStarted(_)
+        | Fact::SettingsChanged(_)
+        | Fact::UserMessage(_)
+        | Fact::UserCommand(_)
+        | Fact::AssistantMessage(_)
+        | Fact::Reasoning(_)
+        | Fact::ToolCall(_)
+        | Fact::PermissionDecision(_)
+        | Fact::SkillActivation(_)
+        | Fact::PlanUpdated(_)
+        | Fact::ProviderUsage(_)
+        | Fact::HistoryCompaction(_)
+        | Fact::SessionFork(_)
+        | Fact::HeadMoved(_)
+        | Fact::BranchSummary(_)
+        | Fact::FilesRestored(_)
+        | Fact::Label(_)
+        | Fact::MemoryFact(_)
+        | Fact::TurnEnded(_)
+        | Fact::LogRepaired(_)
+        | Fact::Unknown { .. } => None,
     }
 }
 

@@ -110,7 +110,20 @@ impl Summary {
                 self.family = Some(it.fork_root_session_id.clone());
             }
             Fact::HeadMoved(it) => self.head = it.to_seq,
-            _ => {}
+            Fact::AssistantMessage(_)
+            | Fact::Reasoning(_)
+            | Fact::ToolResult(_)
+            | Fact::PermissionDecision(_)
+            | Fact::SkillActivation(_)
+            | Fact::PlanUpdated(_)
+            | Fact::HistoryCompaction(_)
+            | Fact::BranchSummary(_)
+            | Fact::FilesRestored(_)
+            | Fact::Label(_)
+            | Fact::MemoryFact(_)
+            | Fact::TurnEnded(_)
+            | Fact::LogRepaired(_)
+            | Fact::Unknown { .. } => {}
         }
     }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::storage::log::disk::{Disk, DiskFile};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The unit in which a disk writes.
 const BLOCK: usize = 512;
@@ -112,7 +113,7 @@ impl SimDisk {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Sim> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Somebody else adds bytes to a file.
