@@ -25,6 +25,8 @@ mod responses; // Responses
 
 // The connection.
 pub(crate) mod endpoint; // where requests go, and with which key
+mod http; // the client, addresses, headers
+mod listing; // the models that a server lists
 mod refusal; // what a server's no means
 pub(crate) mod retry; // when to give up waiting, when to try again
 mod server; // a dialect at an endpoint: what most Providers are
@@ -43,7 +45,7 @@ mod setup; // which Providers there are
 pub use choose::{ProviderSelection, Providers};
 pub use device_login::Issuer;
 pub use dialect::Dialect;
-pub use endpoint::Listed;
+pub use listing::Listed;
 pub use models::{ModelInfo, known_at};
 pub use preset::PRESETS;
 pub use stream::{MAX_EVENT, hear};

@@ -111,8 +111,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::CompactionPreviewed(_)
         | Live::RestorePreviewed(_)
         | Live::SessionForked { .. }
-        | Live::Refused(_)
-        | Live::Notice { .. } => None,
+        | Live::Refused(_) => None,
     }
 }
 

@@ -1,9 +1,12 @@
 //! Chooses the Provider: from flags, the configuration, the environment, a local server, else the demo.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::Provider;
 use super::demo;
@@ -19,6 +22,8 @@ use crate::config::{Config, Environment};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::remedy::Remedy;
 
+/// How long a local server may take to accept a connection: a closed port refuses at once.
+const LOCAL_CONNECT: Duration = Duration::from_millis(20);
 /// How long a local server may take to list its models.
 const LOCAL_WAIT: Duration = Duration::from_millis(500);
 /// The variable with the key for `--base-url`.
@@ -236,17 +241,15 @@ impl Providers {
         self.take(name, &model, "the base URL was given")
     }
 
-    /// Tries the usual local ports one after the other. A closed port refuses at once.
+    /// Tries the usual local ports, all at the same time. The first preset whose server answers is chosen.
     async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
-        let running = PRESETS.iter().filter_map(|it| {
+        let asking = PRESETS.iter().map(|it| async {
             let definition = self.usual.get(it.name)?;
             let (endpoint, server) = (definition.endpoint.as_ref()?, definition.server.as_ref()?);
-            listens(endpoint).map(|port| (it.name, port, endpoint, server))
-        });
-        let asking = running.map(|(name, port, endpoint, server)| async move {
+            let port = listens(endpoint).await?;
             let models = endpoint.models(LOCAL_WAIT).await.ok()?;
             server.learn(&models);
-            Some((name, port, models))
+            Some((it.name, port, models))
         });
         let answers = futures_util::future::join_all(asking).await;
         for (name, port, models) in answers.into_iter().flatten() {
@@ -379,21 +382,23 @@ impl Providers {
 
     /// Lists the available models as `provider/model`. Servers that do not answer in time are left out.
     pub async fn models(&self, within: Duration) -> Vec<String> {
-        let running = self.usual.iter().filter(|(_, it)| it.endpoint.as_ref().is_some_and(|it| listens(it).is_some()));
-        let asking = self.known.iter().chain(running).map(|(name, definition)| async move {
-            let models = match (&definition.endpoint, &definition.model) {
-                (Some(endpoint), _) => {
-                    let listed = endpoint.models(within).await.unwrap_or_default();
-                    if let Some(server) = definition.server.as_ref().filter(|_| endpoint.is_own()) {
-                        server.learn(&listed);
+        let known = self.known.iter().map(|it| (it, true));
+        let asking =
+            known.chain(self.usual.iter().map(|it| (it, false))).map(|((name, definition), is_known)| async move {
+                let models = match (&definition.endpoint, &definition.model) {
+                    (Some(endpoint), _) if !is_known && listens(endpoint).await.is_none() => Vec::new(),
+                    (Some(endpoint), _) => {
+                        let listed = endpoint.models(within).await.unwrap_or_default();
+                        if let Some(server) = definition.server.as_ref().filter(|_| endpoint.is_own()) {
+                            server.learn(&listed);
+                        }
+                        listed.into_iter().map(|it| it.name).collect()
                     }
-                    listed.into_iter().map(|it| it.name).collect()
-                }
-                (None, Some(model)) => vec![model.clone()],
-                (None, None) => Vec::new(),
-            };
-            models.into_iter().map(|model| format!("{name}/{model}")).collect::<Vec<_>>()
-        });
+                    (None, Some(model)) => vec![model.clone()],
+                    (None, None) => Vec::new(),
+                };
+                models.into_iter().map(|model| format!("{name}/{model}")).collect::<Vec<_>>()
+            });
         futures_util::future::join_all(asking).await.concat()
     }
 
@@ -434,8 +439,9 @@ impl Providers {
 }
 
 /// Returns the port of a server on this machine if the port accepts connections. A closed port refuses at once.
-fn listens(endpoint: &Endpoint) -> Option<u16> {
+async fn listens(endpoint: &Endpoint) -> Option<u16> {
     let port = reqwest::Url::parse(endpoint.base_url()).ok()?.port()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    TcpStream::connect_timeout(&address, Duration::from_millis(20)).is_ok().then_some(port)
+    let connected = timeout(LOCAL_CONNECT, TcpStream::connect(address)).await;
+    connected.is_ok_and(|it| it.is_ok()).then_some(port)
 }

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::endpoint::{check_address, client, is_loopback, quoted, unreachable};
+use super::http::{check_address, client, is_loopback, quoted, unreachable};
 use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;

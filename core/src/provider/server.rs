@@ -7,7 +7,8 @@ use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::endpoint::{Endpoint, Listed};
+use super::endpoint::Endpoint;
+use super::listing::Listed;
 use super::models::ModelInfo;
 use super::preset::Quirks;
 use super::retry::Patience;
