@@ -82,6 +82,12 @@ pub(crate) struct RunOptions {
     /// Maximum number of tool rounds in a turn
     #[arg(long, global = true, value_name = "N")]
     pub(crate) max_rounds: Option<u32>,
+    /// Maximum tokens of a turn, input and output of all its requests
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Maximum cost of a turn, where the model's price is known
+    #[arg(long, global = true, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<f64>,
     /// Maximum duration of a turn
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) deadline: Option<u64>,
@@ -142,4 +148,10 @@ pub(crate) enum ErrorFormat {
     Envelope,
     /// `error` is the message
     Flat,
+}
+
+/// Reads an amount of US dollars.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
+    amount.filter(|usd| usd.is_finite() && *usd > 0.0).ok_or_else(|| "use an amount above 0, like 0.50".to_owned())
 }

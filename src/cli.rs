@@ -146,7 +146,8 @@ impl Cli {
             limits: Limits {
                 max_rounds: options.max_rounds,
                 deadline: options.deadline.map(Duration::from_secs),
-                ..Limits::default()
+                max_tokens: options.max_tokens,
+                max_cost_usd: options.max_cost,
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,

@@ -26,6 +26,8 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         }
         Remedy::RaiseLimit { limit: Limit::Deadline } => "a longer --deadline".into(),
         Remedy::RaiseLimit { limit: Limit::Rounds } => "more --max-rounds".into(),
+        Remedy::RaiseLimit { limit: Limit::Tokens } => "more --max-tokens".into(),
+        Remedy::RaiseLimit { limit: Limit::Cost } => "a higher --max-cost".into(),
         Remedy::ShowSkills => "pixir run 'skill list'".into(),
         Remedy::UseSkill { name } => format!("--skill {name}"),
         Remedy::ListSessions { which: Sessions::Here } => "pixir sessions list".into(),

@@ -291,3 +291,28 @@ fn a_loop_of_calls_is_stopped_and_an_empty_answer_is_an_error() {
         assert_eq!(worked.code, 0, "after work there may be nothing to add: {}", worked.stderr);
     }
 }
+
+/// Broken build: one whose flags do not reach the Session's limits. The Turn ends completed.
+#[test]
+fn a_turn_that_has_spent_the_tokens_that_it_was_given_ends_incomplete() {
+    let shell = Shell::new(&[]);
+    let script = json!({ "steps": [
+        { "calls": [{ "name": "ls", "args": {} }], "usage": { "input": 60, "output": 50 } },
+        { "text": "Again." },
+    ] });
+    let script = shell.aside("script.json", &script.to_string());
+    let provider = format!("script:{}", script.display());
+    let with =
+        |tokens: &str| shell.run(["--provider", &provider, "--headless", "--json", "--max-tokens", tokens, "look"]);
+    let ran = with("110");
+    assert_eq!((ran.code, ran.error()["code"].as_str()), (14, Some("BUDGET_REACHED")), "{}", ran.stderr);
+    let remediation = ran.error()["remediation"].as_str().expect("text").to_owned();
+    assert_eq!(remediation, "send a message to continue, or more --max-tokens");
+    let ran = with("111");
+    assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("Again.")), "{}", ran.stderr);
+    for amount in ["0", "-1", "nan", "much"] {
+        let ran = shell.run(["--headless", "--json", &format!("--max-cost={amount}"), "look"]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("use an amount above 0, like 0.50"), "{}", ran.stderr);
+    }
+}

@@ -47,6 +47,8 @@ impl Remedies {
             Remedy::SetMode { mode } => or_key(&format!("/mode {}", mode.name()), &self.cycle_mode),
             Remedy::RaiseLimit { limit: Limit::Deadline } => "start pixir with a longer --deadline".into(),
             Remedy::RaiseLimit { limit: Limit::Rounds } => "start pixir with more --max-rounds".into(),
+            Remedy::RaiseLimit { limit: Limit::Tokens } => "start pixir with more --max-tokens".into(),
+            Remedy::RaiseLimit { limit: Limit::Cost } => "start pixir with a higher --max-cost".into(),
             Remedy::ShowSkills => "/skill lists them".into(),
             Remedy::UseSkill { name } => format!("/skill {name}"),
             Remedy::ListSessions { which: Sessions::Here } => "/resume lists them".into(),

@@ -172,6 +172,10 @@ pub enum Limit {
     Deadline,
     /// Rounds of tool calls.
     Rounds,
+    /// Tokens, input and output.
+    Tokens,
+    /// US dollars.
+    Cost,
 }
 
 /// Which Sessions a list holds.
@@ -295,6 +299,8 @@ impl Remedy {
             Remedy::SetMode { mode } => format!("have the user set the mode to {}", mode.name()),
             Remedy::RaiseLimit { limit: Limit::Deadline } => "allow the turn more time".into(),
             Remedy::RaiseLimit { limit: Limit::Rounds } => "allow the turn more rounds".into(),
+            Remedy::RaiseLimit { limit: Limit::Tokens } => "allow the turn more tokens".into(),
+            Remedy::RaiseLimit { limit: Limit::Cost } => "allow the turn to cost more".into(),
             Remedy::ShowSkills => "list the skills".into(),
             Remedy::UseSkill { name } => format!("the skill `{name}`"),
             Remedy::ListSessions { which: Sessions::Here } => "list the sessions of this workspace".into(),

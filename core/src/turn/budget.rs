@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Cost, Usage};
+use crate::protocol::remedy::{Limit, Remedy};
 
 /// A budget that requests draw from. Clones share it, so that a tree of Sessions has one limit.
 #[derive(Debug, Clone, Default)]
@@ -41,17 +42,17 @@ impl Budget {
     pub fn check(&self) -> Result<(), Error> {
         let pool = &*self.0;
         let (tokens, nano_usd) = (pool.tokens.load(Ordering::Relaxed), pool.nano_usd.load(Ordering::Relaxed));
-        let reached = if pool.max_tokens.is_some_and(|most| tokens >= most) {
-            format!("{tokens} tokens")
+        let (reached, limit) = if pool.max_tokens.is_some_and(|most| tokens >= most) {
+            (format!("{tokens} tokens"), Limit::Tokens)
         } else if pool.max_nano_usd.is_some_and(|most| nano_usd >= most) {
-            format!("${:.4}", nano_usd as f64 / NANO)
+            (format!("${:.4}", nano_usd as f64 / NANO), Limit::Cost)
         } else {
             return Ok(());
         };
         Err(Error::new(
             Code::BudgetReached,
             format!("the turn reached its budget: it used {reached} without a final answer"),
-            "resume the session to go on, or allow it more",
+            Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit }]),
         )
         .with("tokens", tokens)
         .with("usd", nano_usd as f64 / NANO))

@@ -1,0 +1,125 @@
+//! The HTTP client, and which addresses and headers it may be given.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Response};
+use tokio::time::timeout;
+
+use super::refusal::{shown, unreached};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::remedy::Remedy;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
+const REFUSAL: Duration = Duration::from_secs(10);
+const MAX_REFUSAL: usize = 16 << 10;
+/// Headers with credentials. They are not allowed in the configuration file.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "cookie", "proxy-authorization"];
+
+/// Creates the HTTP client of this process. Requests to this machine use no proxy.
+pub(crate) fn client(is_local: bool) -> Result<Client> {
+    // An error means that the process already has a crypto provider, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };
+        builder
+            .connect_timeout(CONNECT)
+            // A redirect could send the key to another server.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION")))
+    };
+    // A slim container has no CA certificates; the built-in Mozilla roots serve then.
+    let client = builder().build().or_else(|_| {
+        let roots =
+            webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| reqwest::Certificate::from_der(der).ok());
+        builder().tls_certs_only(roots).build()
+    });
+    client.map_err(|e| {
+        Error::new(Code::Network, format!("start the HTTP client: {e}"), "check SSL_CERT_FILE and the proxy settings")
+    })
+}
+
+/// Checks that an address may be used.
+///
+/// # Errors
+/// `CONFIG_INVALID`.
+pub(crate) fn check_address(address: &str, insecure: bool) -> Result<reqwest::Url> {
+    let bad = |shown: &str, why: &str, fix: Remedy| {
+        Error::new(Code::ConfigInvalid, format!("the base URL {} {why}", shown.escape_debug()), fix)
+            .with("input", shown)
+    };
+    let url = reqwest::Url::parse(address)
+        .map_err(|e| bad(address, &format!("is not valid: {e}"), "use one like https://host/v1".into()))?;
+    let host = url.host_str().unwrap_or_default();
+    if !url.username().is_empty() || url.password().is_some() {
+        // The message leaves the address out: it may contain a secret.
+        return Err(bad(
+            host,
+            "contains a user name or a password",
+            Remedy::steps(["remove it from the URL".into(), Remedy::Login { provider: None }]),
+        ));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if insecure || is_loopback(host) => Ok(url),
+        "http" => Err(bad(
+            address,
+            "would send everything unencrypted",
+            "use https://, a server on 127.0.0.1, or `insecure = true` in its section of config.toml".into(),
+        )),
+        _ => Err(bad(address, "is neither http nor https", "use one like https://host/v1".into())),
+    }
+}
+
+/// Whether a host is this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+/// Checks a configured header.
+///
+/// # Errors
+/// `CONFIG_INVALID` for one that may hold a secret, or that HTTP does not allow.
+pub(super) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let bad = |why: &str, fix: Remedy| {
+        Error::new(Code::ConfigInvalid, format!("the header {} {why}", name.escape_debug()), fix).with("input", name)
+    };
+    if SECRET_HEADERS.contains(&name.to_lowercase().as_str()) {
+        let named = "name the variable that holds it in `api_key_env`".into();
+        return Err(bad("holds a secret", Remedy::any_of([named, Remedy::Login { provider: None }])));
+    }
+    let name =
+        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "use one like X-Team".into()))?;
+    let value = HeaderValue::try_from(value)
+        .map_err(|_| bad("has a value that is not valid in a header", "use one line of plain text".into()))?;
+    Ok((name, value))
+}
+
+/// Returns the error for a request outside a Provider that did not reach its server.
+pub(crate) fn unreachable(address: &str, e: &reqwest::Error) -> Error {
+    let host = reqwest::Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
+    unreached(host.as_deref().unwrap_or(address), e)
+}
+
+/// Returns a server's text on one line, safe to print.
+pub(crate) fn quoted(text: &str) -> String {
+    shown(text)
+}
+
+/// The start of a response's body, as far as it arrives in time.
+pub(super) async fn start_of(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    let reading = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            bytes.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - bytes.len())]);
+            if bytes.len() == MAX_REFUSAL {
+                break;
+            }
+        }
+    };
+    // The part that arrived in time is enough for an error.
+    let _ = timeout(REFUSAL, reading).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
