@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::connected::{ask, terminal};
 use crate::driver::{Pixir, says};
-use crate::server::{Act, Dialect, HEAD, Reply, Server, text};
+use crate::server::{Act, Dialect, HEAD, Reply, Server, call, text};
 use crate::shell::Shell;
 
 #[tokio::test]
@@ -97,4 +97,21 @@ fn a_cut_answer_is_counted_and_a_long_retry_after_is_reported() {
     let output = ask(&shell, &server, Dialect::Anthropic, &["y"]).error();
     assert_eq!(output["error"]["details"]["retry_after_s"], 86_400);
     assert!(output["remediation"].as_str().expect("a fix").contains("try again in 24 h"), "{output}");
+}
+
+/// Broken build: one whose flag does not reach the Session's limits. The Turn goes on to a second request.
+#[test]
+fn a_turn_that_has_cost_what_it_may_ends_incomplete() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![call("c1", "ls", json!({})), text("Two.")]);
+    shell.configure(&format!(
+        "[providers.own]\ndialect = \"chat\"\nbase_url = \"{}\"\n[models.\"own/priced\"]\nprice = {{ input = 1000.0, output = 2000.0 }}\n",
+        server.url
+    ));
+    let args = ["--provider", "own", "--model", "priced", "--headless", "--json", "--max-cost", "$0.05", "look"];
+    let ran = shell.run(args);
+    assert_eq!((ran.code, ran.error()["code"].as_str()), (14, Some("BUDGET_REACHED")), "{}", ran.stderr);
+    let remediation = ran.error()["remediation"].as_str().expect("text").to_owned();
+    assert_eq!(remediation, "send a message to continue, or a higher --max-cost");
+    assert_eq!(server.bodies().len(), 1);
 }
