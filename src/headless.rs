@@ -347,7 +347,7 @@ impl<'a> TurnReport<'a> {
         failed.or_else(|| {
             let code = self.denied?;
             let fix = if code == Code::MutationBlocked {
-                "run it again with --write, or with --dry-run to see the plans"
+                "run it again with --write, or with --dry-run to preview the changes"
             } else {
                 "run it in the terminal, where you can answer"
             };

@@ -176,7 +176,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     assert!(screen.contains("is not a complete PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // This machine has no clipboard, so there is no image.
     let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("no program reads the clipboard"), "{screen}");
+    assert!(screen.contains("no program can read the clipboard"), "{screen}");
 }
 
 #[tokio::test]

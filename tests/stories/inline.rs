@@ -103,7 +103,7 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
     // But for its last part, which may still change.
     wait::until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
     terminal.send("\x1b");
-    terminal.wait_for("it broke off here");
+    terminal.wait_for("the answer broke off here");
     terminal.wait_for("interrupted");
     terminal.send("\x04");
     let left = terminal.end();

@@ -201,7 +201,7 @@ async fn a_notice_goes_below_the_streaming_answer() {
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("Second paragraph") && screen.contains("it broke off here"), "{screen}");
+    assert!(screen.contains("Second paragraph") && screen.contains("the answer broke off here"), "{screen}");
 }
 
 /// An answer that comes slowly enough to be looked at while it does.

@@ -1,4 +1,4 @@
-//! What the terminal shows outside of the screen: window title, progress, notifications.
+//! The signs of pixir outside of the screen: window title, progress, notifications.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ enum Bell {
     Urxvt,
     /// kitty's own.
     Kitty,
-    /// BEL: a sound, or whatever the terminal makes of it.
+    /// BEL: a sound, or another sign of the terminal's choice.
     Plain,
 }
 
@@ -45,7 +45,7 @@ fn shows_progress(terminal: Option<&str>) -> bool {
     ["ghostty", "wezterm", "iterm2", "windows terminal", "konsole"].iter().any(|it| name.starts_with(it))
 }
 
-/// What the terminal shows now, so that nothing is sent twice.
+/// The title and progress that the terminal shows now, so that nothing is sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     title: String,

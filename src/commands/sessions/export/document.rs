@@ -101,7 +101,7 @@ impl Document {
             Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {
-                Block::Summary { title: "A branch that was left, summed up".into(), text: it.summary.clone() }
+                Block::Summary { title: "Summary of the branch that was left".into(), text: it.summary.clone() }
             }
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
@@ -122,7 +122,7 @@ impl Document {
             Fact::SessionFork(it) => {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
-            Fact::LogRepaired(it) => Block::Note(format!("a damaged line stood here: {}", it.reason)),
+            Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(Box::new(it.clone())),
             Fact::SessionStarted(_)
             | Fact::Reasoning(_)

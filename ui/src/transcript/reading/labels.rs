@@ -1,4 +1,4 @@
-//! Letters on what can be copied.
+//! Copy labels: a letter on every visible part that can be copied.
 
 use std::borrow::Cow;
 
