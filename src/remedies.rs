@@ -1,10 +1,10 @@
-//! Remedies in the words of the command line.
+//! The text of remedies on the command line.
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::Mode;
 use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
 
-/// What to do, as commands and flags of `pixir`.
+/// A remedy as commands and flags of `pixir`.
 pub(crate) fn word(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Text { text } => text.clone(),

@@ -228,7 +228,7 @@ async fn prompts_sent_before_the_session_opens_keep_their_order() {
     let texts: Vec<_> = said.iter().map(|it| it["text"].as_str().expect("text")).collect();
     assert_eq!(texts, ["what is @shot.png", "and this"]);
     assert_eq!(said[0]["attachments"].as_array().map(Vec::len), Some(1), "{}", said[0]);
-    // An image that is pasted meanwhile holds nothing up for good.
+    // An image that is pasted during a Turn does not block the interface.
     let mut pixir = pixir.anew(vec![says("Explained.")]).await;
     pixir.screen.keys("explain it<Enter>").await;
     pixir.screen.paste(&pixir.path("shot.png").display().to_string()).await;

@@ -1,4 +1,4 @@
-//! A Session as a document for people: the messages and calls of the branch that ends at its head.
+//! A Session as a readable document: the messages and calls of the branch that ends at its head.
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
@@ -8,11 +8,11 @@ use pixir_core::history::History;
 use pixir_core::store::Summary;
 use pixir_core::{Blobs, Entry, Fact, changes};
 
-/// A Session as a list of blocks, for every export format for people.
+/// A Session as a list of blocks, for the Markdown and HTML exports.
 pub(crate) struct Document {
     pub(crate) summary: Summary,
     pub(crate) blocks: Vec<Block>,
-    /// How many messages stand on other branches.
+    /// The number of messages on other branches.
     pub(crate) elsewhere: usize,
 }
 
@@ -53,7 +53,7 @@ impl Tool {
         Tool { call, result: None, refused: None, diffs: Vec::new() }
     }
 
-    /// What the call is about, on one line.
+    /// The target of the call, on one line.
     pub(crate) fn target(&self) -> String {
         self.call.about().target.lines().next().unwrap_or_default().to_owned()
     }
