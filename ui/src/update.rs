@@ -220,7 +220,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
         None if state.replay.is_some() => {}
         None => {
             state.focus = Focus::Composer;
-            // Some terminals paste an empty text for an image.
+            // Some terminals send an empty paste if the clipboard holds an image.
             if text.is_empty() {
                 return vec![Effect::AttachClipboard];
             }
@@ -332,7 +332,7 @@ pub(crate) fn on_edge(state: &mut State) {
     if edge == 0 || state.reading.selection.is_none() {
         return;
     }
-    // A user who scrolls up while selecting has left the end.
+    // If the selection scrolls up, the viewport does not return to the end afterwards.
     state.mouse.followed &= edge > 0;
     state.scroll(edge * 2);
     if let Some((_, column, row)) = state.mouse.last {

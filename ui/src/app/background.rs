@@ -96,7 +96,7 @@ impl App {
         self.running_tasks += 1;
         let sender = self.sender.clone();
         let task = tokio::spawn(work);
-        // A panic ends the task. The interface reports it and goes on.
+        // A panic ends only the task. The interface reports it and continues.
         tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
     }
 
@@ -229,6 +229,7 @@ impl App {
     pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
         self.state.now = Now::read();
         self.dirty = true;
+        // Colours come from the highlighter's thread, which is not a counted task.
         if !matches!(result, BackgroundEvent::Coloured) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
         }
@@ -357,6 +358,7 @@ impl App {
             }
             BackgroundEvent::Models(models) => events::on_models(&mut self.state, &models),
             BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            // Any cell may contain the code, so every visible cell is laid out again.
             BackgroundEvent::Coloured => self.state.look.generation += 1,
             BackgroundEvent::Failed(failed) => {
                 match failed {
@@ -387,7 +389,8 @@ fn one_line(error: &Error, remedies: &Remedies) -> String {
     format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 
-/// The current branch of the workspace's repository, read without running git.
+/// The current branch of the workspace's repository, read without running git. Eight digits of the commit if the head
+/// is detached.
 fn branch_of(workspace: &Path) -> Option<String> {
     // The workspace may be a subfolder of the repository, or a work tree, whose `.git` is a file that names the real
     // folder.

@@ -23,6 +23,7 @@ pub(crate) struct Editing {
     name: String,
     child: Child,
     _guard: OfThePerson,
+    /// The terminal modes before the editor started. An editor that is killed does not restore them.
     before: Option<Termios>,
 }
 

@@ -17,7 +17,7 @@ enum Bell {
     Nine,
     /// `OSC 777 ; notify ; title ; text`.
     Urxvt,
-    /// kitty's own.
+    /// `OSC 99 ; ; text`, kitty's own.
     Kitty,
     /// BEL: a sound, or another sign of the terminal's choice.
     Plain,
@@ -99,6 +99,7 @@ impl Presence {
 fn subject(state: &State) -> String {
     let name = state.history.settings.name.clone();
     let folder = state.session.workspace.file_name().map(|it| it.to_string_lossy().into_owned());
+    // A semicolon would end the title field of OSC 777.
     fit(&visible(&name.or(folder).unwrap_or_else(|| "/".into())).replace([';', '\t'], " "), MAX_TITLE - 20)
 }
 

@@ -172,6 +172,7 @@ impl Canvas {
                 _ => width(grapheme),
             };
             let Ok(wide) = u16::try_from(wide) else { continue };
+            // A grapheme without width has no cell to be drawn in.
             if wide == 0 {
                 continue;
             }
@@ -199,7 +200,8 @@ impl Canvas {
         let number = match self.numbers.get(url) {
             Some(number) => *number,
             None => {
-                // More than 65535 links on a screen: the rest is plain text.
+                // Numbers are never reused, because the painter compares those of two frames. After 65,535 URLs,
+                // further links are plain text.
                 let Ok(number) = u16::try_from(self.urls.len() + 1) else { return };
                 self.urls.push(Arc::clone(url));
                 self.numbers.insert(Arc::clone(url), number);

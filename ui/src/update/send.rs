@@ -47,6 +47,7 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         return Vec::new();
     }
     let text = state.composer.take();
+    // A text of several lines, or one that begins with `//`, is a message and not a command.
     if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
         return run_slash(state, &text);
     }
@@ -118,7 +119,8 @@ pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {
     state.composer.set(&texts.join("\n"));
 }
 
-/// Leaves whatever the user is in; else interrupts the Turn; else, pressed twice, opens the tree.
+/// Leaves the search, selection, feedback, focus or insert mode that the user is in; else interrupts the Turn; else,
+/// pressed twice, opens the tree.
 pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
     let confirm = std::mem::take(&mut state.guard.confirm);
     if state.reading.search.take().is_some() {
