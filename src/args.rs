@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Parser, ValueEnum};
 
 use crate::commands::Command;
 
-mod reject; // what the parser refuses, as an error like any other
+mod reject; // errors of the parser
 
 pub(crate) use reject::reject;
 
@@ -129,7 +129,7 @@ impl OutputOptions {
 /// Formats of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text for people
+    /// Human-readable text
     #[default]
     Plain,
     /// One JSON document

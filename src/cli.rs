@@ -21,7 +21,7 @@ mod runtime; // async work and signals
 
 pub(crate) use runtime::{Signals, block_on};
 
-/// What a command needs to know beside its own arguments.
+/// The context of a command besides its own arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Cli {
     pub(crate) options: RunOptions,
@@ -86,14 +86,14 @@ impl Cli {
         if self.options.write { Mode::Auto } else { Mode::ReadOnly }
     }
 
-    /// Logs what the program itself has to report; see [`diagnostics`].
+    /// Starts the log of the program itself; see [`diagnostics`].
     pub(crate) fn start_diagnostics(&self) {
         diagnostics::start(&self.environment);
     }
 
     // ─── Providers ───
 
-    /// What the command line says about Provider and model.
+    /// The Provider and model that the command line selects.
     fn selection(&self) -> ProviderSelection {
         ProviderSelection {
             provider: self.options.provider.clone(),
@@ -224,7 +224,7 @@ impl Cli {
     }
 
     /// A resumed Session keeps its settings, except for those on this command line. The mode of an unattended one is
-    /// set anew: a Session that ended in `auto` must not change files in a script that did not ask for it.
+    /// set anew: a Session that ended in `auto` must not change files in a script that did not request it.
     fn resumed(&self, config: &Config, attendance: Attendance, providers: &Providers) -> Result<SettingsChange> {
         let options = &self.options;
         let selects_model = options.model.is_some() || options.provider.is_some() || options.base_url.is_some();

@@ -5,23 +5,23 @@ use pixir_core::Result;
 
 use crate::cli::Cli;
 
-mod auth; // store, show and remove keys
+mod auth; // stored keys
 pub(crate) mod demo; // the embedded task in a temporary workspace
-mod diagnose; // what is wrong with a Session
-mod doctor; // check this machine
+mod diagnose; // problems of a Session, and their fixes
+mod doctor; // checks of this machine
 mod fork; // a new Session from an entry of another
-mod gc; // delete what no Session refers to
+mod gc; // deletion of unreferenced data
 mod inspect; // the exact request
 mod models; // the available models
-mod prompt; // no command: a prompt, or the empty terminal interface
-mod replay; // a Session again, from its Log
+mod prompt; // `pixir [PROMPT]`, without a command
+mod replay; // a Session replayed from its Log
 mod restore; // undo and redo
 mod resume; // continue a Session
 mod run; // a line of the run language
 mod schema; // the machine-readable contract
-mod sessions; // Sessions at rest
+mod sessions; // Sessions that are not open
 mod themes; // colours and their contrast
-mod tools; // list, show and run tools
+mod tools; // the tools of models, without a model
 mod tree; // turns and branches
 mod tui; // the terminal interface without a terminal
 

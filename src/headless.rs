@@ -22,7 +22,7 @@ use narration::Narrator;
 /// The most characters of one file's diff in a result.
 const MOST_DIFF: usize = 20_000;
 
-/// What to run in an open Session.
+/// One headless Turn: its input and output.
 pub(crate) struct Job<'a> {
     pub(crate) prompt: String,
     pub(crate) skill: Option<String>,
@@ -170,7 +170,7 @@ impl<'a> TurnReport<'a> {
             Event::Live(event) => {
                 match &event.live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
-                    // The Session gave up the Turn that the prompt began.
+                    // A Session can refuse a prompt that it has accepted, if it cannot record the Turn.
                     Live::Refused(refusal) if refusal.input == "prompt" => {
                         self.refused.get_or_insert_with(|| refusal.error.clone().into());
                     }
@@ -347,7 +347,7 @@ impl<'a> TurnReport<'a> {
         failed.or_else(|| {
             let code = self.denied?;
             let fix = if code == Code::MutationBlocked {
-                "run it again with --write, or with --dry-run to see the plans"
+                "run it again with --write, or with --dry-run to preview the changes"
             } else {
                 "run it in the terminal, where you can answer"
             };

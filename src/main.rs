@@ -1,4 +1,4 @@
-//! The front door: arguments become a command, and its result an exit code.
+//! The entry point: arguments become a command, and its result becomes the exit code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ mod cli; // options, environment and output: the context of every command
 mod commands; // one file per command
 mod headless; // the plain Presenter
 mod output; // the one writer to stdout and stderr
-mod remedies; // words remedies for the command line
-mod terminal; // launches the terminal Presenter
+mod remedies; // the text of remedies on the command line
+mod terminal; // the start and end of the terminal Presenter
 
 use args::{Args, Format};
 use cli::Cli;

@@ -47,7 +47,7 @@ impl Output {
         }
     }
 
-    /// Prints a note for people beside a plain result. A JSON document has the same facts in its fields.
+    /// Prints a note beside a plain result. A JSON document has the same information in its fields.
     pub(crate) fn aside(&self, text: &str) {
         if !self.is_json() {
             chatter(text);
@@ -94,7 +94,8 @@ pub(crate) fn versioned(mut document: Value) -> Value {
     document
 }
 
-/// The document of a failed command: `{schemaVersion, ok, error{kind, message, details}, code, remediation, exit_code}`.
+/// The document of a failed command:
+/// `{schemaVersion, ok, error{kind, message, details}, code, remediation, exit_code}`.
 pub(crate) fn envelope(error: &Error) -> Value {
     json!({
         "schemaVersion": SCHEMA_VERSION,

@@ -1,10 +1,10 @@
-//! Remedies in the words of the command line.
+//! The text of remedies on the command line.
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::Mode;
 use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
 
-/// What to do, as commands and flags of `pixir`.
+/// A remedy as commands and flags of `pixir`.
 pub(crate) fn word(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Text { text } => text.clone(),
@@ -37,7 +37,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
         Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
         Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes  # moves it to the trash"),
-        Remedy::ExportSession => "a file that pixir sessions export --to json wrote".into(),
+        Remedy::ExportSession => "name a file that pixir sessions export --to json wrote".into(),
         Remedy::RunInSession => "pixir --toolset run, which runs it in a session".into(),
         Remedy::SetWorkspace => "name an existing folder: --workspace DIR".into(),
         Remedy::ChooseModel { need } => format!("{}: --model NAME (pixir models list)", need.words()),
@@ -58,8 +58,8 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         }
         Remedy::CheckSetup => "pixir doctor".into(),
         Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
-        Remedy::ShowScriptSchema => "the form that pixir schema --script prints".into(),
-        Remedy::ShowErrorCodes => "a code that pixir schema lists".into(),
+        Remedy::ShowScriptSchema => "use the format that pixir schema --script prints".into(),
+        Remedy::ShowErrorCodes => "use a code that pixir schema lists".into(),
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn is_possible(cli: &Cli) -> bool {
     draws && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// What the interface starts with.
+/// Everything that the interface needs to start.
 pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<Launch> {
     let workspace = cli.workspace()?;
     let (context, open, folder) = (cli.clone(), open.clone(), workspace.clone());
@@ -117,7 +117,7 @@ pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> 
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
-/// What the interface starts with in the demo.
+/// Everything that the interface needs to start on the demo.
 pub(crate) fn demo_launch(cli: &Cli, folder: &Path) -> Result<Launch> {
     let harness = crate::commands::demo::harness(cli, folder, demo::script())?;
     Ok(Launch {
@@ -129,7 +129,7 @@ pub(crate) fn demo_launch(cli: &Cli, folder: &Path) -> Result<Launch> {
     })
 }
 
-/// What the interface starts with in a replay of a Session.
+/// Everything that the interface needs to start on a replay of a Session.
 pub(crate) fn replay_launch(cli: &Cli, id: &str, options: ReplayOptions) -> Result<Launch> {
     let (harness, place) = cli.locate(id)?;
     Ok(Launch {

@@ -1,4 +1,4 @@
-//! Which room may import which, checked over the real imports; and rules that hold for all sources.
+//! The allowed imports between rooms, checked against the real ones, and rules that hold for all sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -108,7 +108,7 @@ fn imports(sources: &[(PathBuf, String)], package: &Path) -> BTreeMap<String, BT
     graph
 }
 
-/// Every import that does not go down, and every room that stands on no floor or on a floor that is gone.
+/// Every import that does not go down, every room without a floor, and every listed room that does not exist.
 fn violations(floors: &[&[&str]], graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let floor = |room: &str| floors.iter().position(|rooms| rooms.contains(&room));
     let mut found = Vec::new();
@@ -250,7 +250,7 @@ fn the_interface_never_writes_logs_runs_tools_or_builds_requests() {
     }
 }
 
-/// What an embedder may use of core is a list in `lib.rs`; everything else is private.
+/// An embedder may use the items that core's `lib.rs` lists; everything else is private.
 #[test]
 fn core_opens_four_rooms_and_names_everything_else_that_it_shows() {
     let facade = fs::read_to_string(root().join("core/src/lib.rs")).expect("core has a lib.rs");

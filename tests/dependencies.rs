@@ -1,4 +1,4 @@
-//! What the project depends on: licences, sources, bans, and nothing that is unused.
+//! The dependencies of the project: licences, sources, bans, and no unused package.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Licences under which a package may be taken. An expression passes when one of its alternatives consists of these alone.
+/// Licences under which a package may be taken. An expression passes when one of its alternatives consists of these
+/// alone.
 const ALLOWED: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
@@ -31,7 +32,7 @@ const BANNED: [(&str, &str); 4] = [
     ("aws-lc-rs", "ring does the same in 2 MB less"),
 ];
 
-/// Direct dependencies whose name stands in no source file, with the reason.
+/// Direct dependencies whose name occurs in no source file, with the reason.
 const UNNAMED: [(&str, &str, &str); 0] = [];
 
 /// The only registry.
@@ -41,7 +42,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What cargo says of the packages of this build; it needs no network, because they were just compiled.
+/// The metadata of the packages of this build. It needs no network, because cargo has just compiled them.
 pub(crate) fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", HOST]);
@@ -105,7 +106,8 @@ fn bad_licences(packages: &[Value]) -> Vec<String> {
     bad.map(|package| format!("{}: {}", text(package, "name"), package["license"])).collect()
 }
 
-/// Packages of `Cargo.lock` that come from elsewhere than the registry, or are banned. A package without a source is one of ours.
+/// Packages of `Cargo.lock` that come from elsewhere than the registry, or are banned. A package without a source is
+/// one of ours.
 fn bad_packages(lock: &str) -> Vec<String> {
     let mut bad = Vec::new();
     for package in lock.split("[[package]]").skip(1) {
@@ -124,7 +126,7 @@ fn bad_packages(lock: &str) -> Vec<String> {
     bad
 }
 
-/// Direct dependencies of a package whose name stands in none of the sources.
+/// Direct dependencies of a package whose name occurs in none of the sources.
 fn unused(package: &Value, sources: &[String], unnamed: &[(&str, &str, &str)]) -> Vec<String> {
     let mut unused = BTreeSet::new();
     for dependency in list(package, "dependencies") {
@@ -138,7 +140,7 @@ fn unused(package: &Value, sources: &[String], unnamed: &[(&str, &str, &str)]) -
     unused.into_iter().collect()
 }
 
-/// Whether this stands as a whole word outside of comments.
+/// Whether this occurs as a whole word outside of comments.
 fn has_word(source: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     source.match_indices(word).any(|(at, _)| {

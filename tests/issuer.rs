@@ -1,4 +1,4 @@
-//! A small HTTP server whose answers a test decides: an issuer of tokens, a list of models.
+//! A small HTTP server with scripted answers: an issuer of tokens, a list of models.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) struct Asked {
     /// `GET /path`.
     pub(crate) what: String,
-    /// The header lines, as they came.
+    /// The header lines, as received.
     pub(crate) head: String,
     pub(crate) body: String,
 }

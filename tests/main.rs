@@ -1,17 +1,18 @@
-//! Stories at the real boundaries: the binary, the pty, the loopback socket, the file system, and the whole interface in memory.
+//! Stories at the real boundaries: the binary, the pty, the loopback socket, the file system, and the whole interface
+//! in memory.
 
-mod architecture; // who may know whom
+mod architecture; // the imports between rooms, and rules for all sources
 mod connected; // the real binary with a scripted model server
 mod dependencies; // licences, sources, bans, unused packages
 mod driver; // a whole pixir: a scripted model, keys, a screen
-mod issuer; // a small server whose answers a story decides
+mod issuer; // a small HTTP server with scripted answers
 mod notice; // the NOTICE file is current
-mod plain_strings; // words that fit every Presenter
+mod plain_strings; // core messages without the vocabulary of a Presenter
 mod pty; // the real binary in a real terminal
 mod random; // property tests that can be repeated
 mod server; // a scripted model server on loopback
 mod shell; // the real binary, without a terminal
-mod wait; // until a state holds
+mod wait; // waiting for a state
 
 mod stories {
     // From the shell.
@@ -45,8 +46,8 @@ mod stories {
     mod jobs; // shell commands in the background
     mod processes; // no process outlives its command
     mod recall; // memories across Sessions
-    mod run_language; // what a line of commands prints
-    mod run_limits; // what a line of commands may not do
+    mod run_language; // the output of a line of commands
+    mod run_limits; // the limits of a line of commands
     mod tools; // the contract of every tool and command
     mod user_commands; // `!` and `!!`
 
@@ -57,13 +58,13 @@ mod stories {
     mod event_order; // random sequences of events, reopened
     mod log_faults; // system calls on the Log that fail
     mod replay; // a Session replayed, and as a cast
-    mod sessions_together; // watchers, Sessions side by side, slow disks
+    mod sessions_together; // several watchers, several Sessions, slow disks
     mod sessions; // lists, names, trash, export, import
     mod tree; // moving the head, forks, labels, pins
     mod undo; // undo, redo and restore of files
 
     // The interface.
-    mod approvals; // what is shown, which keys decide, for how long
+    mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside
     mod find; // searching the transcript
@@ -79,9 +80,9 @@ mod stories {
 
     // The terminal.
     mod chaos; // random keys, pastes, clicks and sizes
-    mod hostile_text; // only sequences of ours reach the terminal
+    mod hostile_text; // only pixir's own sequences reach the terminal
     mod inline; // without the alternate screen
-    mod terminal; // what only a real terminal shows
+    mod terminal; // behaviour that needs a real terminal
     mod terminal_input; // pastes, cut sequences, focus
     mod titles; // the window title, the bell, the progress report
     mod ways_out; // every way out gives the terminal back

@@ -1,4 +1,4 @@
-//! `NOTICE` holds what the licences of the shipped material ask for, and is never out of date.
+//! `NOTICE` contains the texts that the licences of the shipped material require, and is up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +23,7 @@ Written by: PIXIR_NOTICE=write cargo test --test pixir -- notice
 const BUNDLED: [(&str, &str, &str); 2] =
     [("onig_sys", "Oniguruma", "oniguruma/COPYING"), ("zstd-sys", "Zstandard", "zstd/LICENSE")];
 
-/// The licence files of a package that say more than MIT or Apache-2.0.
+/// The licence files of a package with terms beyond MIT or Apache-2.0.
 fn licence_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the sources of a dependency").flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries
@@ -73,7 +73,7 @@ fn section(title: &str, body: &str) -> String {
     format!("\n{}\n{title}\n\n{}\n", "-".repeat(78), body.join("\n").trim())
 }
 
-/// The notices of syntax definitions; a text that several of them share stands once.
+/// The notices of syntax definitions; a text that several of them share appears once.
 fn syntaxes(licences: &[License]) -> String {
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for licence in licences.iter().filter(|it| it.needs_acknowledgement()) {

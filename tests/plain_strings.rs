@@ -1,4 +1,5 @@
-//! The core's words fit every Presenter: they name no slash command, no flag and no key, and every error code is real.
+//! The core's messages fit every Presenter: they name no slash command, no flag and no key, and every error code
+//! exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +19,7 @@ const ALLOWED: [(&str, &[&str], &str); 3] = [
     ("run/commands/writing.rs", &["--all"], "a flag of the command `edit` of the run language"),
 ];
 
-/// What a Presenter calls things: no string of the core may contain it.
+/// The vocabulary of a Presenter, which no string of the core may contain.
 struct Presented {
     /// `/tree`
     slash: BTreeSet<String>,
@@ -56,7 +57,7 @@ fn collect_flags(command: &Value, flags: &mut BTreeSet<String>) {
     command["commands"].as_array().into_iter().flatten().for_each(|it| collect_flags(it, flags));
 }
 
-/// Whether the word stands in the text by itself: `/tree` does not stand in `src/tree`, `/trees` or `</tree>`.
+/// Whether the text contains the word by itself. `src/tree`, `/trees` and `</tree>` do not contain `/tree`.
 fn contains_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let joins = |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_' | '.' | '<');
@@ -82,7 +83,7 @@ fn literals(tokens: TokenStream, found: &mut Vec<String>) {
             TokenTree::Literal(it) => {
                 let text = it.to_string();
                 if text.contains('"') {
-                    // Behind a line break a word stands by itself.
+                    // A line break separates words.
                     found.push(text.replace("\\n", " ").replace("\\t", " "));
                 }
             }

@@ -12,13 +12,14 @@ use rustix::fs::{Mode, OFlags};
 use crate::shell::Shell;
 use crate::wait::{self, PATIENCE};
 
-/// The time after which a key that had no effect is pressed again: longer than pixir stays suspicious behind a paste.
+/// The time after which a key that had no effect is pressed again: longer than the pause that pixir requires after a
+/// paste.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How a frame begins that is written whole, and not as the difference to the one before it.
+/// The start of a frame that is written in full, and not as the difference to the one before it.
 const WHOLE: &[u8] = b"\x1b[m\x1b]8;;\x1b\\\x1b[?25l";
 
 struct Seen {
-    /// The reader takes nothing from the program; `parked` says that it has noticed.
+    /// The reader must not read from the program; `parked` is true once it has stopped.
     held: bool,
     parked: bool,
     /// The window is closed.
@@ -59,7 +60,8 @@ const ASKED: &[u8] = b"\x1b[c";
 const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
 /// The query for the cursor position.
 const WHERE: &[u8] = b"\x1b[6n";
-/// The replies of a modern terminal: synchronized updates, bracketed pastes, the kitty keyboard protocol, a dark background.
+/// The replies of a modern terminal: synchronized updates, bracketed pastes, the kitty keyboard protocol, a dark
+/// background.
 const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
 
 /// A terminal with pixir in it.
@@ -218,7 +220,7 @@ impl Terminal {
         self.wait(bytes, |it| it.bytes.windows(bytes.len()).any(|seen| seen == bytes.as_bytes()));
     }
 
-    /// Waits until `holds` of the screen.
+    /// Waits until `holds` is true for the screen.
     pub(crate) fn wait_that(&self, what: &str, holds: impl Fn(&str) -> bool) {
         self.wait(what, |it| it.is_whole() && holds(&it.parser.screen().contents()));
     }
@@ -269,8 +271,8 @@ impl Terminal {
         assert!(pressed, "pressed in vain until {what}; the screen:\n{}", self.screen());
     }
 
-    /// Waits until keys are keys again: pixir takes a key right behind a paste for a part of it. Ctrl+L shows when that is over,
-    /// because the whole screen is painted again.
+    /// Waits until pixir accepts keys again: it treats a key directly after a paste as a part of the paste. Ctrl+L
+    /// shows the end of that, because it repaints the whole screen.
     pub(crate) fn settle(&mut self) {
         let settled = wait::within(PATIENCE, || {
             let before = self.written();

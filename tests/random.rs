@@ -5,12 +5,13 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The configuration of a property test with so many cases. `PROPTEST_RNG_SEED` sets the seed; without it each run tries others.
+/// The configuration of a property test with this many cases. `PROPTEST_RNG_SEED` sets the seed; without it each run
+/// tries others.
 #[expect(clippy::print_stderr, reason = "the harness shows it when the test fails, and only then")]
 pub(crate) fn config(cases: u32) -> Config {
     let seed = seed(env::var("PROPTEST_RNG_SEED").ok().as_deref());
     eprintln!("PROPTEST_RNG_SEED={seed} repeats these cases");
-    // The seed repeats a failure, so no file beside the sources has to remember it.
+    // The seed repeats a failure, so no file of past failures is needed.
     Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() }
 }
 

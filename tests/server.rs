@@ -244,7 +244,7 @@ fn serve<W: Connection>(
             stream.write_all(HEAD.as_bytes())?;
             let mut said = vec![Part::Text(&text)];
             said.extend(calls.iter().map(|(id, tool, args)| Part::Call(id, tool, args)));
-            // In odd pieces, so that events and characters are cut anywhere.
+            // Pieces of an odd size cut events and characters anywhere.
             for piece in answer(dialect, &said).concat().as_bytes().chunks(61) {
                 stream.write_all(piece)?;
                 stream.flush()?;
@@ -301,7 +301,7 @@ pub(crate) enum Part<'a> {
     Call(&'a str, &'a str, &'a Value),
 }
 
-/// An event that is no more than its data, named as its type.
+/// An event with this data. Its name is the `type` of the data.
 pub(crate) fn event(value: &Value) -> String {
     match value["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {value}\n\n"),
@@ -422,7 +422,7 @@ pub(crate) fn part(dialect: Dialect, place: usize, it: Part<'_>) -> Vec<String> 
     events
 }
 
-/// Every answer takes 100 tokens, 40 of them cached, and gives 7, 2 of them thought.
+/// Every answer reports 100 input tokens, 40 of them cached, and 7 output tokens, 2 of them for reasoning.
 pub(crate) fn end(dialect: Dialect, calls: bool) -> Vec<String> {
     match dialect {
         Dialect::Responses => {

@@ -223,7 +223,8 @@ pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
     (most, Ran { code: status.code().unwrap_or(-1), stdout, stderr })
 }
 
-/// Reports a test that this machine cannot run. CI collects the lines in the file that `PIXIR_SKIPPED` names, and counts them.
+/// Reports a test that this machine cannot run. CI collects the lines in the file that `PIXIR_SKIPPED` names, and
+/// counts them.
 pub(crate) fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED {}: {reason}", thread.name().unwrap_or("a test"));

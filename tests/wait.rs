@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// How long a test waits for a state.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The time between two looks at a state.
+/// The time between two checks of a state.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Waits until `holds`; panics with `what` when it takes longer than [`PATIENCE`].

@@ -1,4 +1,4 @@
-//! What the environment says; no other file reads it for settings.
+//! Settings from environment variables. No other file reads them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `pixir diagnose`: what is wrong with a Session, and how to fix it.
+//! `pixir diagnose`: the problems of a Session, and how to fix them.
 
 use clap::Args;
 use pixir_core::Result;

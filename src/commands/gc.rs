@@ -1,4 +1,4 @@
-//! `pixir gc`: delete what no Session refers to.
+//! `pixir gc`: delete data that no Session refers to.
 
 use std::time::Duration;
 

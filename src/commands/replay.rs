@@ -1,4 +1,4 @@
-//! `pixir replay`: a Session again from its Log, on the screen, as text, as events, or as an asciicast.
+//! `pixir replay`: replay a Session from its Log, on the screen, as text, as events, or as an asciicast.
 
 use std::path::PathBuf;
 

@@ -44,7 +44,7 @@ impl Narrator {
                 Some(format!("• compacted: {} → {} tokens\n", it.tokens_before, it.tokens_after))
             }
             Fact::SkillActivation(it) => Some(format!("• skill {}\n", it.name)),
-            Fact::BranchSummary(_) => Some("• the branch that was left is summed up here\n".into()),
+            Fact::BranchSummary(_) => Some("• added a summary of the branch that was left\n".into()),
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
                 let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();
@@ -55,7 +55,7 @@ impl Narrator {
                     _ => format!("• files were set back: {}\n", paths.join(", ")),
                 })
             }
-            Fact::LogRepaired(it) => Some(format!("• a damaged line stood here: {}\n", it.reason)),
+            Fact::LogRepaired(it) => Some(format!("• a damaged line was here: {}\n", it.reason)),
             Fact::SessionStarted(_)
             | Fact::SettingsChanged(_)
             | Fact::Reasoning(_)

@@ -123,7 +123,7 @@ pub(super) fn steps() -> Vec<Step> {
     (0..20).flat_map(|_| one()).collect()
 }
 
-/// In `ask`, or in `read-only`, which nothing that is pressed makes freer.
+/// Runs in `ask`, or in `read-only`, from which no key that is pressed leaves.
 async fn run(events: &[Happens], is_read_only: bool) {
     let mut pixir = Pixir::sized(steps(), &[("a.txt", "alpha\nbeta\n"), ("b/c.rs", "fn c() {}\n")], 80, 24);
     pixir.screen.until_idle().await;
@@ -133,7 +133,7 @@ async fn run(events: &[Happens], is_read_only: bool) {
     let mut size = (80, 24);
     for event in events {
         match event {
-            // They, or the session that they open, let more run.
+            // These keys change the mode, or open a session with another mode.
             Happens::Keys("<S-Tab>" | "/new<Enter>" | "/resume<Enter>") if is_read_only => {}
             Happens::Keys(keys) => pixir.screen.keys(keys).await,
             Happens::Typed(text) => pixir.screen.keys(text).await,

@@ -188,7 +188,7 @@ async fn vim_mode_keeps_the_meanings_of_esc() {
     pixir.screen.paste(&long).await;
     pixir.does("<Esc>x").await;
     assert_eq!(pixir.screen.draft(), "fix the parser now ");
-    // Esc leads out: from insertion to commands, from there on as always.
+    // Esc leaves insert mode; in normal mode it works as it does without vim keys.
     pixir.does("<Esc><Esc><C-c>hi<Enter>").await;
     assert!(pixir.screen.screen().contains("Seen."), "{}", pixir.screen.screen());
     pixir.does("<Esc>k").await;
@@ -200,7 +200,7 @@ async fn a_grapheme_is_crossed_and_deleted_as_one() {
     let mut pixir = Pixir::new(vec![], &[]);
     pixir.screen.until_idle().await;
     for whole in ["⚠\u{fe0f}", "e\u{301}", "👩‍👩‍👧"] {
-        // At the end of a line, and at the end of all.
+        // At the end of a line, and at the end of the draft.
         pixir.screen.paste(&format!("a{whole}\nb{whole}")).await;
         pixir.does("<Up><End><Left><Delete>").await;
         assert_eq!(pixir.screen.draft(), format!("a\nb{whole}"));
@@ -208,7 +208,7 @@ async fn a_grapheme_is_crossed_and_deleted_as_one() {
         assert_eq!(pixir.screen.draft(), "a\nbx", "{whole}");
         pixir.does("<C-c>").await;
     }
-    // On each row the caret stands behind a whole grapheme.
+    // On each row the caret is after a whole grapheme.
     for whole in ["👩‍👩‍👧", "🇩🇪", "❤\u{fe0f}", "e\u{301}", "漢"] {
         let columns = if whole.starts_with('e') { 1 } else { 2 };
         pixir.screen.paste(&format!("a{whole}{whole}b\nabcdefg")).await;
@@ -224,7 +224,7 @@ async fn a_grapheme_is_crossed_and_deleted_as_one() {
         }
         pixir.does("<C-c>").await;
     }
-    // A draft that is very wide gives way as a whole.
+    // A draft that is wider than 65,535 columns is replaced as a whole.
     let wide = "w".repeat(70_000);
     pixir.screen.paste("short").await;
     pixir.does("<C-c>").await;

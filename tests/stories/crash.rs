@@ -44,7 +44,8 @@ fn kill_9_loses_no_acknowledged_entry() {
             let Some(Ok(line)) = lines.next() else { break };
             acknowledged.push(serde_json::from_str(&line).expect("a whole line"));
         }
-        // In the middle of a write, too: when the Log has grown by a random number of bytes, or when the process has ended.
+        // In the middle of a write, too: when the Log has grown by a random number of bytes, or when the process has
+        // ended.
         let log_length = || shell.logs().first().and_then(|log| log.metadata().ok()).map_or(0, |it| it.len());
         let enough = log_length() + (seed >> 32) % 600;
         let ended = |child: &mut Child| child.try_wait().expect("a child").is_some();

@@ -52,7 +52,7 @@ fn a_key_is_tested_stored_for_its_owner_used_and_removed() {
     assert_eq!(ran.document()["output"], "Hello.", "{}", ran.stderr);
     assert_eq!(server.keys(), [format!("Bearer {key}"), format!("Bearer {key}")]);
 
-    // The environment counts for more, and both say where it comes from.
+    // A variable of the environment takes precedence, and the status names it.
     let own = [at[0], ("OPENAI_API_KEY", "other-key")];
     let status = with(&shell, &["auth", "status", "openai"], &own);
     assert!(status.stdout.contains("OPENAI_API_KEY"), "{}", status.stdout);

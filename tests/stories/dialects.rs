@@ -180,7 +180,7 @@ fn one_task_gives_the_same_events_in_three_dialects() {
     }
 }
 
-/// Ports and the words for a broken connection differ from run to run and from dialect to dialect.
+/// Ports and the messages of a broken connection differ from run to run and from dialect to dialect.
 fn without_address(told: &Value) -> Value {
     let mut told = told.clone();
     for place in ["/data/reason", "/data/error/message"] {
@@ -231,7 +231,7 @@ fn a_recorded_stream_is_replayed_exactly() {
                 for key in ["provider", "duration_ms"] {
                     data.as_object_mut().map(|fields| fields.remove(key));
                 }
-                // A footer tells how long it took; how deltas fall into frames is chance.
+                // The footer contains a duration. Deltas are left out below, because their number is random.
                 if let Some(output) = data["output"].as_str() {
                     data["output"] = json!(output.split(" | ").next());
                 }

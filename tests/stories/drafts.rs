@@ -91,7 +91,7 @@ fn a_draft_survives_kill_9_and_a_closed_window() {
         terminal.signal(signal);
         drop(terminal.end());
         assert_eq!(shell.logs().len(), 1, "the session in which nothing was said is gone");
-        // A second thought, in a session of its own, is not touched by going on with the first.
+        // Resuming the first session leaves the draft of a second one unchanged.
         let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
         terminal.wait_for("Ask pixir");
         terminal.send("something else");

@@ -60,7 +60,6 @@ fn colours_follow_term_and_the_colour_variables() {
 
 #[test]
 fn a_dumb_terminal_or_a_pipe_gets_no_sequence() {
-    // In terminals that show none.
     for term in ["dumb", ""] {
         let shell = Shell::new(&[]);
         let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
@@ -74,7 +73,7 @@ fn a_dumb_terminal_or_a_pipe_gets_no_sequence() {
         );
         assert!(!left.bytes.contains(&0x1b), "TERM={term:?}");
     }
-    // Without a terminal on either side, with and without a prompt, whatever the environment says of colours.
+    // Without a terminal on either side, with and without a prompt, with any colour variables.
     let server = Server::start((0..6).map(|_| text("Hello.")).collect());
     for (term, colour) in [("xterm-256color", "COLORTERM"), ("dumb", "NO_COLOR"), ("", "FORCE_COLOR")] {
         for prompt in [None, Some("hi"), Some("hi there")] {

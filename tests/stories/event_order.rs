@@ -179,7 +179,8 @@ impl Machine {
             (handle, watch)
         });
         if log.exists() {
-            // Every published Entry is in the Log and folds to the same state; a kill may come between writing and publishing.
+            // Every published Entry is in the Log and folds to the same state; a kill may come between writing and
+            // publishing.
             let told = self.history.entries().len();
             assert!(watch.past.entries().len() >= told);
             let again = History::fold(watch.past.entries()[..told].iter().cloned());

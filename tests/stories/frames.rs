@@ -24,7 +24,7 @@ async fn a_conversation_at_four_sizes() {
 #[test]
 fn the_demo_at_four_sizes_in_three_themes() {
     let shell = Shell::new(&[]);
-    // Everything was in sight once, so that it is known how high it is.
+    // Everything has been visible once, so that all heights are exact.
     let read_on = "keys <PgDn>\nidle\n".repeat(8);
     let script = format!("expect Fixed\nidle\nkeys <C-Home>\nidle\n{read_on}keys <C-End>\nidle\nframe end\n");
     std::fs::write(shell.workspace().join("keys.txt"), script).expect("write");

@@ -176,7 +176,7 @@ async fn a_pasted_image_path_becomes_one_placeholder() {
     assert!(screen.contains("is not a complete PNG") && pixir.screen.draft() == "look at @fake.png now", "{screen}");
     // This machine has no clipboard, so there is no image.
     let screen = pixir.does("<C-c><C-v>").await;
-    assert!(screen.contains("no program reads the clipboard"), "{screen}");
+    assert!(screen.contains("no program can read the clipboard"), "{screen}");
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn prompts_sent_before_the_session_opens_keep_their_order() {
     let texts: Vec<_> = said.iter().map(|it| it["text"].as_str().expect("text")).collect();
     assert_eq!(texts, ["what is @shot.png", "and this"]);
     assert_eq!(said[0]["attachments"].as_array().map(Vec::len), Some(1), "{}", said[0]);
-    // An image that is pasted meanwhile holds nothing up for good.
+    // An image that is pasted during a Turn does not block the interface.
     let mut pixir = pixir.anew(vec![says("Explained.")]).await;
     pixir.screen.keys("explain it<Enter>").await;
     pixir.screen.paste(&pixir.path("shot.png").display().to_string()).await;

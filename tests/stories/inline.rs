@@ -19,7 +19,7 @@ fn lines(from: usize, to: usize) -> String {
     (from..to).map(|n| format!("- point {n}\n")).collect()
 }
 
-/// Each of these points stands in the terminal once, in order.
+/// Each of these points appears in the terminal once, in order.
 fn assert_once(left: &Left, size: (u16, u16), points: usize) {
     let lines = scrollback(&left.bytes, size.0, size.1);
     let found: Vec<&String> = lines.iter().filter(|line| line.contains("• point ")).collect();
@@ -100,10 +100,10 @@ fn a_long_answer_enters_the_scrollback_while_it_streams() {
         let lines = scrollback(bytes, size.0, size.1);
         (0..until).all(|n| lines.iter().filter(|line| line.contains(&format!("Paragraph {n} of it."))).count() == 1)
     };
-    // But for its last part, which may still change.
+    // All but its last part, which may still change, is printed.
     wait::until("it can be scrolled back to", || stand_once(&terminal.bytes(), 40));
     terminal.send("\x1b");
-    terminal.wait_for("it broke off here");
+    terminal.wait_for("the answer broke off here");
     terminal.wait_for("interrupted");
     terminal.send("\x04");
     let left = terminal.end();
@@ -155,7 +155,7 @@ fn inline_resize_while_scrolled_back_loses_no_line() {
     terminal.wait_for("point 8");
     terminal.resize(80, 30);
     terminal.wait_that("is drawn at the new size", |screen| screen.lines().count() == 30);
-    // Esc leads back to the lines of the terminal.
+    // Esc returns to the lines of the terminal.
     terminal.send("\x1b");
     terminal.wait_that("the same lines stand there", |screen| {
         above(screen) >= before && screen.contains("point 39") && screen.contains("Ask pixir")

@@ -109,7 +109,7 @@ fn job_output_works_in_a_pipeline() {
 fn job_output_is_not_cut_inside_a_character() {
     let shell = Shell::new(&[]);
     let job = json!({ "calls": [{ "name": "job_output", "args": { "job": 1, "wait": 20 } }] });
-    // Each piece ends in the middle of a character; they are looked at more often than there are of them.
+    // Each piece ends in the middle of a character, and the model reads the output more often than pieces arrive.
     let command =
         r"printf 'x\346\274'; for i in $(seq 30); do sleep 0.02; printf '\242äöü\346\274'; done; printf '\242\nend\n'";
     let mut steps = vec![job; 40];

@@ -14,7 +14,8 @@ fn trees() -> u64 {
     std::env::var("PIXIR_TREES").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
 }
 
-/// A command line that leaves processes behind in some of the ways there are; each of them sleeps for a time that no other does.
+/// A command line that leaves processes behind in random ways. All of them sleep for a unique time, which identifies
+/// them.
 fn tree(random: &mut u64, marker: &str, depth: u32) -> String {
     let mut next = |n: u64| {
         *random ^= *random << 13;

@@ -98,7 +98,7 @@ fn reasoning_is_dropped_after_the_prefix_changed() {
         let thinks = said(dialect, &[Part::Reasoning("A deep thought. "), Part::Call("c1", "read", &read)]);
         let server = Server::start(vec![thinks.clone(), text("One."), thinks, text("Two."), text("Three.")]);
         ask(&shell, &server, dialect, &["x"]);
-        // Other tools, and so other words before everything that was thought.
+        // Another toolset changes the start of the prompt, and recorded reasoning is not valid after another start.
         ask(&shell, &server, dialect, &["resume", "--last", "y", "--toolset", "both"]);
         ask(&shell, &server, dialect, &["resume", "--last", "z"]);
         let proof = match dialect {
@@ -135,7 +135,7 @@ fn rejected_reasoning_is_left_out_and_the_turn_continues() {
         assert_eq!((ran.code, ran.document()["output"].as_str()), (0, Some("Without it.")), "{}", ran.stderr);
         let bodies = server.bodies();
         assert!(bodies[1].to_string().contains(proof) && !bodies[2].to_string().contains(proof));
-        // Once is a remedy, twice is a circle.
+        // pixir sends the request again without reasoning once. A second refusal is an error, not another attempt.
         let again = ask(&shell, &server, dialect, &["resume", "--last", "y"]);
         assert_eq!((again.error()["code"].as_str(), server.bodies().len()), (Some("REASONING_REJECTED"), 5));
     }

@@ -96,7 +96,7 @@ fn counts_over_100000_lines_agree_with_the_real_commands() {
     assert_eq!(shell.run(["run", "cat big.txt", "--raw"]).stdout, text, "layer 1 is every byte, and nothing else");
 }
 
-/// Each line by us and by the real programs, byte for byte.
+/// Each line, run by pixir and by the real programs, gives the same output byte for byte.
 fn assert_same_as_real(shell: &Shell, text: &str) {
     let real = Command::new("sh").args(["-c", text]).current_dir(shell.workspace()).env("LC_ALL", "C").output();
     let real = real.expect("sh runs");
@@ -322,7 +322,7 @@ fn scripts(shell: &Shell) -> [String; 2] {
     })
 }
 
-/// Verdict, by whom and by which rule; ids and words apart.
+/// The verdict, maker and rule of each decision, without ids and reasons.
 fn decisions(log: &[Value]) -> Vec<[Value; 3]> {
     let decisions = log.iter().filter(|e| e["type"] == "permission_decision");
     decisions.map(|e| ["verdict", "by", "rule"].map(|key| e["data"][key].clone())).collect()
@@ -330,7 +330,7 @@ fn decisions(log: &[Value]) -> Vec<[Value; 3]> {
 
 #[test]
 fn both_toolsets_give_the_same_files_and_decisions() {
-    // Where nothing may be written, there is nothing to edit either.
+    // In read-only mode the edit fails before its permission is checked: the file that it names was never written.
     for (mode, expected) in [("auto", 3), ("read-only", 2)] {
         let [typed, lines] = ["typed", "run"].map(|toolset| {
             let shell = shell();

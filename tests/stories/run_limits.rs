@@ -51,7 +51,7 @@ fn a_line_that_cannot_work_is_refused_without_an_approval() {
         ("write b.txt x; sort --nonsense a.txt", "UNKNOWN_FLAG"),
         ("write a.txt/b x", "WRITE_FAILED"),
     ] {
-        // Without leave, so that asking would be the answer.
+        // Without --write, so that a valid line would be refused with another code.
         let ran = shell.run(["run", text, "--json"]);
         assert_eq!(ran.error()["code"], code, "{text}");
     }
@@ -111,7 +111,7 @@ fn a_line_runs_only_what_its_preview_listed() {
     let text = "sort -n slow.txt | wc -l; sort -n slow.txt | wc -l; test -f later && write harm2 x";
     let mut child = shell.command(["run", text]).spawn().expect("it starts");
     let mut out = child.stdout.take().expect("stdout");
-    // Whether that comes before or after it was planned: without leave it is not written.
+    // The file may appear before or after the preview. In both cases nothing is written without permission.
     shell.write("later", "");
     let output = std::io::read_to_string(&mut out).expect("text");
     child.wait().expect("it ends");

@@ -166,7 +166,7 @@ fn in_stream() -> Vec<Cell> {
                 stays("AUTH_REQUIRED"),
             );
         }
-        // As large as it gets, once for each dialect.
+        // An event that never ends is expensive to send, so it runs once for each dialect.
         let said = HEAD.to_owned() + &halves(dialect, Moment::Speaking).0;
         let acts = vec![Act::Send(said.into_bytes()), Act::Drip([b"data: ".as_slice(), &[b'x'; 1 << 20]].concat(), 0)];
         let reply = Reply::Raw(acts);
@@ -351,7 +351,7 @@ fn harmless_oddities_are_no_fault() {
             );
             cell("pings", "event: ping\ndata: {\"type\":\"ping\"}\n\n", &after, None);
             cell("more after the end", "", &format!("{after}data: [DONE]\n\ndata: {{\"type\":\"late\"}}\n\n"), None);
-            // Complete is complete, whatever the connection does then.
+            // An answer that has arrived in full is complete, even if the connection then fails.
             cell("an open connection after the end", "", &after, Some(Act::Stall));
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn done(ran: &Ran) -> Value {
     ran.document()
 }
 
-/// A session in which a file was read, changed and a long output made.
+/// A session that read a file, changed it, and produced a long output.
 pub(super) fn session(shell: &Shell) -> String {
     let script = json!({ "steps": [
         { "text": "I look.", "reasoning": "Hm, a `list`.", "calls": [
@@ -188,7 +188,7 @@ fn json_export_and_import_restore_log_and_files() {
     let there = done(&shell.run(["sessions", "import", file, "--json"]));
     assert_eq!(there["imported"]["already_there"], true);
 
-    // Versions that were lost come back with it.
+    // The import restores lost file versions.
     fs::remove_dir_all(shell.home().join("blobs")).expect("remove");
     done(&shell.run(["sessions", "import", file, "--json"]));
     assert_eq!(shell.run(["diagnose", "--json"]).code, 0);
@@ -253,7 +253,7 @@ fn inspect_prints_the_request_sent_at_an_entry() {
         let mut args = server.flags(dialect);
         args.extend(["--headless", "--json", "--write", "change it"].map(str::to_owned));
         done(&shell.run(args));
-        // The server is known by name, as it would be from a configuration file.
+        // The configuration file gives the server a name.
         let dialect_name = dialect.name();
         let config =
             format!("[providers.custom]\nbase_url = \"http://127.0.0.1:1/v1\"\ndialect = \"{dialect_name}\"\n");

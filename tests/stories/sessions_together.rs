@@ -1,4 +1,4 @@
-//! Sessions in company: several watchers on one, several Sessions in one workspace, several harnesses in one process.
+//! Concurrent use: several watchers on a Session, several Sessions in a workspace, several harnesses in a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ use crate::driver::{calls, says};
 
 // ─── Set-up ───
 
-/// A model without memory: it calls the tools that the newest message names, `bash {"command": "ls"}` a line, then ends.
+/// A model without memory: it calls the tools that the newest message names, `bash {"command": "ls"}` a line, then
+/// ends.
 struct Obedient;
 
 impl Provider for Obedient {
@@ -95,7 +96,7 @@ fn command(command: &str) -> String {
     format!("bash {}", json!({ "command": command }))
 }
 
-/// A command that goes on when the story makes this file.
+/// A command that continues once the story creates this file.
 fn waits_for(path: &Path) -> String {
     format!("until [ -e {} ]; do sleep 0.02; done", path.display())
 }
@@ -182,7 +183,7 @@ async fn a_watcher_that_joins_in_mid_approval_sees_it_and_answers_it() {
     let seqs = |events: &[Event]| entries(events).iter().map(|entry| entry.seq).collect::<Vec<_>>();
     assert_eq!(seqs(&seen_by_first), seqs(&seen_by_second));
     assert_eq!(fs::read_to_string(place.path("a.txt")).expect("it is there"), "alpha\n");
-    // Answered once is answered for all.
+    // One answer settles the approval for all watchers.
     assert_eq!(handle.request(decide).await.expect_err("it is closed").code, Code::NotFound);
 }
 
@@ -199,14 +200,14 @@ async fn a_watcher_that_joins_in_mid_answer_gets_every_word_once() {
     assert_ne!(second.now.draft.text, "", "it joins after the first word");
     let (events, _) = turn(&mut second).await;
     assert_eq!(format!("{}{}", second.now.draft.text, text_of(&events)), words);
-    // An idle Session has nothing to tell about its present.
+    // The present state of an idle Session is empty.
     let third = handle.watch().await.expect("it runs");
     assert_eq!(third.now.as_live(), []);
 }
 
 // ─── Requests ───
 
-/// Broken build: `Handle::request` answers before the Session has taken the Input in.
+/// Broken build: `Handle::request` answers before the Session has accepted the Input.
 #[tokio::test]
 async fn every_input_is_answered_and_a_refusal_names_its_input() {
     let steps = vec![Step { text: "I wait.".into(), hang: true, ..Step::default() }];
@@ -261,7 +262,7 @@ async fn a_turn_that_has_spent_its_budget_ends_incomplete_and_the_next_one_has_i
 
 /// The story holds the runtime's only blocking thread, which every restore needs.
 ///
-/// Broken build: `Session::take` awaits the restore; then the interrupt is not heard before the thread is free.
+/// Broken build: `Session::take` awaits the restore; then the interrupt is not handled before the thread is free.
 #[test]
 fn an_interrupt_is_heard_during_an_undo_and_the_rest_is_left_and_told() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_multi_thread();
@@ -325,7 +326,7 @@ async fn a_write_of_one_session_is_not_taken_for_the_work_of_anothers_command() 
     fs::write(&go, "").expect("write");
     let (events, _) = turn(&mut of_runs).await;
     assert_eq!(changed(results(&events)[0]), ["a.txt", "c.txt"]);
-    // So each takes back its own.
+    // So each Session undoes only its own changes.
     runs.request(Input::Undo { turn: None, options: RestoreOptions::default() }).await.expect("it is undone");
     assert!(place.path("b.txt").exists() && !place.path("a.txt").exists() && !place.path("c.txt").exists());
 }

@@ -1,4 +1,4 @@
-//! What only a real terminal shows.
+//! Behaviour that needs a real terminal.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_blocked_terminal_does_not_stop_the_turn() {
     terminal.send("fill it\r");
     terminal.wait_that("is full", |screen| screen.contains("full of words") && screen.contains("/ commands"));
     terminal.hold(true);
-    // The terminal is full when another whole screen is no longer written.
+    // The terminal's buffer is full once another whole screen is no longer written.
     let is_full = |terminal: &mut Terminal| {
         let before = terminal.handed_over();
         terminal.send("\x0c");

@@ -62,12 +62,12 @@ fn a_light_terminal_gets_the_light_theme_and_no_color_none() {
     let mut terminal = Terminal::start(&shell, &[], 80, 24);
     terminal.wait_for("Ask pixir");
     terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
-    // The paper of the light theme.
+    // The background of the light theme.
     terminal.wait_for_bytes("48;2;251;251;250");
     // And back, when the user changes the colour scheme.
     let light = terminal.bytes().len();
     terminal.send("\x1b[?997;1n");
-    // The paper of the dark one.
+    // The background of the dark theme.
     wait::until("it is dark again", || String::from_utf8_lossy(&terminal.bytes()[light..]).contains("48;2;22;24;29"));
     terminal.send("\x03\x03\x03");
     terminal.end().assert_sane();

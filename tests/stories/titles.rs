@@ -62,7 +62,7 @@ fn the_title_shows_the_state_and_the_bell_rings_once() {
     let server = Server::start(vec![slowly("One.", &gates[0]), slowly("Two.", &gates[1])]);
     let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
     terminal.wait_for("Ask pixir");
-    // The window loses the focus; the end of the Turn is worth a word then.
+    // Without focus on the window, the end of the Turn is announced.
     terminal.send("\x1b[O");
     terminal.send("go\r");
     wait::until("the title says that a turn runs", || titles(&terminal.bytes()).len() == 2);

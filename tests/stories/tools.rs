@@ -75,7 +75,7 @@ fn every_tool_keeps_the_contract() {
             assert!(help.stdout.contains(key), "{name}: --help names {key}");
         }
         assert_eq!(it["parameters"]["additionalProperties"], false, "{name}");
-        // Bad arguments are named, whatever the tool is.
+        // The error of every tool names the bad arguments.
         for (bad, said) in [(json!({"nonsense": 1}), "`nonsense` is unknown"), (json!([1]), "must be an object")] {
             let refused = tool(&shell, name, &bad, &[]);
             let error = refused.error();
@@ -140,7 +140,7 @@ fn every_run_command_keeps_the_contract() {
         } else {
             assert_eq!(bare.error()["code"], "USAGE", "{name}: {}", bare.stderr);
         }
-        // Level 2: each subcommand that needs something says what.
+        // The usage of each subcommand names its required arguments.
         for sub in it["subcommands"].as_array().expect("a list").iter().filter_map(Value::as_str) {
             if !help.stdout.contains(&format!("  {name} {sub} <")) {
                 continue;
@@ -306,7 +306,7 @@ fn every_long_output_is_cut_to_its_budget() {
         assert!(told.contains(said), "{name} {args}: {}", &told[told.len() - 300..]);
         assert!(told.lines().last().is_some_and(|line| line.starts_with("[exit:")), "{name} {args}");
     }
-    // A failure keeps its last words.
+    // A failure keeps its last lines.
     assert!(output(&shell, "bash", json!({"command": "cat long.txt; exit 1"})).contains("\n8999 needle\n"));
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::driver::{Pixir, calls, log_of, say, says};
 
-/// A conversation with something of everything.
+/// A conversation with every kind of entry.
 pub(super) async fn conversation(columns: u16, rows: u16) -> Pixir {
     let long: String = (1..=60).map(|n| format!("Paragraph {n} talks about apples and pears.\n\n")).collect();
     let code =
@@ -95,7 +95,7 @@ async fn cells_fold_one_by_one_or_all_at_once() {
 
 pub(super) fn osc52(text: &str) -> String {
     use std::fmt::Write as _;
-    // Worked out here by hand: the alphabet of RFC 4648.
+    // Base64 is encoded by hand here, with the alphabet of RFC 4648.
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = String::new();
     for three in text.as_bytes().chunks(3) {
@@ -113,7 +113,7 @@ pub(super) fn osc52(text: &str) -> String {
     sequence
 }
 
-/// Where this stands on the screen, cells from 1.
+/// The position of this text on the screen, in cells from 1.
 pub(super) fn place(screen: &str, text: &str) -> (u16, u16) {
     let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).expect(text);
     let column = line[..line.find(text).expect("there")].chars().count();
@@ -201,10 +201,10 @@ async fn a_notice_goes_below_the_streaming_answer() {
     pixir.screen.keys("<Esc>").await;
     pixir.screen.until_idle().await;
     let screen = pixir.screen.screen();
-    assert!(screen.contains("Second paragraph") && screen.contains("it broke off here"), "{screen}");
+    assert!(screen.contains("Second paragraph") && screen.contains("the answer broke off here"), "{screen}");
 }
 
-/// An answer that comes slowly enough to be looked at while it does.
+/// An answer that streams slowly enough for a test to look at the screen meanwhile.
 pub(super) async fn streaming(text: &str, until: &str) -> Pixir {
     let step = Step { text: text.to_owned(), ..Step::default() };
     let mut pixir = Pixir::scripted(Script { pace_ms: 1, steps: vec![step], ..Script::default() }, &[], 80, 24);

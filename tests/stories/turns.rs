@@ -24,7 +24,7 @@ pub(super) fn conversation(dialect: Dialect, body: &Value) -> Vec<Value> {
     items
 }
 
-/// Checks that every call has its result, directly behind the calls of its answer.
+/// Checks that every call has its result, directly after the calls of its answer.
 pub(super) fn assert_balanced(dialect: Dialect, body: &Value) {
     let mut open: Vec<Value> = Vec::new();
     for item in conversation(dialect, body) {

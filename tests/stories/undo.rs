@@ -14,7 +14,7 @@ use crate::driver::{Pixir, also_calls, calls, says};
 use crate::shell::{Ran, Shell, entries};
 use crate::{random, wait};
 
-/// Every file and symlink below a folder: bytes and permission bits, or where it leads.
+/// Every file and symlink below a folder: bytes and permission bits, or the target.
 pub(crate) fn tree_of(root: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut all = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -246,7 +246,7 @@ proptest! {
             id = done(&shell.run(args))["session_id"].as_str().expect("an id").to_owned();
             states.push(tree_of(&shell.workspace()));
         }
-        // Turns that changed nothing are not there to be undone.
+        // Undo skips Turns that changed nothing.
         states.dedup();
         for state in states.iter().rev().skip(1) {
             done(&shell.run(["undo", "--json"]));
@@ -360,7 +360,7 @@ fn undo_keeps_earlier_folders_and_modes() {
 
 #[test]
 fn undo_does_not_lose_files_a_command_moved_or_unignored() {
-    // A folder gives its place to a symlink to where it went.
+    // A command moves a folder and puts a symlink in its place.
     let shell = Shell::new(&[("src/a", "a\n"), ("src/b", "b\n")]);
     turns(&shell, &["mv src lib && ln -s lib src"]);
     let ran = shell.run(["undo", "--json"]);
@@ -391,7 +391,7 @@ fn a_file_that_cannot_be_restored_does_not_block_others() {
     done(&shell.run(["undo", "--json"]));
     assert_eq!(shell.read("x"), "x\n");
 
-    // A redo that could not do everything is still there.
+    // A refused redo can be repeated.
     shell.write("x", "mine\n");
     assert_eq!(shell.run(["redo", "--json"]).error()["code"], "FILE_CHANGED");
     shell.write("x", "x\n");

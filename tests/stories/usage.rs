@@ -81,7 +81,7 @@ fn the_meter_shows_only_tokens_the_provider_counted() {
     let mut terminal = terminal(&shell, &server, &[], (100, 24));
     terminal.wait_for("Ask pixir");
     terminal.send("go\r");
-    // The server says 100 tokens in and 7 out, whatever the text is.
+    // The server reports 100 input and 7 output tokens for any text.
     terminal.wait_for("107 tokens");
     terminal.send("\x04");
     terminal.end().assert_sane();

@@ -82,7 +82,7 @@ async fn a_bang_command_obeys_the_mode_and_esc() {
     let output = cut["data"]["output"].as_str().expect("text");
     assert!(output.starts_with("begun\n[error]"), "and its output until then: {output}");
     let screen = pixir.does("!<Enter>").await;
-    assert!(screen.contains("type a command after it"), "{screen}");
+    assert!(screen.contains("type a command after the !"), "{screen}");
     pixir.does("<C-c>hi<Enter>").await;
     assert!(pixir.screen.screen().contains("Hello."), "the conversation goes on");
 }

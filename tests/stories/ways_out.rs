@@ -227,7 +227,7 @@ fn ctrl_z_and_fg_hand_the_terminal_over_and_back() {
     let shell = Shell::new(&[]);
     let server = Server::start(vec![text("One.")]);
     let flags = server.flags(Dialect::Chat);
-    // A shell with job control is between it and the terminal.
+    // A shell with job control is between pixir and the terminal.
     let line = format!("set -m; {} {}", env!("CARGO_BIN_EXE_pixir"), flags.join(" "));
     let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["--norc", "-i"], &[("PS1", "shell$ ")], 80, 24);
     terminal.wait_for("shell$");

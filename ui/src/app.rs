@@ -22,12 +22,12 @@ use crate::transcript::reading::find;
 use crate::transcript::replay::{Replay, ReplayOptions};
 use crate::update::{self, events, settings};
 
-mod background; // work beside the loop, and its results
-pub(crate) mod clipboard; // copy a text, read an image
+mod background; // background tasks and their results
+pub(crate) mod clipboard; // copied text, pasted images
 mod editor; // the user's own editor
 mod presence; // window title, progress, notifications
 mod run; // the loop on the real terminal
-mod saved_draft; // what a crash must not lose
+mod saved_draft; // the draft on disk, for after a crash
 mod themes; // the user's theme files
 
 use background::{BackgroundEvent, FailedTask};
@@ -44,7 +44,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// Opens a Session of a workspace.
 pub type Opener = Box<dyn FnOnce(&Harness) -> Result<Handle> + Send>;
 
-/// What the interface starts with.
+/// Everything that the interface needs to start.
 pub struct Launch {
     /// The workspace's root folder.
     pub workspace: PathBuf,
@@ -75,7 +75,7 @@ pub struct LookOptions {
     pub themes_folder: Option<PathBuf>,
     /// How many colours the terminal shows.
     pub depth: Depth,
-    /// The terminal's background, as far as the environment tells. The terminal itself is asked as well.
+    /// The terminal's background according to the environment. The interface also queries the terminal.
     pub background: Background,
     /// Whether the spinner moves.
     pub motion: Motion,
@@ -84,9 +84,9 @@ pub struct LookOptions {
 /// How the terminal is used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScreenOptions {
-    /// Where the interface is drawn, and for whom.
+    /// Where the interface is drawn.
     pub mode: ScreenMode,
-    /// Who gets clicks and the wheel.
+    /// The receiver of clicks and the wheel.
     pub mouse: MouseOwner,
 }
 
@@ -136,7 +136,7 @@ impl std::fmt::Debug for Launch {
     }
 }
 
-/// What is left to print on the main screen after the interface has closed.
+/// The data for the last lines on the main screen, after the interface has closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitSummary {
     /// The Session to resume, unless it is empty.
@@ -167,7 +167,7 @@ pub(crate) struct App {
     /// Session opens that have succeeded or failed.
     opens_finished: u64,
     startup_error: Option<Error>,
-    /// What was last saved next to the Log.
+    /// The draft that is saved next to the Log.
     saved_draft: SavedDraft,
     /// The user has done something that may have changed the draft.
     save_soon: bool,
@@ -389,7 +389,8 @@ impl App {
         self.opens_requested == 0 || self.opens_finished < self.opens_requested
     }
 
-    /// Sends the messages that waited for the Session, in order. A message after one with images waits until these are read.
+    /// Sends the messages that waited for the Session, in order. A message after one with images waits until these are
+    /// read.
     async fn send_waiting(&mut self) {
         while self.handle.is_some() && self.state.pending.images == 0 {
             match self.until_open.pop_front() {

@@ -13,12 +13,12 @@ use crate::input::action::{ActionSpec, Slash};
 use crate::input::slash;
 
 mod atoms; // pastes and images, which the draft shows as markers
-mod command; // applies vim commands to the draft
+mod command; // vim commands, applied to the draft
 mod kill; // the kill ring
 pub(crate) mod mention; // files after an `@`
 pub(crate) mod past; // earlier prompts of this and other Sessions
-mod shown; // drawing the draft and its caret
-mod vim; // what vim keys mean
+mod shown; // the draft as drawn, with its caret
+mod vim; // the commands of vim keys
 
 use atoms::places;
 pub(crate) use atoms::{Images, Pastes, dropped_image, is_image_name};
@@ -118,10 +118,11 @@ impl Composer {
         first.starts_with('!').then(|| !first.starts_with("!!"))
     }
 
-    /// Replaces the draft, with the caret at its end. Undo brings the old one back. Pastes that it contains stay folded.
+    /// Replaces the draft, with the caret at its end. Undo brings the old one back. Pastes that it contains stay
+    /// folded.
     pub(crate) fn set(&mut self, text: &str) {
         self.kills.pause();
-        // Inserting replaces the selection.
+        // Replacing a selection of everything keeps the undo history, which `set_lines` would clear.
         self.area.cancel_selection();
         for to in [CursorMove::Top, CursorMove::Head] {
             self.area.move_cursor(to);
@@ -288,11 +289,12 @@ impl Composer {
         self.jump(row, if behind { column + count } else { column - count });
     }
 
-    /// Moves the caret to a position of the draft, wherever wrapping has put it.
+    /// Moves the caret to a row and a column of the draft, regardless of wrapping.
     fn jump(&mut self, row: usize, column: usize) {
         let most = usize::from(u16::MAX);
         let number = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         self.area.move_cursor(CursorMove::Jump(number(row), number(column)));
+        // A jump reaches column 65535 at most. The caret walks the rest of a longer line.
         (most..column).for_each(|_| self.area.move_cursor(CursorMove::Forward));
     }
 
@@ -327,7 +329,8 @@ impl Composer {
         done
     }
 
-    /// Replaces the selection. The text area takes that for two steps, and the user has never seen the text between them.
+    /// Replaces the selection. The text area records this as two steps, deleting and inserting; undo has to pass over
+    /// the text between them, which the user has never seen.
     fn replace_selection(&mut self, text: &str) {
         if self.area.is_selecting() {
             let before = self.shown();
@@ -339,7 +342,7 @@ impl Composer {
         self.area.insert_str(text);
     }
 
-    /// Notes the current text as one between two steps.
+    /// Notes the current text as one that undo passes over.
     fn pass_over(&mut self) {
         self.between.push_back(self.shown());
         if self.between.len() > MAX_BETWEEN {

@@ -1,6 +1,6 @@
-//! What the user can do, and the keys and slash commands for it. Only a table: `update` carries actions out.
+//! The user's actions, with their keys and slash commands. Only a table: `update` carries the actions out.
 
-pub(crate) mod action; // every action once: its name, keys, slash command
-pub(crate) mod keymap; // which keys trigger which action, where
-pub(crate) mod keys; // keys as the configuration writes them
+pub(crate) mod action; // the table of actions: name, keys, slash command
+pub(crate) mod keymap; // the bindings of keys to actions, by scope
+pub(crate) mod keys; // the notation of keys
 pub(crate) mod slash; // slash commands

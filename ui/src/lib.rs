@@ -1,24 +1,24 @@
-//! The terminal Presenter: turns each action into an Input, and draws the Events that come back.
+//! The terminal Presenter: turns the user's actions into Inputs, and draws the Events that come back.
 //!
-//! It keeps no fact about the conversation that it could not rebuild from the event stream.
+//! Everything it knows about the conversation can be rebuilt from the event stream.
 #![warn(missing_docs)]
 
-mod app; // the loop: wait, drain, update, draw; the Session, and the work beside the screen
-pub mod script; // the same App without a terminal, its keys pressed by a script
+mod app; // the event loop, the Session, and background tasks
+pub mod script; // the App without a terminal, driven by a script
 
-mod remedy; // what to do about an error, in words
-mod update; // State changes here: what the user did, what the Session reported
-mod view; // State to frame
+mod remedy; // the text of an error's remedy
+mod update; // all changes of State: user actions, Events of the Session
+mod view; // the State as a frame
 
-mod input; // what the user can do: actions, keys, slash commands
+mod input; // actions, keys, slash commands
 mod overlay; // layers over the transcript
 mod state; // everything on the screen
 
 mod composer; // the user's draft
-mod transcript; // Events as cells, and what one does while reading them
+mod transcript; // Events as cells; viewport, search, selection
 
-mod render; // text and data to lines of a width
-mod terminal; // modes, bytes in, frames out
+mod render; // text and data as lines of a given width
+mod terminal; // terminal modes, input decoding, frame output
 pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;

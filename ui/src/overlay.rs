@@ -1,5 +1,5 @@
-//! Layers over the transcript: the top one has the keys. An overlay changes only itself; what it asks for comes out of it
-//! as a [`Request`], which `update` carries out.
+//! Layers over the transcript: the top one has the keys. An overlay changes only itself. For anything else it returns a
+//! [`Request`], which `update` carries out.
 //!
 //! A new overlay is a file here, a variant with its match arms, and a line in the action table that opens it.
 
@@ -21,17 +21,17 @@ use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 use crate::theme::Theme;
 
-pub(crate) mod approval; // everything that a call would do
-pub(crate) mod compaction; // the summary, before it is applied
-pub(crate) mod diff; // what the Turn and the Session changed
+pub(crate) mod approval; // the full preview of a call
+pub(crate) mod compaction; // the preview of a summary
+pub(crate) mod diff; // the changes of the Turn and the Session
 pub(crate) mod form; // questions of the model
 pub(crate) mod help; // keys and commands
 pub(crate) mod jobs; // background jobs
-pub(crate) mod narrow; // a list that typing narrows
+pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
 pub(crate) mod picker; // sessions, models, skills, settings
-pub(crate) mod restore; // files to set back
+pub(crate) mod restore; // the preview of a restore
 pub(crate) mod tree; // turns and branches
 
 use approval::ApprovalView;
@@ -62,11 +62,11 @@ pub(crate) enum Overlay {
     Tree(TreeView),
 }
 
-/// What an overlay makes of a key.
+/// The result of a key in an overlay.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Stay,
-    /// The user leaves it without choosing.
+    /// The user has left the overlay without choosing.
     Close,
     Ask(Request),
     CloseAndAsk(Request),
@@ -82,7 +82,7 @@ impl Outcome {
     }
 }
 
-/// What an overlay asks for.
+/// A change outside of the overlay, for `update` to carry out.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Run a slash command, as if the user had typed it.
@@ -90,7 +90,7 @@ pub(crate) enum Request {
     /// Send these Inputs, in this order.
     Send(Vec<Input>),
     Perform(Action),
-    /// Put a command into the composer for the user to complete, and say how.
+    /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete {
         draft: String,
         hint: Option<&'static str>,
@@ -103,16 +103,16 @@ pub(crate) enum Request {
     MoveHead(PendingMove),
     /// Move the head, and leave the files as they are.
     MoveWithoutFiles,
-    /// Do not move the head after all.
+    /// Cancel the pending move of the head.
     Stay,
-    /// Restore files by this plan. `RestoreOptions` has the user's choices.
+    /// Restore files as previewed. `RestoreOptions` has the user's choices.
     Restore(Box<RestorePreview>, RestoreOptions),
 }
 
 /// Something that happened while the overlay was open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notification<'a> {
-    /// The Sessions of the workspace; `current` is open. `forks_of` names the Session whose forks were asked for.
+    /// The Sessions of the workspace; `current` is open. `forks_of` is the Session whose forks were requested.
     Sessions {
         all: &'a [Summary],
         current: Option<&'a str>,
@@ -135,7 +135,7 @@ pub(crate) enum Notification<'a> {
     TurnEnded,
 }
 
-/// What drawing an overlay needs.
+/// The inputs of drawing an overlay.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint<'a> {
     pub(crate) theme: &'a Theme,
@@ -195,7 +195,7 @@ impl Overlay {
         each!(self, it => it.draw(canvas, area, paint))
     }
 
-    /// Takes from a notification what the overlay shows.
+    /// Updates the overlay with a notification.
     pub(crate) fn notify(&mut self, notification: Notification<'_>) {
         match self {
             Overlay::Diff(it) => it.notify(notification),
@@ -245,7 +245,7 @@ impl Overlay {
         }
     }
 
-    /// What it asks for when the user leaves it without choosing.
+    /// The request when the user leaves the overlay without choosing.
     pub(crate) fn leave(self) -> Option<Request> {
         match self {
             Overlay::Form(form) => Some(form.leave()),
@@ -262,7 +262,8 @@ impl Overlay {
         }
     }
 
-    /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment first.
+    /// Enter has an effect that the user must not trigger by accident: the overlay has to be visible for a moment
+    /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
             Overlay::Compaction(_) | Overlay::Restore(_) => true,
@@ -351,8 +352,8 @@ impl Page {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 
-    /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width, the
-    /// look or the page changes.
+    /// Draws the visible lines. `make` lays the text out for a number of columns; it runs again only when the width,
+    /// the look or the page changes.
     pub(crate) fn draw(
         &mut self,
         canvas: &mut Canvas,

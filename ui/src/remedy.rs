@@ -1,4 +1,4 @@
-//! Remedies in the words of the terminal interface: its slash commands, and the keys that are bound to them.
+//! The text of remedies in the terminal interface, with its slash commands and the keys that are bound.
 
 use pixir_core::error::ErrorBody;
 use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
@@ -6,7 +6,7 @@ use pixir_core::remedy::{Limit, Remedy, Sessions, either, in_order, retry};
 use crate::input::action::Action;
 use crate::input::keymap::Keymap;
 
-/// The keys that remedies name; empty where the user has bound none.
+/// The keys that remedies mention; empty where the user has bound none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remedies {
     interrupt: String,
@@ -79,8 +79,8 @@ impl Remedies {
             }
             Remedy::CheckSetup => "pixir doctor".into(),
             Remedy::CheckStateFolder => "check the state folder (pixir doctor shows where it is)".into(),
-            Remedy::ShowScriptSchema => "the form that pixir schema --script prints".into(),
-            Remedy::ShowErrorCodes => "a code that pixir schema lists".into(),
+            Remedy::ShowScriptSchema => "use the format that pixir schema --script prints".into(),
+            Remedy::ShowErrorCodes => "use a code that pixir schema lists".into(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The interface without a terminal: the same App, drawn into memory, its keys pressed by a script.
+//! The interface without a terminal: the same App, drawn into memory and driven by a script.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ mod svg; // a frame as an SVG picture
 /// A script fails after this time without any event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A whole interface whose keys a script presses and whose screen is in memory.
+/// A complete interface that is driven by a script and drawn into memory.
 pub struct Driver {
     app: App,
     canvas: Canvas,
@@ -52,7 +52,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is `<`.
+    /// Types text and presses named keys: `hello<Enter>`, `<Esc>`, `<C-c>`, `<A-y>`, `<S-Tab>`, `<PgUp>`; `<lt>` is
+    /// `<`.
     ///
     /// # Panics
     /// If a key does not exist; [`parse`] reports that before.
@@ -146,7 +147,7 @@ impl Driver {
             return Err(Error::new(
                 Code::CommandFailed,
                 format!("waited for {what:?} in vain; the screen:\n{}", self.screen()),
-                "correct the script, or what it was to show",
+                "fix the script, or the text that it expects",
             ));
         }
         Ok(())
@@ -198,7 +199,7 @@ impl Driver {
         svg::picture(&self.canvas)
     }
 
-    /// What is on the screen and where: role, label, focus, selection, bounds.
+    /// The elements of the screen: role, label, focus, selection, bounds.
     pub fn semantics(&self) -> Value {
         let caret = self.canvas.caret.map(|at| json!({ "column": at.x, "row": at.y }));
         let regions = self.canvas.regions.iter().flatten().map(|it| {
@@ -284,7 +285,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>> {
         let parsed = match word {
             "keys" => {
                 if let Err(why) = keys_of(rest) {
-                    return Err(wrong("names no key".into(), &why));
+                    return Err(wrong("names an unknown key".into(), &why));
                 }
                 Some(Line::Keys(rest.to_owned()))
             }
@@ -299,7 +300,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>> {
         let parsed = parsed.ok_or_else(|| wrong("means nothing".into(), fix))?;
         if let Line::Frame(_) = &parsed {
             if frames.contains(&rest.trim()) {
-                return Err(wrong("names a frame that there is already".into(), "each frame has a name of its own"));
+                return Err(wrong("repeats the name of a frame".into(), "give each frame its own name"));
             }
             frames.push(rest.trim());
         }
@@ -330,7 +331,7 @@ fn keys_of(script: &str) -> Result<Vec<Key>, String> {
         let named = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
         let named = named.filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace));
         if let Some((name, after)) = named {
-            keys.push(key_of(name).ok_or_else(|| format!("<{name}> is no key; <lt> is a plain <"))?);
+            keys.push(key_of(name).ok_or_else(|| format!("<{name}> is not a key; <lt> is a plain <"))?);
             rest = after;
         } else {
             keys.push(Key::of(KeyEvent::press(KeyCode::Char(c), KeyModifiers::NONE)));

@@ -20,13 +20,13 @@ use crate::transcript::replay::Replay;
 use crate::transcript::viewport::{self, CellRow, Viewport};
 
 mod approval; // a call that waits for the user's decision
-mod effect; // what update asks of the world outside
-mod layout; // where things lie on the screen, and what drawing costs
+mod effect; // work outside of the State: Session, files, terminal
+mod layout; // areas of the last frame, and the cost of drawing
 mod look; // theme, folds, motion
-mod pending; // what the user has begun and not finished
+mod pending; // unfinished interactions of the user
 mod printing; // the terminal's history in inline mode
 mod reading; // the chosen entry, search, selection, copy labels
-mod session; // what the Session has reported
+mod session; // the Session's id, Provider, queue and activity
 pub(crate) mod side; // the side panel
 
 pub(crate) use approval::PendingApproval;
@@ -45,7 +45,7 @@ use crate::terminal::MouseOwner;
 const TICK: Duration = Duration::from_millis(120);
 const SLOW_TICK: Duration = Duration::from_secs(1);
 
-/// What has the keys when no overlay has them.
+/// The receiver of keys while no overlay has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Focus {
     #[default]
@@ -93,7 +93,7 @@ pub(crate) struct Keys {
     pub(crate) chord: Vec<Key>,
 }
 
-/// What the interface has agreed with the terminal.
+/// The state shared with the terminal.
 #[derive(Debug)]
 pub(crate) struct TerminalState {
     /// The terminal's window has the focus, as far as the terminal reports it.
@@ -264,7 +264,7 @@ impl State {
         self.leave_approval();
     }
 
-    /// Takes the focus from the approval: the user has to focus the next one anew before plain letters decide about it.
+    /// Takes the focus from the approval, so that a letter meant for this one cannot decide the next one.
     pub(crate) fn leave_approval(&mut self) {
         if self.focus == Focus::Approval {
             self.focus = Focus::Composer;
@@ -296,6 +296,7 @@ impl State {
 
     /// Forgets the Session on the screen, to show another.
     pub(crate) fn clear_session(&mut self) {
+        // In inline mode, rows that are not printed yet would otherwise be missing from the terminal's history.
         if let Some(printed) = self.printing.printed.filter(|at| self.printing.inline && *at < self.transcript.len()) {
             for cell in printed..self.transcript.len() {
                 let rows = self.rows_of(cell);

@@ -1,4 +1,4 @@
-//! The terminal: takes it, gives it back, and undoes every mode on every way out.
+//! Takes over the terminal and gives it back, with every mode undone on every way out.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,13 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-mod burst; // tells keys from a paste
-pub(crate) mod canvas; // what a frame is drawn on
-pub(crate) mod decode; // bytes to keys, pastes, mouse events and answers
+mod burst; // unmarked pastes among the keys
+pub(crate) mod canvas; // the surface of a frame
+pub(crate) mod decode; // bytes as keys, pastes, mouse events and answers
 mod inline; // the terminal's own history
-pub(crate) mod key; // our own types for keys and the mouse
-mod keyboard; // reads the terminal without a thread
-mod paint; // two frames to the bytes between them
+pub(crate) mod key; // types for keys and the mouse
+mod keyboard; // terminal input without a thread
+mod paint; // the bytes from one frame to the next
 pub(crate) mod width; // columns of a text
 
 use canvas::Canvas;
@@ -28,9 +28,9 @@ use inline::{Inline, WHOLE};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use paint::{Counts, Erasing, Painter, Updates, to_ansi};
 
-/// The terminal is ours now. A static, because the panic hook reads it at any time.
+/// pixir has taken the terminal. A static, because the panic hook reads it at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Which keyboard protocol is on.
+/// The keyboard protocol in use.
 static KEYS: AtomicU8 = AtomicU8::new(PLAIN_KEYS);
 const PLAIN_KEYS: u8 = 0;
 const KITTY_KEYS: u8 = 1;
@@ -39,21 +39,23 @@ const MODIFIED_KEYS: u8 = 2;
 const KITTY: &str = "\x1b[>1u";
 const NO_KITTY: &str = "\x1b[<1u";
 
-/// Wrapping off, bracketed paste on, focus reports on; the window title is saved. The alternate screen and the mouse follow
-/// later, if they are wanted.
+/// Wrapping off, bracketed paste on, focus reports on; the window title is saved. The alternate screen and the mouse
+/// follow later, if they are wanted.
 const TAKE: &str = "\x1b[22;0t\x1b[?7l\x1b[?2004h\x1b[?1004h";
 const WHOLE_SCREEN: &str = "\x1b[?1049h";
+/// Leaves the alternate screen. Some terminals share the scroll region between both screens, so it is reset first.
 const OWN_LINES: &str = "\x1b[r\x1b[?1049l";
 /// Buttons, drags, and SGR coordinates, which reach beyond column 223.
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 const TELL_SCHEME: &str = "\x1b[?2031h";
 const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
-/// Queries: synchronized updates, bracketed paste, reports of dark and light, the kitty protocol, the name.
+/// Queries the support of synchronized updates, bracketed paste, dark-light reports and the kitty protocol, and the
+/// name.
 const ASK: &str = "\x1b[?2026$p\x1b[?2004$p\x1b[?2031$p\x1b[?u\x1b[>q";
 /// Queries the background colour. It is sent before the last query, which every terminal answers.
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 const ASK_LAST: &str = "\x1b[c";
-/// Ends a sequence that was cut off, then undoes every mode.
+/// Undoes every mode. CAN (0x18) comes first: it aborts a sequence that an interrupted write has left unfinished.
 const GIVE_BACK: &str =
     "\x18\x1b]8;;\x1b\\\x1b[m\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h";
 const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
@@ -76,7 +78,7 @@ pub(crate) struct Features {
     pub(crate) asked: bool,
 }
 
-/// What a [`Screen`] shows, drawn frame by frame.
+/// The content of a [`Screen`], drawn frame by frame.
 pub(crate) trait Scene {
     /// It needs the whole screen, and does not fit between the lines of the terminal's history.
     fn wants_whole_screen(&self, columns: u16, rows: u16) -> bool;
@@ -91,7 +93,7 @@ pub(crate) trait Scene {
     fn print(&mut self, settled: &mut Canvas, open: &mut Canvas, size: (u16, u16), extent: Extent) -> bool;
 }
 
-/// Who gets clicks and the wheel.
+/// The receiver of clicks and the wheel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MouseOwner {
     /// pixir: clicks fold and focus, the wheel scrolls the transcript.
@@ -122,7 +124,7 @@ pub(crate) enum Extent {
     All,
 }
 
-/// The terminal while it is ours. Dropping it gives the terminal back; so does a panic of the thread that took it.
+/// The terminal while pixir owns it. Dropping it gives the terminal back; so does a panic of the thread that took it.
 pub struct Screen {
     out: Out,
     painter: Painter,
@@ -143,8 +145,8 @@ impl std::fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, paste, mouse and focus events, and in whole-screen mode the alternate screen. Then it
-    /// queries what the terminal can do.
+    /// Takes the terminal: raw mode, paste, mouse and focus events, and in whole-screen mode the alternate screen. Then
+    /// it queries what the terminal can do.
     ///
     /// # Errors
     /// An error of the terminal. There may be none.
@@ -173,6 +175,7 @@ impl Screen {
         };
         WHOLE.store(!inline, Ordering::SeqCst);
         screen.enter()?;
+        // Older Linux consoles do not parse OSC sequences and print them as text.
         let background = if std::env::var_os("TERM").is_some_and(|it| it == "linux") { "" } else { ASK_BACKGROUND };
         screen.out.write(format!("{ASK}{background}{ASK_LAST}").as_bytes())?;
         Ok(screen)
@@ -195,8 +198,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame has to
-    /// follow: the terminal has not reported its cursor yet, or more rows have to be printed.
+    /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame
+    /// has to follow: the terminal has not reported its cursor yet, or more rows have to be printed.
     pub(crate) fn draw(&mut self, scene: &mut impl Scene) -> io::Result<bool> {
         let (columns, rows) = terminal::size()?;
         if self.inline.is_some() {
@@ -226,7 +229,7 @@ impl Screen {
         if WHOLE.swap(whole, Ordering::SeqCst) == whole {
             return Ok(());
         }
-        // The terminal keeps the keyboard protocol of each screen apart.
+        // A terminal with the kitty protocol keeps separate keyboard modes for its two screens.
         let has_own_keys = KEYS.load(Ordering::SeqCst) == KITTY_KEYS;
         if has_own_keys && !whole {
             self.out.write(NO_KITTY.as_bytes())?;
@@ -291,6 +294,7 @@ impl Screen {
             self.painter.forget();
         }
         let cursor = self.canvas.caret.map_or(self.canvas.area().height.saturating_sub(1), |at| at.y);
+        // Plain, because one synchronized update has to cover both the printed rows and the open part.
         self.painter.paint(&mut self.canvas, Updates::Plain, &mut self.bytes);
         inline.was_painted(cursor);
         if self.features.synchronized && !self.bytes.is_empty() {
@@ -324,7 +328,7 @@ impl Screen {
         self.out.write(bytes.as_bytes())
     }
 
-    /// Decides who gets clicks and the wheel.
+    /// Gives clicks and the wheel to pixir or to the terminal.
     pub(crate) fn set_mouse(&mut self, mouse: MouseOwner) -> io::Result<()> {
         if self.mouse == mouse {
             return Ok(());
@@ -336,7 +340,7 @@ impl Screen {
         self.out.write(if mouse == MouseOwner::Pixir { MOUSE } else { NO_MOUSE }.as_bytes())
     }
 
-    /// Handles an answer of the terminal: its abilities are used from now on.
+    /// Handles an answer of the terminal. A reported feature is used from now on.
     pub(crate) fn on_reply(&mut self, reply: &TerminalReply) -> io::Result<()> {
         match reply {
             TerminalReply::Mode { mode: 2026, supported } => self.features.synchronized = *supported,
@@ -363,7 +367,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Chooses one of two protocols that tell Shift+Enter from Enter. With neither, Ctrl+J makes a new line.
+    /// Turns on a protocol that distinguishes Shift+Enter from Enter: kitty's, else xterm's modifyOtherKeys. On a
+    /// terminal with neither, Ctrl+J makes a new line.
     fn choose_keys(&mut self) -> io::Result<()> {
         let (kind, sequence) =
             if self.features.kitty_keys { (KITTY_KEYS, KITTY) } else { (MODIFIED_KEYS, "\x1b[>4;1m") };
@@ -396,6 +401,7 @@ impl Screen {
     /// An error of the terminal when it is taken again.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.pause();
+        // pixir catches SIGTSTP itself, so it stops the group with SIGSTOP, which no process can catch.
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
         self.resume()
     }
@@ -403,11 +409,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
+        // After the answer to the last query no late answers are expected.
         give_back(Some(if self.features.asked { Duration::ZERO } else { DRAIN }));
     }
 }
 
-/// How the terminal erases. GNU screen uses the default background; tmux, which can have the same TERM, that of the pen.
+/// How the terminal erases. GNU screen uses the default background; tmux, which can have the same TERM, that of the
+/// pen.
 fn erasing() -> Erasing {
     let is_screen = std::env::var("TERM").is_ok_and(|it| it.starts_with("screen"));
     if !is_screen || std::env::var_os("TMUX").is_some() { Erasing::PenColour } else { Erasing::DefaultColour }
@@ -420,8 +428,8 @@ pub(crate) fn can_suspend() -> bool {
     rustix::process::getsid(None).is_ok_and(|session| session != group)
 }
 
-/// Undoes every mode that is set, and does nothing if none is. For good (`late`), it also waits for late answers and
-/// discards them.
+/// Undoes every mode, if the terminal is taken. With `late`, at the end of the process, it also waits for late answers
+/// of the terminal and discards them.
 fn give_back(late: Option<Duration>) {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -433,7 +441,7 @@ fn give_back(late: Option<Duration>) {
     };
     let is_whole = WHOLE.load(Ordering::SeqCst);
     let own_lines = if is_whole { OWN_LINES } else { "" };
-    // In inline mode the main screen has a keyboard protocol of its own, below the alternate screen.
+    // In inline mode the kitty protocol is on for both screens, and has to be turned off on each.
     let own_keys = if is_whole && keys == NO_KITTY && inline::IS_INLINE.load(Ordering::SeqCst) { keys } else { "" };
     // Clears the open part, so that the prompt of the shell follows the printed rows.
     let place = match inline::BEHIND.load(Ordering::SeqCst) {
@@ -458,7 +466,8 @@ struct Out {
 
 impl Out {
     fn new() -> Out {
-        // Opened by its name, the terminal can be non-blocking without affecting the descriptor that pixir shares with the shell.
+        // O_NONBLOCK belongs to the open file, which stdout shares with the shell. Opening the terminal by its name
+        // gives pixir an open file of its own.
         let own = rustix::termios::ttyname(io::stdout(), Vec::new()).ok().and_then(|name| {
             let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
             let name = name.into_string().ok()?;

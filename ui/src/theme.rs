@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::terminal::canvas::Canvas;
 
-pub mod contrast; // which text is readable on which background
+pub mod contrast; // the contrast of each text on its background
 
 /// The themes that are part of the program.
 const EMBEDDED: [(&str, &str); 9] = [
@@ -88,7 +88,7 @@ pub enum Background {
     Light,
 }
 
-/// How many colours the terminal shows.
+/// The number of colours that the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// 24 bit.
@@ -104,8 +104,8 @@ pub enum Depth {
 impl Theme {
     /// The theme with this name: one of the user's own, else an embedded one.
     ///
-    /// `auto`, `system` and similar names stand for the theme that fits a dark or a light terminal. On a terminal with 16
-    /// colours, `system` or `mono` replaces a theme that uses others.
+    /// `auto`, `system` and similar names stand for the theme that fits a dark or a light terminal. On a terminal with
+    /// 16 colours, `system` or `mono` replaces a theme that uses others.
     ///
     /// # Errors
     /// `CONFIG_INVALID`: there is no such theme, or its file is not valid.

@@ -14,11 +14,11 @@ use crate::render::split::{Part, Splitter};
 use crate::render::text::Row;
 
 mod cell; // one entry, or a part of one
-mod heights; // rows of each cell, exact or estimated
+mod heights; // the height of each cell, exact or estimated
 mod places; // marks to jump to, and stable addresses of cells
-pub(crate) mod reading; // find, select, copy
-pub(crate) mod replay; // replaying a Session
-pub(crate) mod rows; // a cell to rows of a width
+pub(crate) mod reading; // search, selection, copy labels
+pub(crate) mod replay; // a replay of a Session
+pub(crate) mod rows; // a cell as rows of a given width
 pub(crate) mod viewport; // the visible part
 
 pub(crate) use cell::{Cell, Direction, MARKS, Mark, Thinking, Tool};
@@ -67,8 +67,8 @@ pub(crate) struct Transcript {
     marks: [Vec<usize>; 4],
     layouts: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
     heights: Heights,
-    /// The first cell that the growing part has been split at since the caller last looked. Positions in it may have to move to
-    /// the cells after it.
+    /// The first cell at which the growing part was split since the caller last took this value. A position in that
+    /// cell may now belong to a later one.
     pub(crate) was_cut: Option<usize>,
     /// Visible cells whose diff is not loaded, with the number of their result.
     pub(crate) wanted_diffs: Vec<(usize, u64)>,
@@ -91,7 +91,7 @@ impl Transcript {
         &self.cells
     }
 
-    // ─── What happened ───
+    // ─── Entries and live events ───
 
     /// Adds a recorded entry.
     pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
@@ -138,7 +138,7 @@ impl Transcript {
             }
             Fact::TurnEnded(it) => {
                 self.drop_draft();
-                // No call of the Turn runs any more.
+                // No call runs after its Turn, even one without a result.
                 self.open_calls.clear();
                 self.live.clear();
                 if it.status != TurnStatus::Completed {
@@ -206,6 +206,7 @@ impl Transcript {
     /// The streamed answer is recorded now. Its cells stay where they are, so that nothing moves for the reader.
     fn end_draft(&mut self, entry: &Arc<Entry>, text: &str) {
         self.settle_thinking();
+        // The recorded text is authoritative: a draft that differs from it is replaced.
         if self.draft.text != text {
             self.drop_draft();
         }
@@ -233,7 +234,7 @@ impl Transcript {
         for part in new {
             self.push(Cell::Part(Arc::clone(entry), Box::new(part.clone())));
         }
-        // Only the last part may show that the answer broke off.
+        // The last part shows a mark if the answer broke off, so it is laid out again.
         self.changed(self.cells.len() - 1);
     }
 
@@ -244,6 +245,8 @@ impl Transcript {
         let thinking = draft.thinking.filter(|at| matches!(self.cells.get(*at), Some(Cell::Thinking(_))));
         let mut cells: Vec<usize> = draft.parts.into_iter().chain(draft.tail).chain(thinking).collect();
         cells.sort_unstable();
+        // Cells at the end are removed. A cell with others after it stays as `Gone`, because indices are positions:
+        // marks, folds and the viewport refer to cells by index.
         for at in cells.into_iter().rev() {
             if at + 1 == self.cells.len() {
                 self.cells.pop();
@@ -471,7 +474,7 @@ impl Transcript {
         if let Some((cached, rows)) = self.layouts.get(&at)
             && *cached == key
         {
-            // At another width in between, the height was an estimate.
+            // A change of the width and back has turned the height into an estimate again.
             self.heights.set(at, rows.len());
             return Rc::clone(rows);
         }
@@ -503,7 +506,7 @@ impl Transcript {
         let rows = Rc::new(rows);
         self.heights.set(at, rows.len());
         if self.layouts.len() >= MAX_LAYOUTS {
-            // Cells far from here are laid out again when they come near.
+            // Cells far from the viewport are laid out again when the user scrolls back to them.
             self.layouts.retain(|cell, _| cell.abs_diff(at) < MAX_LAYOUTS / 4);
             self.diffs.retain(|cell, _| cell.abs_diff(at) < MAX_LAYOUTS / 4);
         }

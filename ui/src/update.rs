@@ -13,16 +13,16 @@ use crate::state::{Effect, Focus, PendingConfirm, State};
 use crate::terminal::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use crate::transcript::Direction;
 
-mod approval; // deciding about a call
-pub(crate) mod events; // what the Session reports, and what background work has loaded
-mod overlay; // what overlays ask for
-mod perform; // what each action does
+mod approval; // decisions about a call
+pub(crate) mod events; // Events of the Session, and results of background tasks
+mod overlay; // requests of overlays
+mod perform; // the effect of each action
 mod read; // scroll, jump, fold, search, copy
-pub(crate) mod replay; // stepping through a replay
-pub(crate) mod send; // sending the draft; interrupting and quitting
-pub(crate) mod settings; // model, mode, theme and the like
-mod travel; // moving the head; undo and redo
-mod write; // editing and completing the draft
+pub(crate) mod replay; // steps through a replay
+pub(crate) mod send; // sending, interrupting, quitting
+pub(crate) mod settings; // model, mode, theme and other settings
+mod travel; // moves of the head; undo and redo
+mod write; // edits and completions of the draft
 
 pub(crate) use perform::perform;
 
@@ -31,7 +31,8 @@ const NOTCH: isize = 3;
 /// The longest pause between the clicks of a double click.
 const DOUBLE_CLICK: std::time::Duration = std::time::Duration::from_millis(400);
 
-/// Handles a key: first the top overlay gets it, then whatever the user has begun, then the key map, then the draft.
+/// Handles a key. The first of these that uses the key gets it: the top overlay, an unfinished interaction (a search,
+/// copy labels, a completion), the key map, the draft.
 pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
@@ -83,7 +84,7 @@ pub(crate) fn on_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     write::on_key(state, key)
 }
 
-/// Gives the key to the top overlay, unless that lies aside.
+/// Gives the key to the top overlay, unless the overlay leaves the keys to the composer.
 fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
     let is_new = state.guard.top_overlay_since.is_none_or(|(_, since)| state.now.since(since) < state.guard.delay);
     let overlay = state.overlays.last_mut()?;
@@ -96,7 +97,8 @@ fn on_overlay_key(state: &mut State, key: KeyEvent) -> Option<Vec<Effect>> {
             }
             return None;
         }
-        // The form appeared under a user who is typing: text still goes to the composer, and an Enter does nothing.
+        // The form appeared while the user was typing: text still goes to the composer, and Enter, Esc and Tab, which
+        // would answer or close the form, do nothing.
         if is_guarded && !matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Tab) {
             form.yield_keys();
             return None;
@@ -218,7 +220,7 @@ pub(crate) fn on_paste(state: &mut State, text: &str) -> Vec<Effect> {
         None if state.replay.is_some() => {}
         None => {
             state.focus = Focus::Composer;
-            // Some terminals paste an empty text for an image.
+            // Some terminals send an empty paste if the clipboard holds an image.
             if text.is_empty() {
                 return vec![Effect::AttachClipboard];
             }
@@ -330,7 +332,7 @@ pub(crate) fn on_edge(state: &mut State) {
     if edge == 0 || state.reading.selection.is_none() {
         return;
     }
-    // A user who scrolls up while selecting has left the end.
+    // If the selection scrolls up, the viewport does not return to the end afterwards.
     state.mouse.followed &= edge > 0;
     state.scroll(edge * 2);
     if let Some((_, column, row)) = state.mouse.last {

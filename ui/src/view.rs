@@ -1,4 +1,4 @@
-//! The State, drawn as one frame.
+//! Draws the State as one frame.
 
 use pixir_core::event::Mode;
 use ratatui::layout::{Position, Rect};
@@ -19,7 +19,7 @@ use crate::theme::Theme;
 use crate::transcript::Mark;
 
 mod dock; // the approval, the queue and slow calls, above the composer
-mod inline; // the same in the terminal's own history
+mod inline; // the frame of inline mode
 mod replay; // the bar of a replay
 mod side; // the side panel
 mod status; // the status line
@@ -55,7 +55,7 @@ impl Scene for State {
     }
 }
 
-/// Draws everything, and puts the caret where the user writes.
+/// Draws everything, and places the caret.
 pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     let area = canvas.area();
     canvas.is_bare = state.look.screen_reader;
@@ -127,7 +127,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     }
 }
 
-/// What is below the conversation: dock, composer, status line.
+/// The part of the screen below the conversation: dock, composer, status line.
 struct Foot {
     lines: Vec<Line<'static>>,
     /// The whole preview of the approval is on the screen.
@@ -143,7 +143,8 @@ impl Foot {
         let frame = if state.look.screen_reader { 0 } else { 2 };
         let draft_rows = state.composer.rows(area.width.saturating_sub(4 + frame)).min(area.height / 3).max(1);
         let composer_rows = if state.replay.is_some() { 3 } else { draft_rows + frame };
-        // The approval may take most of the room, but a few rows of the conversation that it is about stay visible above.
+        // The approval may take most of the room, but a few rows of the conversation that it is about stay visible
+        // above.
         let room = usize::from(area.height.saturating_sub(composer_rows + 2));
         let most = usize::from(area.height * 3 / 5).max(12).min(room - (room / 4).min(3));
         let (lines, shows_whole_preview) = dock::lines(state, area.width, most);
@@ -269,7 +270,7 @@ fn draw_chord(state: &State, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-/// Draws what drawing costs.
+/// Draws the HUD with the cost of drawing.
 fn draw_hud(state: &State, canvas: &mut Canvas, area: Rect) {
     let theme = &state.look.theme;
     let percentile = |samples: &std::collections::VecDeque<u32>, percent: usize| {

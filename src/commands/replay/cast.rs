@@ -1,4 +1,4 @@
-//! A Session as an asciicast: a header, then what a terminal receives, and when.
+//! A Session as an asciicast: a header, then the output to a terminal, with times.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};

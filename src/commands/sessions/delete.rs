@@ -1,4 +1,4 @@
-//! `pixir sessions delete`: to the trash, and back.
+//! `pixir sessions delete`: move a Session to the trash, or back.
 
 use clap::Args;
 use pixir_core::event::SessionId;

@@ -1,4 +1,4 @@
-//! `pixir sessions export`: a Session as Markdown, as an HTML page, or as lossless JSON.
+//! `pixir sessions export`: export a Session as Markdown, as an HTML page, or as lossless JSON.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};

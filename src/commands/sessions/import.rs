@@ -1,4 +1,4 @@
-//! `pixir sessions import`: a Session from an exported JSON file.
+//! `pixir sessions import`: import a Session from an exported JSON file.
 
 use std::path::PathBuf;
 

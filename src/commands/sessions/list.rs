@@ -1,4 +1,4 @@
-//! `pixir sessions list`: the Sessions of a workspace, of every workspace, or in the trash.
+//! `pixir sessions list`: list the Sessions of a workspace, of every workspace, or in the trash.
 
 use clap::Args;
 use pixir_core::store::Summary;

@@ -1,4 +1,4 @@
-//! `pixir sessions move`: another workspace for a Session.
+//! `pixir sessions move`: move a Session to another workspace.
 
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Harness, Result};

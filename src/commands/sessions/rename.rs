@@ -1,4 +1,4 @@
-//! `pixir sessions rename`: a Session's name.
+//! `pixir sessions rename`: name a Session.
 
 use pixir_core::event::SessionId;
 use pixir_core::store::Place;

@@ -1,4 +1,4 @@
-//! `pixir sessions repair`: a damaged Log is made whole.
+//! `pixir sessions repair`: repair a damaged Log.
 
 use pixir_core::store::Place;
 use pixir_core::{Result, log};

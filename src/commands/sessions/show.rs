@@ -1,4 +1,4 @@
-//! `pixir sessions show`: one Session.
+//! `pixir sessions show`: show one Session.
 
 use pixir_core::history::History;
 use pixir_core::store::{Place, Summary};

@@ -1,4 +1,4 @@
-//! `pixir sessions verify`: each line of a Log against its chain.
+//! `pixir sessions verify`: check each line of a Log against its hash chain.
 
 use clap::Args;
 use pixir_core::{Harness, Result, log};

@@ -56,7 +56,7 @@ pub(super) enum BackgroundEvent {
     /// A report for the user about a text that was copied.
     Copied(String),
     Skills(Vec<Skill>),
-    /// A message with its images, or the text that goes back into the composer and why.
+    /// A message with its images; or the text to put back into the composer, and the reason.
     Delivered {
         /// The open of the Session that it was written for.
         open: u64,
@@ -72,7 +72,7 @@ pub(super) enum BackgroundEvent {
     Failed(FailedTask),
 }
 
-/// A task that has panicked, as far as something waits for it.
+/// The task that panicked, if anything waits for its result.
 pub(super) enum FailedTask {
     Other,
     /// The open with this number.
@@ -96,7 +96,7 @@ impl App {
         self.running_tasks += 1;
         let sender = self.sender.clone();
         let task = tokio::spawn(work);
-        // A panic ends the task. The interface reports it and goes on.
+        // A panic ends only the task. The interface reports it and continues.
         tokio::spawn(async move { drop(sender.send(task.await.unwrap_or(BackgroundEvent::Failed(failed)))) });
     }
 
@@ -134,8 +134,8 @@ impl App {
         self.spawn(async move { BackgroundEvent::Copied(clipboard::copy(&text, &clipboards, osc52).await) });
     }
 
-    /// Finds files in the last list of the workspace's files. If that list is old or incomplete, it is read again meanwhile
-    /// and the search is repeated.
+    /// Finds files in the last list of the workspace's files. If that list is old or incomplete, it is read again
+    /// meanwhile and the search is repeated.
     pub(super) fn find_files(&mut self, letters: String) {
         let index = self.file_index.as_ref().map(|(_, index)| index.clone());
         let is_fresh =
@@ -229,6 +229,7 @@ impl App {
     pub(super) async fn on_background(&mut self, result: BackgroundEvent) {
         self.state.now = Now::read();
         self.dirty = true;
+        // Colours come from the highlighter's thread, which is not a counted task.
         if !matches!(result, BackgroundEvent::Coloured) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
         }
@@ -270,7 +271,7 @@ impl App {
                     Box::pin(self.perform(effects)).await;
                 }
             },
-            // The user has asked for another Session meanwhile.
+            // The user has requested another Session meanwhile.
             BackgroundEvent::Opened { number, handle, .. } if number != self.opens_requested => {
                 self.closing.push(handle.clone());
                 tokio::spawn(async move { handle.close().await });
@@ -357,6 +358,7 @@ impl App {
             }
             BackgroundEvent::Models(models) => events::on_models(&mut self.state, &models),
             BackgroundEvent::Skills(skills) => events::on_skills(&mut self.state, &skills),
+            // Any cell may contain the code, so every visible cell is laid out again.
             BackgroundEvent::Coloured => self.state.look.generation += 1,
             BackgroundEvent::Failed(failed) => {
                 match failed {
@@ -373,8 +375,7 @@ impl App {
                         }
                     }
                 }
-                let text =
-                    "a background task of pixir has crashed; pixir.log has the details, and pixir goes on".to_owned();
+                let text = "a background task crashed; pixir continues, and pixir.log has the details".to_owned();
                 self.state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
             }
         }
@@ -388,9 +389,11 @@ fn one_line(error: &Error, remedies: &Remedies) -> String {
     format!("{}; {}", error.message, remedies.word(&error.remedy))
 }
 
-/// The current branch of the workspace's repository, read without running git.
+/// The current branch of the workspace's repository, read without running git. Eight digits of the commit if the head
+/// is detached.
 fn branch_of(workspace: &Path) -> Option<String> {
-    // The workspace may be a subfolder of the repository, or a work tree, whose `.git` is a file that names the real folder.
+    // The workspace may be a subfolder of the repository, or a work tree, whose `.git` is a file that names the real
+    // folder.
     let git = workspace.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
     let folder = match std::fs::read_to_string(&git) {
         Ok(file) => git.parent()?.join(file.strip_prefix("gitdir:")?.trim()),

@@ -14,7 +14,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The longest text that terminals accept in OSC 52, in bytes.
 const MAX_OSC: usize = 74_994;
 
-/// The ways to a clipboard, as far as the environment tells.
+/// The ways to a clipboard, detected from the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Clipboards {
     /// Inside tmux.
@@ -54,7 +54,7 @@ impl Clipboards {
             }
         }
         if self.tmux {
-            // -w also passes it on to the terminal, if tmux may do so.
+            // -w also passes the text on to the terminal, if the user's tmux configuration allows that.
             programs.push(&["tmux", "load-buffer", "-w", "-"]);
         }
         programs
@@ -84,11 +84,11 @@ pub(crate) async fn copy(text: &str, clipboards: &Clipboards, osc52: Osc52) -> S
         }
     }
     match (accepted, osc52) {
-        (Some(["tmux", ..]), _) => format!("copied {amount} to tmux (prefix ]), and to the terminal if tmux may"),
+        (Some(["tmux", ..]), _) => format!("copied {amount} to tmux (prefix ]), and to the terminal if tmux allows it"),
         (Some(program), _) => format!("copied {amount} with {}", program[0]),
         (None, Osc52::Sent) => format!("copied {amount}: sent to the terminal (OSC 52), which may ignore it"),
         (None, Osc52::TooLong) => {
-            format!("not copied: {amount} are too much for the terminal, and there is no clipboard program")
+            format!("not copied: {amount} exceed the terminal's limit, and there is no clipboard program")
         }
     }
 }
@@ -139,7 +139,7 @@ pub(crate) async fn image(clipboards: &Clipboards) -> Result<Vec<u8>, &'static s
     Err(if has_program {
         "no image in the clipboard; paste the path of a file, or mention it with @"
     } else {
-        "no program reads the clipboard: install wl-paste, xclip or pngpaste, paste a path, or mention a file with @"
+        "no program can read the clipboard: install wl-paste, xclip or pngpaste, paste a path, or mention a file with @"
     })
 }
 

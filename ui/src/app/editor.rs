@@ -15,14 +15,15 @@ const GRACE: Duration = Duration::from_millis(300);
 
 /// A running editor, with the draft and the terminal.
 ///
-/// The draft is in a temporary file that only the user can read. However the editor ends, the terminal modes are restored
-/// and the file is deleted.
+/// The draft is in a temporary file that only the user can read. However the editor ends, the terminal modes are
+/// restored and the file is deleted.
 #[derive(Debug)]
 pub(crate) struct Editing {
     file: NamedTempFile,
     name: String,
     child: Child,
     _guard: OfThePerson,
+    /// The terminal modes before the editor started. An editor that is killed does not restore them.
     before: Option<Termios>,
 }
 
@@ -72,7 +73,7 @@ impl Editing {
     /// Why the draft stays unchanged, for the user.
     pub(crate) fn written(&self, ended: io::Result<ExitStatus>) -> Result<String, String> {
         let name = &self.name;
-        let status = ended.map_err(|e| format!("lost {name}: {e}; the draft is unchanged"))?;
+        let status = ended.map_err(|e| format!("cannot wait for {name}: {e}; the draft is unchanged"))?;
         if !status.success() {
             let how = status.code().map_or_else(|| status.to_string(), |code| format!("code {code}"));
             return Err(format!("{name} ended with {how}; the draft is unchanged"));

@@ -1,4 +1,4 @@
-//! What the terminal shows outside of the screen: window title, progress, notifications.
+//! The signs of pixir outside of the screen: window title, progress, notifications.
 
 use std::fmt::Write as _;
 
@@ -17,9 +17,9 @@ enum Bell {
     Nine,
     /// `OSC 777 ; notify ; title ; text`.
     Urxvt,
-    /// kitty's own.
+    /// `OSC 99 ; ; text`, kitty's own.
     Kitty,
-    /// BEL: a sound, or whatever the terminal makes of it.
+    /// BEL: a sound, or another sign of the terminal's choice.
     Plain,
 }
 
@@ -45,7 +45,7 @@ fn shows_progress(terminal: Option<&str>) -> bool {
     ["ghostty", "wezterm", "iterm2", "windows terminal", "konsole"].iter().any(|it| name.starts_with(it))
 }
 
-/// What the terminal shows now, so that nothing is sent twice.
+/// The title and progress that the terminal shows now, so that nothing is sent twice.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     title: String,
@@ -99,6 +99,7 @@ impl Presence {
 fn subject(state: &State) -> String {
     let name = state.history.settings.name.clone();
     let folder = state.session.workspace.file_name().map(|it| it.to_string_lossy().into_owned());
+    // A semicolon would end the title field of OSC 777.
     fit(&visible(&name.or(folder).unwrap_or_else(|| "/".into())).replace([';', '\t'], " "), MAX_TITLE - 20)
 }
 

@@ -12,7 +12,8 @@ use crate::state::{FrameStats, Now};
 use crate::terminal::{Keyboard, Screen, TerminalEvent, can_suspend};
 use crate::update;
 
-/// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it arrives.
+/// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it
+/// arrives.
 const FRAME: Duration = Duration::from_millis(33);
 /// How long a signal that was meant for the editor may take to arrive after the editor has ended.
 const LATE_SIGNAL: Duration = Duration::from_millis(20);
@@ -36,7 +37,7 @@ pub async fn run(launch: Launch) -> io::Result<Result<ExitSummary>> {
     let _ = screen.finish(&mut app.state);
     let _ = screen.signal(presence.end());
     drop(screen);
-    // After a failed write the terminal is gone. The Session is closed in order all the same.
+    // A failed write means that the terminal is gone. The Session is still closed properly.
     let signal = outcome.unwrap_or_else(|e| {
         tracing::warn!("the terminal is gone: {e}");
         Some(1)
@@ -61,6 +62,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             save_due = Some(tokio::time::Instant::now() + SAVE_AFTER);
         }
         tokio::select! {
+            // Keys come first, so that a flood of Events cannot delay them.
             biased;
             events = keys.next() => match events {
                 Some(events) => {
@@ -169,7 +171,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 let written = editing.written(ended);
                 drop(editing);
                 app.end_editing(written);
-                // Ctrl+C and Ctrl+Z in its last moment were meant for the editor.
+                // Ctrl+C or Ctrl+Z pressed just before the editor ended was meant for the editor.
                 while let Ok(signal) = tokio::time::timeout(LATE_SIGNAL, signals.next()).await {
                     if let Signal::End(number @ (1 | 15)) = signal {
                         return Some(number);
@@ -178,7 +180,8 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 return None;
             }
             signal = signals.next() => match signal {
-                // Keys that the user presses in the editor are for the editor.
+                // The terminal sends the signals of Ctrl+C, Ctrl+\ and Ctrl+Z to pixir as well, but they are for the
+                // editor.
                 Signal::End(2 | 3) | Signal::Stop | Signal::GoOn | Signal::Resized => {}
                 Signal::End(number) => {
                     editing.stop().await;
@@ -186,7 +189,7 @@ async fn edit(app: &mut App, signals: &mut Signals) -> Option<u8> {
                 }
             },
             _ = of_child.recv() => {
-                // The editor has gone to the shell, so pixir stops as well. `fg` continues both.
+                // The editor has stopped itself, so pixir stops as well. `fg` continues both.
                 if editing.is_stopped() && can_suspend() {
                     let _ = rustix::process::kill_current_process_group(rustix::process::Signal::STOP);
                 }

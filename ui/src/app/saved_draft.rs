@@ -43,7 +43,8 @@ impl SavedDraft {
     pub(crate) fn of(state: &State) -> SavedDraft {
         let waiting: Vec<String> =
             state.session.queue.steer.iter().chain(&state.session.queue.follow_up).cloned().collect();
-        // While the user writes feedback for a denial, the draft is the text that the feedback has replaced plus the feedback.
+        // While the user writes feedback for a denial, the draft is the text that the feedback has replaced plus the
+        // feedback.
         let before =
             state.approvals.first().and_then(|approval| approval.draft_before_feedback.clone()).unwrap_or_default();
         let written = state.composer.text();

@@ -1,4 +1,4 @@
-//! Loading themes, and watching the user's own theme files: an edit of the current theme shows at once.
+//! Loads themes, and watches the user's theme files, so that an edit of the current theme shows at once.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use super::is_image_name;
 
 /// The most paths that are offered.
 const OFFERED: usize = 50;
-/// The most files that are listed. Of a larger workspace the first part is searched.
+/// The most files that are listed. In a larger workspace only these are searched.
 const MOST: usize = 400_000;
 /// This many files are listed quickly, so they are offered while the rest is being listed.
 const FIRST: usize = 3_000;

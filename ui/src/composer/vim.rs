@@ -1,4 +1,4 @@
-//! Vim keys: what a key means for a text and a caret. Nothing here changes the text.
+//! Vim keys: the edit that a key stands for, given a text and a caret. Nothing here changes the text.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(crate) enum Mode {
     Visual(usize),
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Nothing,
@@ -506,7 +506,8 @@ fn find(text: &[char], at: usize, count: usize, kind: char, c: char, beside: usi
     }
 }
 
-/// A text object: a word, or what is between quotes or brackets; with `a` including what is around it.
+/// A text object: a word, or the text between quotes or brackets; with `a`, including the blanks or delimiters around
+/// it.
 fn object(text: &[char], at: usize, around: char, kind: char) -> Option<Range<usize>> {
     let here = line(text, at);
     let wide = |range: Range<usize>| if around == 'a' { range.start - 1..range.end + 1 } else { range };

@@ -1,7 +1,7 @@
 //! Every action of the interface, once: its name, keys, slash command, and when it applies.
 //!
-//! The key map, palette, help, hints, slash commands and the reference of `pixir schema` are made from this table. What an
-//! action does is in `update::perform`.
+//! The key map, palette, help, hints, slash commands and the reference of `pixir schema` are made from this table.
+//! `update::perform` carries the actions out.
 
 /// Where a key binding applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -35,8 +35,8 @@ impl Keymap {
     /// The defaults, with the keys of `overrides` in place of the defaults of the same actions.
     ///
     /// # Errors
-    /// `CONFIG_INVALID`: an unknown action, an unknown key, a key with two meanings in one scope, or a key that the user
-    /// could not type any more.
+    /// `CONFIG_INVALID`: an unknown action, an unknown key, a key with two meanings in one scope, or a key that the
+    /// user could not type any more.
     pub(crate) fn new(overrides: &BTreeMap<String, Vec<String>>) -> Result<Keymap, Error> {
         let invalid = |what: String, fix: String| Error::new(Code::ConfigInvalid, format!("[keys]: {what}"), fix);
         if let Some(wrong) = overrides.keys().find(|id| !ACTIONS.iter().any(|spec| spec.id == **id)) {

@@ -40,7 +40,8 @@ impl RestoreView {
         }
     }
 
-    /// The options to apply exactly this preview. If the files have changed since the preview, the Session applies nothing.
+    /// The options to apply exactly this preview. If the files have changed since the preview, the Session applies
+    /// nothing.
     fn options(&self) -> RestoreOptions {
         RestoreOptions {
             choices: self.choices.clone(),

@@ -1,4 +1,4 @@
-//! What rows depend on besides their text: theme, width, and how much of each kind of cell is shown.
+//! The inputs of a layout besides the text: theme, width, and how much of each kind of cell is shown.
 
 use super::highlight::Highlighter;
 use crate::remedy::Remedies;

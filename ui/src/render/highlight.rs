@@ -57,6 +57,7 @@ pub(crate) type Coloured = Arc<Vec<Vec<(Kind, String)>>>;
 /// The cache of coloured texts, and the worker that fills it.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
+    /// None while the worker computes the colours, and for a language without a syntax.
     cache: Arc<Mutex<HashMap<u64, Option<Coloured>>>>,
     worker: Arc<Mutex<Option<Sender<HighlightRequest>>>>,
     /// Called on the worker's thread when colours have arrived.
@@ -83,7 +84,7 @@ impl Highlighter {
         Highlighter { cache: Arc::default(), worker: Arc::default(), ready: Arc::new(ready) }
     }
 
-    /// The colours of a code that continues after `before`. None until the worker has computed them.
+    /// The colours of code that continues after `before`. None until the worker has computed them.
     pub(crate) fn colours(&self, language: &str, before: &str, code: &str) -> Option<Coloured> {
         if language.is_empty() || before.len() + code.len() > MAX_TEXT {
             return None;
@@ -94,6 +95,7 @@ impl Highlighter {
             return there.clone();
         }
         if cache.len() >= MAX_CACHED {
+            // Entries without colours stay, so that no request is sent twice.
             cache.retain(|_, colours| colours.is_none());
         }
         cache.insert(key, None);
@@ -255,7 +257,7 @@ mod tests {
         let code = "// hi\nfn main() { let x = \"s\"; }\n";
         assert!(highlighter.colours("rust", "", code).is_none());
         arrived.recv_timeout(std::time::Duration::from_secs(30)).expect("the worker answers");
-        let lines = highlighter.colours("rust", "", code).expect("cache now");
+        let lines = highlighter.colours("rust", "", code).expect("the colours are in the cache");
         let text: Vec<String> = lines.iter().map(|line| line.iter().map(|(_, t)| t.as_str()).collect()).collect();
         assert_eq!(text, ["// hi", "fn main() { let x = \"s\"; }"]);
         assert!(lines[1].iter().any(|(kind, text)| *kind == Kind::Function && text == "main"));
@@ -266,7 +268,7 @@ mod tests {
         let syntaxes = two_face::syntax::extra_newlines();
         let code: String = (0..400).map(|i| format!("/* {i}\n still */ fn f{i}() {{}} /*\n*/\n")).collect();
         let whole = HighlightRequest { key: 0, language: "rust".into(), before: String::new(), code: code.clone() };
-        let wanted = colour(&syntaxes, &mut Checkpoints::default(), &whole).expect("rust is cache");
+        let wanted = colour(&syntaxes, &mut Checkpoints::default(), &whole).expect("rust has a syntax");
         let mut checkpoints = Checkpoints::default();
         let (mut at, mut got) = (0, Vec::new());
         let mut cuts: Vec<usize> = code.match_indices('\n').map(|(at, _)| at + 1).step_by(61).collect();
@@ -279,7 +281,7 @@ mod tests {
                     &mut checkpoints,
                     &HighlightRequest { key: 0, language: "rust".into(), before, code },
                 )
-                .expect("it is"),
+                .expect("rust has a syntax"),
             );
             at = cut;
         }

@@ -83,16 +83,12 @@ pub(crate) fn code_block(source: &str, n: usize) -> Option<String> {
 
 /// A container with marks before each of its lines.
 enum Container {
-    /// It has no content yet.
-    Quote {
-        fresh: bool,
-    },
+    /// A block quote, `fresh` until it has content.
+    Quote { fresh: bool },
     /// The next number of an ordered list.
     List(Option<u64>),
-    Item {
-        mark: String,
-        used: bool,
-    },
+    /// An item of a list. Its mark is drawn once.
+    Item { mark: String, used: bool },
 }
 
 /// A run of text in one style.
@@ -189,7 +185,7 @@ impl<'a> Page<'a> {
                 Some((_, code)) => code.push_str(&text),
                 None => self.say(text.into_string(), self.style()),
             },
-            // Without colours, the marks of the source show the emphasis.
+            // In a theme without a colour for code, the backticks of the source mark it.
             Event::Code(text) if theme.code == theme.text => self.say(format!("`{text}`"), self.style()),
             Event::Code(text) => self.say(text.into_string(), self.style().fg(theme.code)),
             Event::SoftBreak => self.say(" ", self.style()),
@@ -334,7 +330,7 @@ impl<'a> Page<'a> {
                 let target = self.urls.get(link.number - 1).cloned().unwrap_or_default();
                 let label: String = self.pieces.iter().skip(link.begin).map(|(text, _)| text.as_str()).collect();
                 let shown = says(&label, &target);
-                // Where the link leads somewhere else than its text says, the URL is shown, so that it cannot mislead the user.
+                // If the text of the link is not its URL, the URL follows it, so that the text cannot mislead the user.
                 if !shown {
                     self.say(format!(" ({target})"), self.context.theme.dim());
                 }

@@ -1,4 +1,4 @@
-//! What a call would do, as lines.
+//! The preview of a call as lines.
 
 use pixir_core::event::Preview;
 use pixir_core::text::human::human_size;

@@ -5,20 +5,20 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A part ends at the next good place after this many bytes.
+/// After this many bytes, a part ends before the next block.
 const PART: usize = 1 << 10;
-/// In code, every line end is a good place after this many bytes.
+/// After this many bytes, a part may also end at a line end in code.
 const CODE: usize = 2 << 10;
-/// After this many bytes any line end is good enough; inside of a single line, any blank.
+/// After this many bytes, a part ends at any line end; inside of a single line, at any blank.
 const MOST: usize = 16 << 10;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) range: Range<usize>,
-    /// The start of the fence that is open at its begin.
+    /// The start of the code fence that is open where the part begins.
     pub(crate) fence: Option<usize>,
-    /// The head of the table that is open at its begin. It is shown again.
+    /// The head of the table that is open where the part begins. It is shown again.
     pub(crate) table: Option<Range<usize>>,
     /// The part continues in the middle of something, so no empty row separates it from the part above.
     pub(crate) goes_on: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Splitter {
     before: usize,
     /// Where the first unfinished line begins.
     line: usize,
-    /// No line end was found before this byte.
+    /// All bytes before this one have been searched for line ends.
     looked: usize,
     fence: Option<Fence>,
     after_blank: bool,
@@ -96,7 +96,8 @@ impl Splitter {
         let begin = self.line;
         self.force(text, end, parts);
         let line = text[begin..end].trim_end();
-        // A line that was too long for one part has already begun the next.
+        // If the line was too long for one part, the current part begins inside of it: there is nothing to cut before
+        // it.
         let is_long_enough = begin.checked_sub(self.at).is_some_and(|length| length >= PART);
         if self.after_blank && self.fence.is_none() && starts_block(line) && is_long_enough {
             self.cut(text, begin, false, parts);
@@ -136,7 +137,7 @@ impl Splitter {
         }
     }
 
-    /// A single long line.
+    /// Cuts a single line that is too long for one part.
     fn force(&mut self, text: &str, end: usize, parts: &mut Vec<Part>) {
         while end - self.at.max(self.line) > MOST {
             let from = self.at.max(self.line);
@@ -156,7 +157,7 @@ impl Splitter {
         }
         self.at = at;
         self.open_at = self.fence.map(|fence| fence.at);
-        // After a cut in the middle of a row the rest is not a table any more.
+        // After a cut inside of a row, the rest of that row does not parse as a table.
         self.open_table = self.table.clone().filter(|_| goes_on && text[..at].ends_with('\n'));
         self.goes_on = goes_on;
     }
@@ -218,7 +219,7 @@ pub(crate) fn is_delimiter(line: &str) -> bool {
     line.contains('-') && line.contains('|') && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
 }
 
-/// After an empty line, this line begins a new block for certain.
+/// This line begins a new block for certain, if it follows an empty line.
 ///
 /// Lists, quotes, tables and indented text can continue after an empty line.
 fn starts_block(line: &str) -> bool {

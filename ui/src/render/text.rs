@@ -15,7 +15,8 @@ pub(crate) use crate::terminal::width::width;
 const CLOSING: &str = "、。，．・：；？！ー）］｝〕〉》」』】’”…,.:;?!)]}%";
 const OPENING: &str = "（［｛〔〈《「『【‘“([{";
 
-/// The text with everything visible: control, bidirectional and zero-width characters as escapes.
+/// The text with control, bidirectional and zero-width characters as visible escapes. Used where the user decides by
+/// reading, so that no character can hide or reorder the others.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -283,7 +284,7 @@ impl Wrapper<'_> {
 
     /// Adds graphemes without a blank between them.
     fn push_word(&mut self, word: &str, ink: Ink) {
-        // The word can end before this grapheme.
+        // If the character before is a wide one, the row may break before this word. `push` checks that.
         let (first, rest) = word.split_at(1);
         self.push(first, ink);
         let (wide, room) = (width(rest), self.room());

@@ -10,10 +10,10 @@ use super::text::{Row, fit, plain, wrap};
 /// The rows of a preview, while the reasoning streams in and afterwards.
 const LIVE: usize = 3;
 const PREVIEW: usize = 10;
-/// The part of the first line that is searched for a headline, in bytes.
+/// The length of the start of the first line that is searched for a headline, in bytes.
 const HEADLINE: usize = 1_000;
-/// The preview of streaming reasoning lays out this much of the end, in bytes. In full, at most twice as much of a line
-/// without an end is laid out again and again.
+/// The preview of streaming reasoning lays out only this much of its end, in bytes. In full, an unfinished line is laid
+/// out again with each delta, but at most twice this much of it.
 const TAIL: usize = 8 << 10;
 
 /// Streaming reasoning in full. Finished lines are laid out only once.

@@ -1,4 +1,4 @@
-//! What `update` asks of the world outside: of the Session, the file system, the terminal.
+//! Work outside of the State that `update` requests and `app` carries out: Session, file system, terminal.
 
 use pixir_core::Input;
 use pixir_core::event::SessionId;

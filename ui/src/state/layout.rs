@@ -1,4 +1,4 @@
-//! Where things lie on the screen since the last frame, and what drawing costs.
+//! The areas of the last frame, and the cost of drawing.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) struct MouseState {
     pub(crate) followed: bool,
 }
 
-/// What drawing costs, for the HUD.
+/// The cost of drawing, for the HUD.
 #[derive(Debug, Default)]
 pub(crate) struct FrameStats {
     /// Microseconds from the begin of a frame to its last byte, for the last frames.

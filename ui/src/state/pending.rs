@@ -1,4 +1,4 @@
-//! What the user has begun and not finished, and the guard against keys that were meant for something else.
+//! Unfinished interactions of the user, and the guard against keys that were meant for something else.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub(crate) struct Pending {
     pub(crate) images: usize,
 }
 
-/// What a second press of the same key would do.
+/// The action of a second press of the same key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum PendingConfirm {
     #[default]
@@ -27,7 +27,7 @@ pub(crate) enum PendingConfirm {
     Tree,
 }
 
-/// Protects against keys that the user pressed for something else than what has just appeared.
+/// Protects an approval or overlay that has just appeared from keys that the user pressed for something else.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// How long something must be on the screen, and no other key be pressed, before a key can decide about it.

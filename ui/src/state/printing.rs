@@ -12,12 +12,13 @@ pub(crate) struct Printing {
     pub(crate) printed: Option<usize>,
     /// Rows of a Session that was left before they were printed.
     pub(crate) left_over: Vec<Row>,
-    /// What a screen reader has announced of the running Turn.
+    /// The part of the running Turn that a screen reader has announced.
     pub(crate) announced: Option<Announced>,
 }
 
 impl Printing {
-    /// What is printed stays in the terminal, and cannot be counted for another Session. Only a welcome serves both.
+    /// Printed rows stay in the terminal and belong to the old Session, so the new one starts its own count. Only a
+    /// printed welcome also counts for the new one.
     pub(crate) fn forget_session(&mut self) {
         self.printed = self.printed.filter(|printed| *printed == 0);
     }

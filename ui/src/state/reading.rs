@@ -1,4 +1,4 @@
-//! What the user does with the transcript besides scrolling: the chosen entry, search, selection, copy labels.
+//! The state of reading the transcript: the chosen entry, search, selection, copy labels.
 
 use super::{Focus, State};
 use crate::render::context::Fold;
@@ -13,9 +13,9 @@ pub(crate) struct Reading {
     /// The chosen cell.
     pub(crate) cell: Option<usize>,
     pub(crate) search: Option<Search>,
-    /// What had the focus before the search.
+    /// The focus before the search, to return to.
     pub(crate) focus_before_search: Focus,
-    /// Searches so far; the number tells a late result from the current one.
+    /// Searches so far. The number distinguishes a late result from that of the current search.
     pub(crate) searches: u64,
     pub(crate) selection: Option<Selection>,
     pub(crate) labels: Option<CopyLabels>,

@@ -1,4 +1,4 @@
-//! What the Session has reported, besides its entries.
+//! The reports of the Session other than its entries.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -66,7 +66,7 @@ pub(crate) struct Queue {
     pub(crate) follow_up: Vec<String>,
 }
 
-/// What the running Turn does at this moment.
+/// The present activity of the running Turn.
 #[derive(Debug)]
 pub(crate) struct Activity {
     /// The tool whose call the model is writing, and the bytes of it so far.

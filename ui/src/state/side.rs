@@ -221,7 +221,8 @@ impl SidePanel {
         self.width = self.width.saturating_add_signed(by).clamp(*WIDTHS.start(), *WIDTHS.end());
     }
 
-    /// Columns that the panel takes from a screen of `screen` columns. Unless the user decided, it shows itself when it has content.
+    /// Columns that the panel takes from a screen of `screen` columns. Unless the user decided, it shows itself when it
+    /// has content.
     pub(crate) fn columns(&self, screen: u16, content: Content) -> u16 {
         let is_shown = match self.shown {
             Shown::Auto => content == Content::Some,

@@ -1,4 +1,4 @@
-//! Tells typed keys from a paste by the way they arrive.
+//! Distinguishes typed keys from an unmarked paste by the way they arrive.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::key::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// More characters than this in one read were pasted, because nobody types that fast.
 const LONG: usize = 64;
 
-/// Finds pastes that the terminal does not mark, so that they never submit: several characters with a line end in one read,
-/// and anything directly after the end of a marked paste.
+/// Finds pastes that the terminal does not mark, so that they never submit: several characters with a line end in one
+/// read, and anything directly after the end of a marked paste.
 #[derive(Debug, Default)]
 pub(crate) struct Bursts {
     /// The terminal supports bracketed paste: it has reported or used it.
@@ -39,7 +39,8 @@ impl Bursts {
         for it in events {
             match character(&it) {
                 Some(c) => burst.push((c, it)),
-                // Directly after a paste, a key that triggers an action can only come from a forged paste.
+                // Pasted text can contain the end marker, and its rest then arrives as keys. So directly after a paste,
+                // a key that is not text is dropped.
                 None if self.behind_paste && matches!(it, TerminalEvent::Key(_)) => {}
                 None => {
                     self.end(&mut burst, &mut sifted);
@@ -70,7 +71,7 @@ impl Bursts {
     }
 }
 
-/// The character that a key would be in a paste.
+/// The character that this key stands for in a paste. None for a key that is not text.
 fn character(it: &TerminalEvent) -> Option<char> {
     match it {
         TerminalEvent::Key(KeyEvent { code: KeyCode::Char(c), modifiers, kind: KeyEventKind::Press, .. })
@@ -111,6 +112,6 @@ mod tests {
         assert_eq!(bursts.sift(all(b"/mode auto\x1b\r\x1b[Z\x1by\r")), [TerminalEvent::Paste("/mode auto\n".into())]);
         assert_eq!(bursts.sift(all(b"\r")), [TerminalEvent::Paste("\n".into())]);
         bursts.was_silent();
-        assert_eq!(bursts.sift(all(b"\r")), all(b"\r"), "a person presses Enter after a moment");
+        assert_eq!(bursts.sift(all(b"\r")), all(b"\r"), "after a pause, Enter is a key again");
     }
 }

@@ -40,7 +40,7 @@ impl Grid {
     }
 }
 
-/// Rows that show what other rows showed in the previous frame, so the terminal can move them.
+/// Rows whose content has only moved since the previous frame, so that the terminal can scroll them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shift {
     pub(crate) rows: Range<u16>,
@@ -48,7 +48,7 @@ pub(crate) struct Shift {
     pub(crate) by: i32,
 }
 
-/// What an area of the screen is, for screen readers, scripts and the mouse.
+/// The role of an area of the screen, for screen readers, scripts and the mouse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) role: &'static str,
@@ -70,9 +70,9 @@ pub(crate) struct Canvas {
     pub(crate) grid: Grid,
     pub(crate) caret: Option<Position>,
     pub(crate) shift: Option<Shift>,
-    /// What lies where, bottom layer first. None if nobody needs it.
+    /// The areas of the frame and their roles, bottom layer first. None if nothing reads them.
     pub(crate) regions: Option<Vec<Region>>,
-    /// A screen reader reads the lines: no frames.
+    /// A screen reader reads the lines, so frames are left out.
     pub(crate) is_bare: bool,
     urls: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u16>,
@@ -110,7 +110,7 @@ impl Canvas {
         self.caret = Some(position.into());
     }
 
-    /// Records what an area is.
+    /// Records the role of an area.
     pub(crate) fn region(&mut self, role: &'static str, area: Rect, label: impl FnOnce() -> String) -> &mut Canvas {
         if let Some(regions) = &mut self.regions {
             regions.push(Region { role, label: label(), area, state: RegionState::default() });
@@ -172,6 +172,7 @@ impl Canvas {
                 _ => width(grapheme),
             };
             let Ok(wide) = u16::try_from(wide) else { continue };
+            // A grapheme without width has no cell to be drawn in.
             if wide == 0 {
                 continue;
             }
@@ -199,7 +200,8 @@ impl Canvas {
         let number = match self.numbers.get(url) {
             Some(number) => *number,
             None => {
-                // More than 65535 links on a screen: the rest is plain text.
+                // Numbers are never reused, because the painter compares those of two frames. After 65,535 URLs,
+                // further links are plain text.
                 let Ok(number) = u16::try_from(self.urls.len() + 1) else { return };
                 self.urls.push(Arc::clone(url));
                 self.numbers.insert(Arc::clone(url), number);
@@ -251,7 +253,7 @@ fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     ascii.chain(rest.graphemes(true))
 }
 
-/// A grapheme, without the rest of an endless pile of combining marks.
+/// A grapheme with a limited number of combining marks.
 fn cut(grapheme: &str) -> &str {
     if grapheme.len() <= MAX_CELL {
         return grapheme;

@@ -1,4 +1,5 @@
-//! Decodes bytes from the terminal into keys, pastes, mouse events and answers. Unknown sequences are skipped as a whole.
+//! Decodes bytes from the terminal into keys, pastes, mouse events and answers. Unknown sequences are skipped as a
+//! whole.
 //!
 //! Sources: ECMA-48 for the shape of sequences; xterm's ctlseqs for keys, mouse (1006) and reports; the kitty keyboard
 //! protocol.
@@ -22,31 +23,32 @@ pub(crate) enum TerminalEvent {
 /// An answer of the terminal to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TerminalReply {
-    /// It knows this private mode (DECRPM).
+    /// The support of a private mode (DECRPM).
     Mode { mode: u16, supported: bool },
-    /// It supports the kitty keyboard protocol.
+    /// The kitty keyboard protocol is supported.
     Keyboard,
-    /// Its background colour.
+    /// The background colour.
     Background(u8, u8, u8),
     /// The user has changed between a dark and a light scheme.
     Scheme { dark: bool },
-    /// Its name and version.
+    /// The terminal's name and version.
     Name(String),
-    /// The row of its cursor, from 1.
+    /// The row of the cursor, from 1.
     Cursor { row: u16 },
-    /// It has answered all earlier queries.
+    /// The answer to the last query. All earlier queries are answered, or never will be.
     Done,
 }
 
-/// How long the rest of an escape sequence may take. Without it, a lone Esc is the Esc key.
+/// How long the byte after an ESC may take. After that, the ESC was the Esc key.
 const ESCAPE: Duration = Duration::from_millis(25);
 /// How long the rest of a longer sequence may take: over a network it can arrive in pieces.
 const SEQUENCE: Duration = Duration::from_secs(1);
 /// How long a paste may pause. After that, the text so far is delivered and the paste goes on.
 const PASTE: Duration = Duration::from_secs(1);
-/// After this many pauses a paste is over, even without its end marker.
+/// After this many pauses a paste is over even without its end marker. Otherwise a lost marker would turn everything
+/// that the user types from then on into pasted text.
 const PAUSES: u8 = 30;
-/// The longest sequence that can mean something, in bytes.
+/// The longest sequence that is decoded, in bytes. It bounds the buffer.
 const MAX_SEQUENCE: usize = 64 << 10;
 /// The sequence that ends a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
@@ -65,7 +67,7 @@ pub(crate) struct Decoder {
     skips: bool,
 }
 
-/// What the buffer begins with.
+/// The first element of the buffer.
 enum Token {
     /// This many bytes, with their event if they mean anything.
     Whole(usize, Option<TerminalEvent>),
@@ -133,7 +135,7 @@ impl Decoder {
         }
     }
 
-    /// The time is over: decodes the held bytes as they are.
+    /// The rest has not arrived in time: decodes the held bytes as they are.
     pub(crate) fn give_up(&mut self) -> Vec<TerminalEvent> {
         if let Some(text) = &mut self.pasting {
             self.pauses += 1;
@@ -167,7 +169,7 @@ impl Decoder {
         self.skips = body == rest.len();
         let behind = &rest[body..];
         match behind.first() {
-            // The final byte, or the end of a string.
+            // The final byte of a key or report, or the end of a string. Any other byte is decoded as input.
             Some(b'M' | b'm' | b'R' | b'u' | b'c' | b'y' | b'n' | b't' | b'~' | 0x07) => &behind[1..],
             _ => behind,
         }
@@ -231,6 +233,7 @@ fn plain(buffer: &[u8]) -> Option<(usize, Option<KeyCode>, KeyModifiers)> {
         0x7f => (1, Some(KeyCode::Backspace), KeyModifiers::NONE),
         0 => control(b' '),
         c @ 0x01..=0x1a => control(c - 1 + b'a'),
+        // Terminals send the same bytes for Ctrl+4 to Ctrl+7 as for Ctrl+\, Ctrl+], Ctrl+^ and Ctrl+_.
         c @ 0x1c..=0x1f => control(c - 0x1c + b'4'),
         0x20..=0x7e => (1, Some(KeyCode::Char(char::from(buffer[0]))), KeyModifiers::NONE),
         first => {
@@ -362,7 +365,8 @@ fn csi(buffer: &[u8]) -> Token {
         return Token::Whole(end, None);
     }
     let body = &buffer[2..end];
-    // The old mouse report has three more bytes of any value. pixir never enables it, but must not take it for text.
+    // The old (X10) mouse report has three more bytes of any value. pixir never enables it, but another program may
+    // have left it on, and the bytes must not become text.
     if last == b'M' && body.is_empty() {
         return if buffer.len() < end + 4 { Token::Half } else { Token::Whole(end + 4, None) };
     }

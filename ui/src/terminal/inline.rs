@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use super::canvas::Canvas;
 use super::paint::to_printed;
 
-/// A terminal that has not reported its cursor by then is assumed to be at its last row.
+/// How long the terminal may take to report its cursor. After that, the cursor is assumed to be in the last row.
 const PATIENCE: Duration = Duration::from_millis(150);
 /// Queries the cursor position.
 const ASK_CURSOR: &str = "\x1b[6n";
 
-/// Statics, because the panic hook reads them: the alternate screen is on; the main screen below it is ours, too; the row
-/// at which the open part begins.
+/// The alternate screen is on. This and the next two are statics, because the panic hook reads them.
 pub(super) static WHOLE: AtomicBool = AtomicBool::new(true);
+/// pixir also draws on the main screen.
 pub(super) static IS_INLINE: AtomicBool = AtomicBool::new(false);
+/// The row at which the open part begins.
 pub(super) static BEHIND: AtomicU16 = AtomicU16::new(UNKNOWN);
-/// Nothing on the screen is ours.
+/// pixir has drawn nothing on the main screen.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
 /// Where things are on the terminal's own screen.
@@ -25,7 +26,7 @@ pub(super) const UNKNOWN: u16 = u16::MAX;
 pub(super) struct Inline {
     /// Rows above the open part. None until the terminal has reported its cursor.
     above: Option<u16>,
-    /// Rows of the open part, and those of them above the cursor, as the terminal shows them now.
+    /// The height of the open part, and the number of its rows above the cursor, as the terminal shows them now.
     height: u16,
     before_cursor: u16,
     /// The row of the open part in which the cursor was left.
@@ -55,7 +56,7 @@ impl Inline {
         }
     }
 
-    /// Another program has used the terminal, and left the cursor anywhere.
+    /// Forgets all positions: another program has used the terminal, and the cursor can be anywhere.
     pub(super) fn forget(&mut self) {
         *self = Inline { size: self.size, ..Inline::new() };
     }
@@ -84,20 +85,21 @@ impl Inline {
         self.above.get_or_insert(self.size.1.saturating_sub(self.height.max(1)));
     }
 
-    /// Notes the size; true if it has changed. Terminals wrap their lines anew then, so the cursor has to be queried again. It
-    /// is still in the same row of the open part.
+    /// Notes the size; true if it has changed. The terminal has then wrapped its lines anew, and its cursor has to be
+    /// queried again. The cursor is still in the same row of the open part.
     pub(super) fn resized(&mut self, size: (u16, u16)) -> bool {
         let before = std::mem::replace(&mut self.size, size);
         if before == size || self.height == 0 {
             return false;
         }
-        // Where one row became several, a piece of the old frame may stay. No printed row is lost.
+        // If a row of the open part now takes several, a part of the old frame remains in the history. Overwriting it
+        // could destroy printed rows instead.
         self.before_cursor = self.cursor;
         (self.above, self.since, self.is_lost) = (None, Instant::now(), true);
         true
     }
 
-    /// The begin of the open part is known.
+    /// The first row of the open part is known.
     pub(super) fn has_place(&mut self) -> bool {
         if self.above.is_none() && self.since.elapsed() >= PATIENCE {
             self.assume();
@@ -113,11 +115,11 @@ impl Inline {
         }
         let rows = self.size.1;
         let _ = write!(out, "\x1b[?25l\x1b[m{}", cleared_from(above));
-        // Rows that do not fit scroll into the terminal's history.
         if printed > 0 {
             out.push_str(&to_printed(settled));
         }
         let below = u32::from(above) + u32::from(printed);
+        // Line feeds make room: at the bottom of the screen they scroll the printed rows into the history.
         let needed = height.saturating_sub(1);
         (0..needed).for_each(|_| out.push_str("\r\n"));
         let above = u16::try_from(below).unwrap_or(u16::MAX).min(rows.saturating_sub(height));
@@ -132,8 +134,8 @@ impl Inline {
     }
 }
 
-/// Clears everything from this row on, with the cursor at its begin. Some terminals, such as tmux, move the whole screen
-/// into their history when it is cleared from the first cell, so the first row is cleared by itself.
+/// Clears everything from this row on, and leaves the cursor at the start of the row. Some terminals, such as tmux,
+/// move the screen into their history when it is cleared from its first cell, so the first row is cleared by itself.
 pub(super) fn cleared_from(row: u16) -> String {
     let begin = row + 1;
     format!("\x1b[{begin};1H\x1b[K\x1b[{begin};2H\x1b[J\x1b[{begin};1H")

@@ -1,8 +1,8 @@
-//! Keys and mouse events as the rest of the interface sees them, whichever library or terminal they come from.
+//! Keys and mouse events, independent of the library and the terminal that they come from.
 
 use std::ops::{BitOr, BitOrAssign, Sub};
 
-/// A key, without what is held down with it.
+/// A key, without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum KeyCode {
     Backspace,

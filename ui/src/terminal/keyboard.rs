@@ -33,9 +33,9 @@ pub(crate) struct Keyboard {
     input: AsyncFd<std::os::fd::OwnedFd>,
     decoder: Decoder,
     bursts: Bursts,
-    /// When the held bytes are decoded as they are.
+    /// When the decoder stops waiting for the rest of an incomplete sequence.
     until: Option<Instant>,
-    /// When the pause after a paste has passed.
+    /// When keys after a paste are trusted again.
     silent_at: Option<Instant>,
 }
 

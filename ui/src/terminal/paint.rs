@@ -14,7 +14,7 @@ const BRIDGE: usize = 4;
 /// From this many blanks on, erasing is shorter than writing.
 const ERASED: usize = 8;
 
-/// What the terminal shows, as far as it is known.
+/// The known content of the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
     shown: Grid,
@@ -98,7 +98,7 @@ impl Painter {
         if self.shown.buffer.area != area {
             self.shown = Grid::new(area);
             self.unknown = vec![true; usize::from(area.height)];
-            // Whether the cursor is visible is unknown, too.
+            // It is also unknown whether the cursor is visible.
             (self.caret, self.at, self.is_lost) = (None, None, true);
         }
         let synchronized = updates == Updates::Synchronized;
@@ -110,7 +110,7 @@ impl Painter {
             out.push_str("\x1b[m\x1b]8;;\x1b\\\x1b[?25l");
             self.pen = Pen::default();
         }
-        // Hidden while cells are written, because it would be seen jumping over them.
+        // The cursor is hidden while cells are written. Otherwise it would be seen jumping over them.
         let was_shown = self.caret.is_some();
         let start = out.len();
         if was_shown {
@@ -138,7 +138,7 @@ impl Painter {
                 }
             }
             None if !changed && was_shown => out.push_str("\x1b[?25l"),
-            // The cursor is in a known position.
+            // A hidden cursor is left at the start of the last row, after every frame.
             None if changed && area.height > 0 => self.go(Position { x: 0, y: area.height - 1 }, out),
             None => {}
         }
@@ -154,7 +154,7 @@ impl Painter {
         self.counts.bytes += (out.len() - began) as u64;
     }
 
-    /// Lets the terminal move rows, if less has to be written then.
+    /// Moves rows with the terminal's scroll region, if that leaves less to write.
     fn shift(&mut self, canvas: &Canvas, shift: &Shift, out: &mut String) {
         let area = canvas.area();
         let columns = usize::from(area.width);
@@ -163,17 +163,18 @@ impl Painter {
         if by == 0 || bottom <= top || by >= bottom - top || self.unknown[top..bottom].iter().any(|it| *it) {
             return;
         }
-        // Enough rows have to stay visible to be worth it.
+        // If more than half of the rows are new, scrolling saves little.
         if by * 2 > bottom - top {
             return;
         }
         let next = &canvas.grid.buffer.content;
-        // New rows get the background that most of their cells will have.
+        // The terminal fills the new rows with the pen's background. That of their first cell is the best guess.
         let exposed = if shift.by > 0 { bottom - 1 } else { top };
         let corner = &next[exposed * columns];
         self.set_pen(Pen { fg: self.pen.fg, bg: corner.bg, modifier: Modifier::empty(), link: 0 }, canvas, out);
         let direction = if shift.by > 0 { 'S' } else { 'T' };
         let _ = write!(out, "\x1b[{};{}r\x1b[{by}{direction}\x1b[r", top + 1, bottom);
+        // Setting the scroll region moves the cursor.
         self.at = None;
         let content = &mut self.shown.buffer.content[top * columns..bottom * columns];
         let links = &mut self.shown.links[top * columns..bottom * columns];
@@ -202,7 +203,7 @@ impl Painter {
             return;
         }
         let mut x = 0;
-        // Cells that a wide character covers now, or has covered.
+        // The number of following cells whose content is uncertain, because a wide character covers or covered them.
         let mut stale = 0_usize;
         let mut last_written: Option<usize> = None;
         while x < columns {
@@ -229,13 +230,14 @@ impl Painter {
                     continue;
                 }
                 self.place(last_written, x, y, next, links, canvas, out);
-                // The previous character was wider than the new one.
+                // Overwriting one half of a wide character erases the other half.
                 for (over, old) in self.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate() {
                     stale = stale.max((over + width(old.symbol())).saturating_sub(wide));
                 }
                 self.cell(cell, link, wide.min(columns - x), canvas, out);
                 last_written = Some(x + wide);
-                // A terminal that disagrees about the width must not shift what follows, so the position is set again.
+                // If the terminal draws this character with another width, the cursor is elsewhere. Setting the
+                // position again keeps the rest of the row in place.
                 if !is_sure(cell.symbol()) {
                     self.at = None;
                     let most: usize = cell.symbol().chars().map(|c| width(c.encode_utf8(&mut [0; 4]))).sum();
@@ -309,11 +311,12 @@ impl Painter {
     fn cell(&mut self, cell: &Cell, link: u16, wide: usize, canvas: &Canvas, out: &mut String) {
         self.set_pen(Pen { fg: cell.fg, bg: cell.bg, modifier: cell.modifier, link }, canvas, out);
         let symbol = cell.symbol();
-        // The second half of a wide character, or a control character.
+        // A wide character that does not fit, a control character, or the second half of a wide character.
         if width(symbol) > wide || symbol.chars().any(char::is_control) || symbol.is_empty() {
             out.push_str(&" ".repeat(wide));
         } else {
-            // Clears the cell beside it, for a terminal that takes the character to be narrower.
+            // Clears all of its cells first, because a terminal that draws it narrower would leave the second one as it
+            // was.
             if wide > 1 && !is_sure(symbol) {
                 let _ = write!(out, "{:wide$}", "");
                 match self.at {
@@ -351,7 +354,7 @@ impl Painter {
         for (modifier, code) in OFF {
             if off.intersects(modifier) {
                 code_to(out, begin, code);
-                // SGR 22 ends bold and dim, so the one that stays is set again.
+                // SGR 22 ends both bold and dim, so the one that remains is set again.
                 if code == "22" {
                     on |= pen.modifier & (Modifier::BOLD | Modifier::DIM);
                 }

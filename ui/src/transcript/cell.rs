@@ -33,7 +33,7 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// The text of the message that the cell shows, whole or in part, and whether the cell is its begin.
+    /// The text of the message that the cell shows, whole or in part, and whether the message starts in this cell.
     pub(crate) fn message(&self) -> Option<(&str, bool)> {
         let (entry, is_begin) = match self {
             Cell::Recorded(entry) => (entry, true),

@@ -32,9 +32,11 @@ fn lowest_bit(n: usize) -> usize {
 
 impl Heights {
     pub(crate) fn push(&mut self, guess: Guess) {
+        // Before the first frame there is no width; `at_width` replaces these heights.
         let rows = if self.width == 0 { 1 } else { guess.at(self.width) };
         self.guesses.push(guess);
         let at = self.tree.len();
+        // The new node also sums the cells before it that it covers. No earlier node covers a later cell.
         let below = self.above(at) - self.above(at + 1 - lowest_bit(at + 1));
         self.rows.push(rows);
         self.tree.push(u32::try_from(below).unwrap_or(u32::MAX).saturating_add(rows));
@@ -54,6 +56,7 @@ impl Heights {
         self.width = width;
         self.rows = self.guesses.iter().map(|guess| guess.at(width)).collect();
         self.tree.clone_from(&self.rows);
+        // Builds the tree in O(n): each node adds itself to its parent, which comes later.
         for at in 0..self.tree.len() {
             let parent = at + lowest_bit(at + 1);
             if parent < self.tree.len() {
@@ -77,7 +80,7 @@ impl Heights {
         }
     }
 
-    /// The rows of the first `count` cells.
+    /// The sum of the rows of the first `cells` cells.
     pub(crate) fn above(&self, cells: usize) -> usize {
         let (mut sum, mut at) = (0, cells.min(self.tree.len()));
         while at > 0 {

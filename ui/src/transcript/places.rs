@@ -1,4 +1,4 @@
-//! Marks to jump to, and addresses of cells that stay valid in another process.
+//! Marks to jump to, and addresses of cells that remain valid after a restart.
 
 use super::{Cell, Direction, Mark, Transcript};
 
@@ -35,8 +35,8 @@ impl Transcript {
         }
     }
 
-    /// The address of a cell: the number of its entry, and its index among the cells of that entry. A cell without an entry has
-    /// the address of the one before.
+    /// The address of a cell: the number of its entry, and its index among the cells of that entry. A cell without an
+    /// entry has the address of the one before.
     pub(crate) fn address(&self, at: usize) -> Option<(u64, usize)> {
         let at = (0..=at).rev().find(|at| self.seq_of(*at).is_some())?;
         let seq = self.seq_of(at)?;

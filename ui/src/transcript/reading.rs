@@ -1,5 +1,5 @@
-//! What the user does with the transcript besides scrolling.
+//! Reading the transcript beyond scrolling: search, copy labels, selection.
 
 pub(crate) mod find; // search in the whole conversation
-pub(crate) mod labels; // letters on what can be copied
-pub(crate) mod select; // selecting text with the mouse
+pub(crate) mod labels; // letters that copy what they mark
+pub(crate) mod select; // selection with the mouse

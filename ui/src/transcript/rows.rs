@@ -32,7 +32,7 @@ const DIFF_PREVIEW: usize = 24;
 /// The columns left of the text, for the mark.
 const INDENT: usize = 2;
 
-/// What the rows of a cell depend on besides the cell itself.
+/// The inputs of a cell's rows besides the cell itself.
 pub(crate) struct CellData<'a> {
     /// The text of the streaming answer.
     pub(crate) draft: &'a str,
@@ -70,7 +70,8 @@ fn is_short(cell: &Tool) -> bool {
     matches!(cell.call().about().kind, CallKind::Read | CallKind::Search | CallKind::Plan)
 }
 
-/// Estimates the height of a cell without layout.
+/// Estimates the height of a cell without layout. A byte counts as a column, and Markdown as a quarter longer than its
+/// text.
 pub(crate) fn estimate(cell: &Cell) -> Guess {
     let text = |length: usize, rows| Guess { columns: u32::try_from(length).unwrap_or(u32::MAX), rows };
     match cell {
@@ -120,7 +121,7 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
             _ => Vec::new(),
         },
         Cell::Drafted(part) => message_part(data.draft, part, context),
-        // The transcript lays it out, because only the transcript has the text.
+        // `Transcript::tail_rows` lays it out, because only the transcript has the draft's text.
         Cell::Tail => Vec::new(),
         Cell::Thoughts(all) => {
             let texts = all.iter().filter_map(|entry| match &entry.fact {
@@ -162,7 +163,7 @@ pub(crate) fn message_part(text: &str, part: &Part, context: &RenderContext<'_>)
 }
 
 fn broke_off(context: &RenderContext<'_>) -> Row {
-    marked("  ", "⋯ it broke off here", context.theme.fg(context.theme.warning), context)
+    marked("  ", "⋯ the answer broke off here", context.theme.fg(context.theme.warning), context)
 }
 
 /// A user message, or a part of it. The attached images follow the last part.
@@ -217,7 +218,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::BranchSummary(it) => {
             let how = if it.strategy == "model" { "by the model" } else { "from the log" };
-            let head = format!("the branch that was left is summed up here, {how}");
+            let head = format!("summary of the branch that was left, {how}");
             let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), context)];
             if in_full {
                 rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));
@@ -250,7 +251,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::LogRepaired(it) => {
             let text =
-                format!("a damaged line of the session log stood here ({}); {} keeps it", it.reason, it.quarantine);
+                format!("a damaged line of the session log was here ({}); it is kept in {}", it.reason, it.quarantine);
             notice(Severity::Warning, &text, context)
         }
         Fact::SessionStarted(_)
@@ -362,7 +363,7 @@ fn tool(cell: &Tool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Ro
     }
     match (cell.result(), data.diffs) {
         (None, _) => {
-            // The rows are laid out again whenever more output arrives.
+            // Limited even in an open card, because the rows are laid out again with each piece of output.
             let most = if fold == Fold::Full { LIVE } else { PREVIEW };
             rows.extend(block(&data.live.text, &data.live.colours, context, most, Side::Last, 0));
         }
@@ -425,7 +426,7 @@ fn card(cell: &Tool, context: &RenderContext<'_>) -> (Row, bool) {
     (Row { gutter: width(mark), ..Row::text(Line::from(spans)) }, width(&target) <= room)
 }
 
-/// What the call is about, on one line.
+/// The target of the call, on one line.
 pub(crate) fn target(cell: &Tool) -> String {
     cell.call().about().target.replace('\n', " ⏎ ")
 }
@@ -489,7 +490,7 @@ fn changed(diffs: &[FileDiff], context: &RenderContext<'_>, fold: Fold) -> Vec<R
 }
 
 fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: Fold) -> Vec<Row> {
-    // The card shows the facts of the footer already.
+    // The last line is the footer, and the card already shows its facts.
     let text = result.output.rsplit_once('\n').map_or("", |(text, _)| text);
     if fold == Fold::Full {
         return block(text, &result.colours, context, usize::MAX, Side::First, 0);
@@ -501,7 +502,7 @@ fn output(cell: &Tool, result: &ToolResult, context: &RenderContext<'_>, fold: F
     let omitted = result.truncated.map_or(0, |cut| usize::try_from(cut.lines_omitted).unwrap_or(usize::MAX));
     let text =
         if omitted > 0 { text.rsplit_once("\n--- output truncated (").map_or(text, |(said, _)| said) } else { text };
-    // The last lines of a command tell the most.
+    // The outcome of a command is in its last lines.
     let is_last = !result.ok || (omitted == 0 && cell.is_command());
     let most = if cell.is_by_user() { USER_PREVIEW } else { PREVIEW };
     block(
@@ -545,9 +546,11 @@ fn block(
     };
     let bar = || Span::styled("  │ ", theme.fg(theme.border));
     let style = if text.starts_with("[error]") { theme.fg(theme.error) } else { theme.dim() };
-    // A line that wraps into many rows gets no more room than many lines.
+    // A line that wraps into many rows gets no more room than many lines. Of a very long line, only as many bytes are
+    // laid out as can fill that room, at four bytes a character.
     let room = most.saturating_mul(2);
     let longest = room.saturating_mul(context.columns).saturating_mul(4);
+    // Colours are stored by their byte offset in the whole text.
     let begin = text.as_ptr().addr();
     let all_rows_of = |line: &str| {
         let line = match side {

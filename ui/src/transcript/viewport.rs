@@ -22,7 +22,7 @@ pub(crate) struct Shown {
     pub(crate) to: usize,
 }
 
-/// New cells are counted up to this.
+/// The largest count of new cells, because every frame counts them anew.
 const MOST_NEW: usize = 500;
 
 /// The position of the viewport, and what it showed in the last frame.
@@ -72,12 +72,13 @@ impl Held {
     }
 }
 
-/// The characters of a row that are the same at any width.
+/// The characters of a row that do not depend on the width: no blanks, frames, rules or bars.
 fn letters(row: &Row) -> impl Iterator<Item = char> {
     let is_text = |c: &char| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}' | '▎');
     row.line.spans.iter().flat_map(|span| span.content.chars()).filter(is_text)
 }
 
+/// The number of these characters. It is 0 for an empty row and for a row of a frame.
 fn weight(row: &Row) -> usize {
     letters(row).count()
 }
@@ -149,7 +150,7 @@ impl Viewport {
         }
     }
 
-    /// Stays at the current rows, whatever happens to the cells.
+    /// Stays at the current rows, even if cells are added below.
     pub(crate) fn stay(&mut self, transcript: &Transcript) {
         if let Some(top) = self.top {
             self.stand_at(top, transcript);
@@ -223,6 +224,7 @@ impl Viewport {
             }
             self.anchor = Some(anchor);
         }
+        // Only the drawn position is limited, not the anchor: if cells below grow again, the reader's position returns.
         let top = self.anchor.map_or(last, |anchor| anchor.min(last));
         self.top = Some(top);
         self.at_end = top >= last;
@@ -243,7 +245,8 @@ impl Viewport {
         &self.shown
     }
 
-    /// The rows by which the content has moved up since another frame. None if no row of that is visible.
+    /// The number of rows by which the content has moved up since the frame that showed `before`; down is negative.
+    /// None if it has not moved, or if the frames have no first row in common.
     pub(crate) fn moved_since(&self, before: &[Shown]) -> Option<i32> {
         let offset = |of: &[Shown], place: CellRow| {
             let mut above = 0;
@@ -327,7 +330,8 @@ pub(crate) fn moved(
     place
 }
 
-/// The first row of the last page.
+/// The first row of the last page. It lays out cells from the end backwards, so the cost does not grow with the
+/// conversation.
 fn last_top(height: usize, transcript: &mut Transcript, context: &RenderContext<'_>, key: LayoutKey) -> CellRow {
     let mut left = height;
     for cell in (0..transcript.len()).rev() {

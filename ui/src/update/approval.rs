@@ -7,8 +7,8 @@ use crate::overlay::Overlay;
 use crate::overlay::approval::ApprovalView;
 use crate::state::{Effect, Focus, State};
 
-/// Keys decide about an approval only when the user has had time to see it: it is painted for a moment, and for that long
-/// the user has pressed no other key, has not just focused it, and has not just come back to the window.
+/// Keys decide about an approval only when the user has had time to see it: it is painted for a moment, and for that
+/// long the user has pressed no other key, has not just focused it, and has not just come back to the window.
 fn is_armed(state: &State) -> bool {
     let painted = state.approvals.first().and_then(|approval| approval.painted);
     painted.is_some_and(|painted| state.now.since(painted) >= state.guard.delay)

@@ -1,4 +1,4 @@
-//! What the Session reports, and what background work has loaded.
+//! Handles the Events of the Session and the results of background tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
     }
 }
 
-/// Shows what the Session was doing when it was opened.
+/// Shows the state of the Session at the moment of opening: a running Turn, open approvals, the queue.
 pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
     now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
 }
@@ -79,7 +79,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         Fact::HeadMoved(_) => {
             rebuild(state);
             travel::on_head_moved(state);
-            state.say("the head has moved here; /tree keeps the rest");
+            state.say("continuing from here; /tree shows the other branches");
             return Vec::new();
         }
         Fact::PermissionDecision(it) => {
@@ -91,7 +91,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
             // The calls of the Turn do not wait for answers any more.
             state.overlays.retain(|overlay| !overlay.is_over(Notification::TurnEnded));
             state.activity.busy_since = None;
-            // A message about the key that interrupted it says more.
+            // A message that is already shown is about the key that interrupted the Turn, so it stays.
             if it.status == TurnStatus::Interrupted && state.toast.is_none() {
                 state.say("interrupted; send a message to continue");
             }

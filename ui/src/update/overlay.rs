@@ -1,4 +1,4 @@
-//! Carrying out what an overlay asks for.
+//! Carries out the requests of overlays.
 
 use super::{perform, run_slash, travel};
 use crate::overlay::Request;

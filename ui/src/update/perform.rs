@@ -1,4 +1,4 @@
-//! What each action does.
+//! Carries out each action.
 
 use super::{approval, read, replay, send, settings, travel, write};
 use crate::composer::Composer;
@@ -11,9 +11,9 @@ use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
 use tui_textarea::CursorMove;
 
-/// Does what an action means, with the text that followed its slash command.
+/// Carries out an action. `args` is the text after its slash command.
 pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effect> {
-    // These two look at what they armed before; every other action disarms it.
+    // A second Esc or Ctrl+C in a row has an effect of its own. Any other action in between cancels that.
     if !matches!(action, Action::Escape | Action::StashOrQuit) {
         state.guard.confirm = PendingConfirm::Nothing;
     }

@@ -311,7 +311,7 @@ pub(super) fn show_hit(state: &mut State, hit: Hit) {
 pub(super) fn show_labels(state: &mut State) {
     let labels = CopyLabels::of(&state.transcript, &state.viewport);
     if labels.is_empty() {
-        state.say("nothing on the screen can be copied by a label");
+        state.say("nothing on the screen can be copied");
     } else {
         state.reading.labels = Some(labels);
     }

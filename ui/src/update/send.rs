@@ -47,6 +47,7 @@ pub(super) fn submit(state: &mut State, if_busy: IfBusy) -> Vec<Effect> {
         return Vec::new();
     }
     let text = state.composer.take();
+    // A text of several lines, or one that begins with `//`, is a message and not a command.
     if text.starts_with('/') && !text.starts_with("//") && !text.contains('\n') {
         return run_slash(state, &text);
     }
@@ -71,7 +72,7 @@ fn run_command(state: &mut State) -> Vec<Effect> {
         None => (text.trim_start_matches('!').trim(), true),
     };
     if command.is_empty() {
-        state.say("type a command after it: !git status");
+        state.say("type a command after the !, such as !git status");
         return Vec::new();
     }
     if state.is_busy() {
@@ -99,8 +100,8 @@ pub(crate) fn take_back_queue(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Input::Dequeue)]
 }
 
-/// Puts messages back into the composer as one draft. A `!command` cannot be joined with anything without becoming another
-/// command, so then only the last message is the draft, and the history behind Up has the others.
+/// Puts messages back into the composer as one draft. A `!command` cannot be joined with anything without becoming
+/// another command, so then only the last message is the draft, and the history behind Up has the others.
 pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {
     let is_command = |text: &String| text.starts_with('!');
     if texts.len() > 1 && texts.iter().any(is_command) {
@@ -108,7 +109,7 @@ pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {
         let (commands, prose): (Vec<String>, Vec<String>) = texts.into_iter().partition(is_command);
         commands.iter().for_each(|text| state.composer.remember(text));
         texts = prose;
-        state.say("Up finds the other messages: joined they would be another command");
+        state.say("Up brings back the other messages; a !command cannot be joined with them");
         if is_command(&last) && !texts.is_empty() {
             state.composer.remember(&last);
         } else {
@@ -118,7 +119,8 @@ pub(crate) fn to_draft(state: &mut State, mut texts: Vec<String>) {
     state.composer.set(&texts.join("\n"));
 }
 
-/// Leaves whatever the user is in; else interrupts the Turn; else, pressed twice, opens the tree.
+/// Leaves the search, selection, feedback, focus or insert mode that the user is in; else interrupts the Turn; else,
+/// pressed twice, opens the tree.
 pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
     let confirm = std::mem::take(&mut state.guard.confirm);
     if state.reading.search.take().is_some() {

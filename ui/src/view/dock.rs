@@ -132,7 +132,7 @@ fn answer_lines(
             _ if columns < 62 => "always",
             Rule::Allow(Scope::FileChanges) => "always: file changes",
             Rule::Allow(Scope::Command(_)) => "always: this command",
-            // Only those two are offered.
+            // A Session offers only the two rules above.
             Rule::Allow(Scope::Unknown) | Rule::Deny(_) => "always",
         });
         for (anywhere, here, label) in [

@@ -16,8 +16,8 @@ use crate::transcript::Answers;
 /// About how many rows one frame prints.
 const MAX_PRINTED: usize = 4_000;
 
-/// Draws the new cells that are to be printed on one canvas, and everything that can still change on the other. Each canvas
-/// gets the height that it needs. False when more is left to print.
+/// Draws the new cells that are to be printed on one canvas, and everything that can still change on the other. Each
+/// canvas gets the height that it needs. False when more is left to print.
 pub(super) fn draw(
     state: &mut State,
     [settled, open]: [&mut Canvas; 2],
@@ -82,7 +82,7 @@ pub(super) fn draw(
 /// The last rows of the cells that can still change, about as many as there is room for.
 fn end_of(state: &mut State, from: usize, room: usize) -> Vec<Row> {
     let end = state.transcript.len();
-    // Laying out the first cell asks for the diff that it waits for, if any.
+    // Laying out the first cell requests the diff that it may be waiting for. Without it the cell would never settle.
     if from < end {
         state.rows_of(from);
     }

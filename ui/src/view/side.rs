@@ -80,7 +80,7 @@ fn change_lines(state: &State, columns: usize, rows: Range<usize>) -> Vec<Line<'
     }
     let lines = state.side.digest.files.iter().rev().skip(rows.start).take(rows.len()).map(|(path, added, removed)| {
         let numbers = format!(" +{added} −{removed}");
-        // The end of a path says more than its begin, so the begin is cut.
+        // The end of a path is its most specific part, so the start is cut.
         let room = columns.saturating_sub(width(&numbers));
         let shown = plain(path);
         let shown = if width(&shown) > room {

@@ -1,4 +1,4 @@
-//! The status line: what is going on or a message to the user, and the usage.
+//! The status line: the present activity or a message to the user, and the usage.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::transcript::reading::find::Search;
 
 /// After this time without data from the model, the status line says so.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How long a message hides what is going on.
+/// How long a message replaces the present activity.
 const TOAST: Duration = Duration::from_secs(4);
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
@@ -78,7 +78,8 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
                 Some(_) | None if state.transcript.is_answering() => "answering".to_owned(),
                 Some(_) | None => "thinking".to_owned(),
             };
-            // A silent server looks like a model that thinks, so the line says which it may be.
+            // The user cannot distinguish a silent server from a model that reasons, so the line shows how long no data
+            // came.
             let silence = state.now.since(state.activity.last_heard);
             let wait =
                 state.activity.retry_at.map(|at| at.saturating_duration_since(state.now.at)).filter(|it| !it.is_zero());

@@ -1,4 +1,4 @@
-//! A Session as a document for people: the messages and calls of the branch that ends at its head.
+//! A Session as a readable document: the messages and calls of the branch that ends at its head.
 
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
@@ -8,11 +8,11 @@ use pixir_core::history::History;
 use pixir_core::store::Summary;
 use pixir_core::{Blobs, Entry, Fact, changes};
 
-/// A Session as a list of blocks, for every export format for people.
+/// A Session as a list of blocks, for the Markdown and HTML exports.
 pub(crate) struct Document {
     pub(crate) summary: Summary,
     pub(crate) blocks: Vec<Block>,
-    /// How many messages stand on other branches.
+    /// The number of messages on other branches.
     pub(crate) elsewhere: usize,
 }
 
@@ -53,7 +53,7 @@ impl Tool {
         Tool { call, result: None, refused: None, diffs: Vec::new() }
     }
 
-    /// What the call is about, on one line.
+    /// The target of the call, on one line.
     pub(crate) fn target(&self) -> String {
         self.call.about().target.lines().next().unwrap_or_default().to_owned()
     }
@@ -101,7 +101,7 @@ impl Document {
             Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {
-                Block::Summary { title: "A branch that was left, summed up".into(), text: it.summary.clone() }
+                Block::Summary { title: "Summary of the branch that was left".into(), text: it.summary.clone() }
             }
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
@@ -122,7 +122,7 @@ impl Document {
             Fact::SessionFork(it) => {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
-            Fact::LogRepaired(it) => Block::Note(format!("a damaged line stood here: {}", it.reason)),
+            Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
             Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(Box::new(it.clone())),
             Fact::SessionStarted(_)
             | Fact::Reasoning(_)

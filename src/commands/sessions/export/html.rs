@@ -32,7 +32,7 @@ pub(crate) fn render(document: &Document) -> String {
     }
     let elsewhere = match document.elsewhere {
         0 => String::new(),
-        n => format!("<p class=\"note\">{n} entries stand on other branches of this conversation.</p>"),
+        n => format!("<p class=\"note\">{n} entries are on other branches of this conversation.</p>"),
     };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -71,7 +71,7 @@ fn one(block: &Block) -> String {
             )
         }
         Block::Assistant { text, partial } => {
-            let broke = if *partial { "<p class=\"note\">it broke off here</p>" } else { "" };
+            let broke = if *partial { "<p class=\"note\">the answer broke off here</p>" } else { "" };
             format!("<section class=\"answer\">{}{broke}</section>\n", markdown(text))
         }
         Block::Thinking(text) => {

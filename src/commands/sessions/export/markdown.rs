@@ -24,7 +24,7 @@ pub(crate) fn render(document: &Document) -> String {
     }
     if document.elsewhere > 0 {
         out.push_str(&format!(
-            "\n---\n\n{} entries stand on other branches: `pixir tree {}`\n",
+            "\n---\n\n{} entries are on other branches: `pixir tree {}`\n",
             document.elsewhere, it.id
         ));
     }
@@ -39,7 +39,7 @@ fn one(block: &Block) -> String {
             format!("## {how} · {seq} · {at}\n\n{quoted}")
         }
         Block::Assistant { text, partial } => {
-            let broke = if *partial { "\n\n*(it broke off here)*" } else { "" };
+            let broke = if *partial { "\n\n*(the answer broke off here)*" } else { "" };
             format!("{}{broke}\n", safe(text).trim_end())
         }
         Block::Thinking(text) => folded("thinking", &safe(text)),

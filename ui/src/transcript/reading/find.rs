@@ -186,7 +186,7 @@ pub(crate) fn haystack(transcript: &Transcript, remedies: &Remedies) -> Vec<Hay>
     hay
 }
 
-/// Finds all matches, oldest first. Case counts only if the searched text has upper case.
+/// Finds all matches, oldest first. Case matters only if `text` contains an upper-case letter.
 pub(crate) fn find(hay: &[Hay], text: &str) -> Matches {
     let needle = Needle::new(text);
     let mut found = Matches::default();
@@ -204,7 +204,7 @@ pub(crate) fn find(hay: &[Hay], text: &str) -> Matches {
     found
 }
 
-/// How the transcript shows a text.
+/// The format in which the transcript shows a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -232,7 +232,7 @@ fn each_text(fact: &Fact, mut see: impl FnMut(&str, Kind)) {
             paths.for_each(|path| see(path, Kind::Plain));
         }
         Fact::LogRepaired(it) => see(&it.reason, Kind::Plain),
-        // These have no cell.
+        // These entries have no cell.
         Fact::PermissionDecision(_)
         | Fact::SessionStarted(_)
         | Fact::SettingsChanged(_)
@@ -272,7 +272,8 @@ impl Needle {
         if kind == Kind::Plain {
             return self.places(of).count();
         }
-        // Most texts do not contain the word, and need not be parsed.
+        // Matches are counted in the text without Markdown marks. Most texts do not contain the word and need no
+        // parsing.
         let may_be = |text: &str| places(&self.word, self.folds_case, text).next().is_some();
         if !self.word.is_empty() && !may_be(of) && !may_be(head) {
             return 0;

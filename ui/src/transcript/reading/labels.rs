@@ -1,4 +1,4 @@
-//! Letters on what can be copied.
+//! Copy labels: a letter on every visible part that can be copied.
 
 use std::borrow::Cow;
 
@@ -126,7 +126,7 @@ fn addresses(rows: &[Row], row: usize) -> impl Iterator<Item = (usize, String)> 
         if above.end != End::Nothing {
             break;
         }
-        // The rest of the line is not laid out, or is too long.
+        // A URL that is cut off here must not be offered, because it would lead elsewhere.
         is_cut = below.end == End::Skip || whole.len() > own + MAX_ADDRESS;
         if is_cut {
             break;

@@ -48,7 +48,7 @@ impl Selection {
         if self.from <= self.to { (self.from, self.to) } else { (self.to, self.from) }
     }
 
-    /// The rows where it begins and ends.
+    /// The rows where the selection begins and ends, to move them when a cell is split.
     pub(crate) fn positions_mut(&mut self) -> [&mut CellRow; 2] {
         [&mut self.from.0, &mut self.to.0]
     }
