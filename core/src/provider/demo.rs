@@ -58,7 +58,7 @@ impl Provider for Unconnected {
             });
             let first: String = asked.unwrap_or_default().lines().next().unwrap_or_default().chars().take(60).collect();
             let text = format!(
-                "{}\n\nYou said: “{first}”. This session keeps it; choose a model and send a message to go on.",
+                "{}\n\nYou said: “{first}”. This session keeps the message; choose a model and send another message to go on.",
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));

@@ -51,7 +51,7 @@ impl Budget {
         Err(Error::new(
             Code::BudgetReached,
             format!("the turn reached its budget: it used {reached} without a final answer"),
-            "resume the session to go on, or allow it more",
+            "resume the session to continue, or raise the budget",
         )
         .with("tokens", tokens)
         .with("usd", nano_usd as f64 / NANO))
