@@ -30,7 +30,7 @@ const PAGE: u64 = 12_000;
 pub(crate) struct Jobs {
     folder: PathBuf,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
-    /// Receives a message when a job begins or ends.
+    /// Notifies the Session when a job begins or ends.
     news: mpsc::UnboundedSender<()>,
     stopping: Stopping,
 }

@@ -419,7 +419,7 @@ async fn over(stage: Stage) -> StageEnded {
                 let room = MAX_STDERR.saturating_sub(stderr.len()).min(bytes.len());
                 stderr.extend_from_slice(&bytes[..room]);
                 last.extend_from_slice(&bytes[room..]);
-                // Drop the middle: the reason of a failure usually stands at the end.
+                // Drop the middle: the reason for a failure is usually at the end.
                 if last.len() > 2 * MAX_STDERR {
                     left_out += last.len() - MAX_STDERR;
                     last.drain(..last.len() - MAX_STDERR);

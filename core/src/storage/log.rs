@@ -323,7 +323,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether the open file is no longer at its path.
+    /// Updates the path after the open file was renamed.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
     }

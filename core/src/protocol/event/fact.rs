@@ -58,7 +58,7 @@ macro_rules! facts {
                 }
             }
 
-            /// Reads the `data` of a line. [`Understood`] says whether something a newer build added was skipped.
+            /// Reads the `data` of a line. [`Understood`] tells whether it skipped parts that a newer build added.
             pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
                 let read = match kind {
                     $($name => open::from_str(data.get()).ok().map(|(it, part)| (Fact::$variant(it), part)),)*
@@ -370,7 +370,7 @@ pub struct AssistantMessage {
     /// The stream broke off. The text is shown and recorded, but never sent to a model again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// What the message is for, like `commentary`, where the Provider says so; sent back with it.
+    /// The purpose of the message, such as `commentary`, if the Provider states one; sent back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }

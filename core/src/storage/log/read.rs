@@ -471,7 +471,7 @@ impl Reader {
         }
     }
 
-    /// The line is no Entry. It proves the next line only if at least its chain is readable.
+    /// Rejects a line that is not an Entry. It proves the next line only if at least its chain is readable.
     fn refuse(
         &mut self,
         bytes: &[u8],
