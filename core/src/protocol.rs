@@ -1,10 +1,10 @@
 //! What crosses the boundary between a Session and its Presenters. It imports nothing of ours.
 
 pub mod call_info; // what a tool call is about
-pub(crate) mod effort; // how hard a model thinks
+pub(crate) mod effort; // reasoning effort
 pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
-pub mod input; // what a Presenter may ask, and the answer
-pub mod now; // how a Session stands when a watch begins
+pub mod input; // requests of a Presenter, and their answers
+pub mod now; // the state of a Session when a watch begins
 pub mod remedy; // what to do about an error, as data
 pub mod tool_spec; // how a tool is offered to a model

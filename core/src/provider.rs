@@ -1,5 +1,5 @@
-//! The Provider trait: takes a request, streams the parts of the answer and returns the whole answer. It never runs a
-//! tool.
+//! The Provider trait: it takes a request, streams the parts of the answer and returns the whole answer. A Provider
+//! never runs a tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,30 +17,30 @@ use crate::protocol::tool_spec::ToolSpec;
 use crate::storage::blobs::Blobs;
 use retry::Patience;
 
-// Dialects: how a request is written, and how the events of an answer are read.
-mod anthropic; // Messages
-mod chat; // Chat Completions
-mod dialect; // what the three have in common
-mod responses; // Responses
+// Dialects: each writes requests and reads the events of answers.
+mod anthropic; // the Messages API
+mod chat; // the Chat Completions API
+mod dialect; // the parts common to all dialects
+mod responses; // the Responses API
 
 // The connection.
-pub(crate) mod endpoint; // where requests go, and with which key
-mod http; // the client, addresses, headers
-mod listing; // the models that a server lists
-mod refusal; // what a server's no means
-pub(crate) mod retry; // when to give up waiting, when to try again
-mod server; // a dialect at an endpoint: what most Providers are
+pub(crate) mod endpoint; // base URL, key and headers of a server
+mod http; // the HTTP client; which addresses and headers are allowed
+mod listing; // the list of models that a server returns
+mod refusal; // a server's failures as errors
+pub(crate) mod retry; // timeouts and retries
+mod server; // a dialect at an endpoint; most Providers are one
 pub(crate) mod stream; // bytes → events → an answer
 
 // The available Providers.
-pub(crate) mod choose; // which Provider, from flags, configuration, environment and local servers
-pub(crate) mod device_login; // sign in on another device, and renew the token
-pub mod demo; // the one that is always there
-pub(crate) mod models; // what is known of models: windows, efforts, prices
-pub(crate) mod preset; // the usual servers, as data
-pub(crate) mod record; // what a Provider said, written down as a script
-pub mod script; // a model that says what a file tells it to
-mod setup; // which Providers there are
+pub(crate) mod choose; // chooses the Provider from flags, configuration, environment and local servers
+pub(crate) mod device_login; // sign-in on another device, and token renewal
+pub mod demo; // the built-in Provider, which needs no setup
+pub(crate) mod models; // windows, efforts and prices of models
+pub(crate) mod preset; // presets of the usual servers
+pub(crate) mod record; // records answers as a script
+pub mod script; // replays the answers in a script file
+mod setup; // builds the available Providers
 
 pub use choose::{ProviderSelection, Providers};
 pub use device_login::Issuer;
@@ -57,7 +57,7 @@ pub struct Request {
     pub provider: String,
     /// The model's name at its Provider.
     pub model: String,
-    /// The wanted effort; `None` leaves it to the server.
+    /// The requested effort; `None` means the server's default.
     pub effort: Option<String>,
     /// The fixed instructions, the same for every workspace and Turn.
     pub instructions: Arc<str>,
@@ -83,64 +83,64 @@ impl Request {
     }
 }
 
-/// A piece of an answer, as it comes.
+/// A streamed part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Chunk {
-    /// More of the text.
+    /// Text to append to the answer.
     Text(String),
-    /// More of the thinking that may be shown.
+    /// Text to append to the displayable reasoning.
     Reasoning(String),
-    /// More of a call's arguments.
+    /// The start of a call, or more of its arguments.
     Call {
-        /// Which call of the answer, from 0.
+        /// The position of the call among the answer's calls, from 0.
         index: usize,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// What is new of its arguments, JSON text.
+        /// A fragment of JSON text, to append to the arguments. Empty when the call starts without arguments.
         args: String,
     },
 }
 
-/// A whole answer.
+/// A complete answer to one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// What it says and asks for, in order: some servers take it back only in that order.
+    /// Reasoning, texts and calls in the server's order. Some servers accept them back only in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<AnswerPart>,
-    /// What it took, if the Provider says.
+    /// The tokens of the request, if the Provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it cost in US dollars, if the Provider says.
+    /// The cost of the request in US dollars, if the Provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
-    /// How it ended.
+    /// How the answer ended; `whole` if absent.
     #[serde(default)]
     pub ended: Ended,
 }
 
-/// A part of what an answer says.
+/// One part of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerPart {
-    /// Thinking.
+    /// Reasoning.
     Reasoning {
-        /// What may be shown of it.
+        /// The text that may be shown; empty if the Provider returns none.
         text: String,
-        /// The Provider's own item, to be given back to the same model.
+        /// The Provider's own item, sent back unchanged to the same model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         item: Option<Value>,
     },
-    /// What it tells the person.
+    /// A message to the user.
     Text {
-        /// Markdown.
+        /// The message, in Markdown.
         text: String,
-        /// What it is said for, where the server tells comment from answer; to be given back with it.
+        /// The purpose of the message, such as `commentary`, if the server distinguishes purposes; sent back with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<String>,
     },
-    /// A tool that it asks for.
+    /// A call of a tool.
     Call(CallRequest),
 }
 
@@ -148,24 +148,24 @@ pub enum AnswerPart {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It is whole.
+    /// The answer is complete.
     #[default]
     Whole,
-    /// The server took a break; the same request with what came so far goes on.
+    /// The server paused. The same request, extended by the answer so far, continues it.
     Paused,
-    /// It is not whole, and why: `max_output_tokens`, `content_filter`, `refusal`, …
+    /// The answer is incomplete, with the server's reason: `max_output_tokens`, `content_filter`, `refusal`, …
     CutShort(String),
 }
 
-/// A tool that an answer asks for.
+/// A call of a tool, as an answer contains it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallRequest {
-    /// The Provider's id for it.
+    /// The Provider's id of the call.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// Its arguments, a JSON object; in a recorded script it is written as text.
+    /// The arguments, a JSON object. A recorded script contains them as JSON text.
     #[serde(with = "args_text")]
     #[schemars(with = "String")]
     pub args: Value,
@@ -176,16 +176,16 @@ pub struct CallRequest {
 pub struct Failure {
     /// The error to show.
     pub error: Error,
-    /// Part of the answer was already shown, so a new try would be visible to the user.
+    /// Part of the answer was already shown, so the user would see a retry.
     pub after_content: bool,
-    /// How long the Provider asked to wait before the next try.
+    /// The Provider's requested wait before the next attempt.
     pub retry_after: Option<Duration>,
     /// Usage that the Provider reported before the failure.
     pub usage: Option<Usage>,
 }
 
 impl AnswerPart {
-    /// A text that is said for nothing in particular.
+    /// Creates a text without a phase.
     pub fn text(text: String) -> AnswerPart {
         AnswerPart::Text { text, phase: None }
     }
@@ -220,12 +220,12 @@ impl From<Error> for Failure {
 
 /// A service that answers requests, such as a model server or a script.
 pub trait Provider: Send + Sync {
-    /// Returns the window, price and abilities of one of its models.
+    /// Returns the window, price and abilities of one of this Provider's models.
     fn facts(&self, model: &str) -> ModelInfo {
         ModelInfo::of(model, "", None)
     }
 
-    /// Returns the time limits and the number of tries for its requests.
+    /// Returns the time limits and the number of attempts for this Provider's requests.
     fn patience(&self) -> Patience {
         Patience::default()
     }

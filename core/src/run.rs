@@ -11,10 +11,10 @@ use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Attachment, Fact, FileChange, Preview};
 use parking_lot::{Mutex, MutexGuard};
 
-mod line; // a line that can run
-mod chain; // pipes between commands, and when each runs
-pub(crate) mod commands; // what can be said
-pub(crate) mod parse; // words and operators
+mod line; // a line that can run, with its preview
+mod chain; // runs the commands of a line and connects them by pipes
+pub(crate) mod commands; // the built-in commands
+pub(crate) mod parse; // the grammar: words and operators
 pub mod tool; // the tool `run`
 
 pub use chain::{Ended, Take};
@@ -37,7 +37,8 @@ pub(crate) enum Kind {
     Unknown,
 }
 
-/// A parsed line whose commands are resolved. Each is resolved once, before the user is asked for an approval.
+/// A parsed line whose commands are resolved. Each is resolved once, before the user is asked for approval, so the real
+/// run executes the programs that the user approved.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) pipelines: Vec<(After, Vec<Step>)>,
@@ -188,7 +189,7 @@ impl Effects {
     }
 }
 
-/// Stands in the preview of a command that would fail on the current files.
+/// Marks a command in the preview that would fail on the current files.
 pub(crate) const CANNOT: &str = "cannot yet";
 
 /// Effects that the threads of several commands append to.

@@ -23,11 +23,11 @@ use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure, Request};
 use crate::tools::bash;
 
-mod budget; // tokens and money that Turns may spend
-mod ending; // how a Turn can end
-mod relay; // parts of an answer, at most once a frame
-mod reports; // what a Turn tells its Session
-mod services; // what the Harness hands to each Session
+mod budget; // limits on tokens and money
+mod ending; // outcomes of a Turn
+mod relay; // parts of an answer, at most once per frame
+mod reports; // reports of a Turn to its Session
+mod services; // services and options of a Session
 
 pub use budget::Budget;
 pub(crate) use ending::Outcome;
@@ -39,7 +39,7 @@ pub use services::{Limits, Options};
 
 /// The most read-only calls of one answer that run at the same time.
 const AT_ONCE: usize = 16;
-/// How many times in a row a server may pause one answer.
+/// How often in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
 
 pub(crate) struct Turn {
@@ -82,7 +82,7 @@ impl Turn {
                 let message =
                     format!("the turn reached its deadline of {} s without a final answer", deadline.as_secs());
                 let more = Remedy::RaiseLimit { limit: Limit::Deadline };
-                let fix = Remedy::any_of(["send a message to go on".into(), more]);
+                let fix = Remedy::any_of(["send a message to continue".into(), more]);
                 Ok(Outcome::incomplete(Error::new(Code::DeadlineReached, message, fix)))
             }),
         };
@@ -105,7 +105,7 @@ impl Turn {
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
                     message,
-                    Remedy::any_of(["send a message to go on".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
+                    Remedy::any_of(["send a message to continue".into(), Remedy::RaiseLimit { limit: Limit::Rounds }]),
                 )));
             }
             if let Err(error) = self.budget.check() {
@@ -161,7 +161,7 @@ impl Turn {
             if circle.goes_on(calls, failed) {
                 return Ok(Outcome::incomplete(Error::new(
                     Code::IterationCap,
-                    format!("the model repeated the same failing calls {MAX_CIRCLES} times"),
+                    format!("the model repeated the same failing calls {MAX_CIRCLES} times in a row"),
                     Remedy::any_of([
                         "tell the model what to do instead".into(),
                         Remedy::ChooseModel { need: ModelNeed::Any },
@@ -287,7 +287,7 @@ impl Turn {
         for call in calls {
             let error = Error::new(
                 Code::SkippedForSteer,
-                "not run: the user sent a message first",
+                "not run: the user sent a message before the call started",
                 "read the message, then decide again",
             );
             self.record(Done::failed(call, &error).result).await?;
@@ -305,7 +305,7 @@ impl Turn {
         }
     }
 
-    /// Runs one call, from its arguments to its result. Progress and questions are reported meanwhile.
+    /// Runs one call, from its arguments to its result, and reports its progress, approvals and forms.
     async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);
@@ -381,8 +381,8 @@ impl Authority for Turn {
     }
 }
 
-/// A Provider may say a call twice, which is one call, or use an id twice for two; results find their calls by it, so each
-/// is made its own.
+/// Gives every call of an answer its own id, because results refer to calls by id. A call that a Provider repeats
+/// exactly is dropped; another call with the same id gets a new id.
 fn unique(request: &Request, part: Vec<AnswerPart>) -> Vec<AnswerPart> {
     let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
     let mut known: HashSet<(String, String, String)> = HashSet::new();

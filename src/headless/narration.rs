@@ -44,7 +44,7 @@ impl Narrator {
                 Some(format!("• compacted: {} → {} tokens\n", it.tokens_before, it.tokens_after))
             }
             Fact::SkillActivation(it) => Some(format!("• skill {}\n", it.name)),
-            Fact::BranchSummary(_) => Some("• added a summary of the branch that was left\n".into()),
+            Fact::BranchSummary(_) => Some("• added a summary of the abandoned branch\n".into()),
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|change| change.path.as_str()).collect();
                 let left: Vec<&str> = it.left.iter().map(|left| left.path.as_str()).collect();

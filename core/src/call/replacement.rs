@@ -47,7 +47,7 @@ impl Replacement {
         if ctx.workspace.is_below_file(&at) {
             let shown = at.display();
             let message = format!("a parent of {shown} is a file, not a folder");
-            let fix = "use another path, or move that file away first";
+            let fix = "another path, or move that file away first";
             return Err(Error::new(Code::WriteFailed, message, fix).with("input", shown));
         }
         ctx.read_set.check(&ctx.workspace, &at, before.as_ref().map(|b| b.bytes.as_slice())).inspect_err(|_| {

@@ -8,7 +8,7 @@ use crate::protocol::event::{
     SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand, Verdict,
 };
 
-mod item; // the items of a request
+mod item; // items of a request
 
 pub use item::{Item, Piece};
 use item::{command_text, piece_of, result_of};
@@ -22,7 +22,7 @@ pub struct Settings {
     pub model: String,
     /// How much the model is asked to reason.
     pub effort: Option<String>,
-    /// What may run without asking.
+    /// Which calls run without the user's approval.
     pub mode: Mode,
     /// Which tools the model is offered.
     pub toolset: Toolset,
@@ -86,16 +86,16 @@ pub struct History {
     open_calls_of: Option<u32>,
     /// A command of the user without a result.
     open_command: Option<UserCommand>,
-    /// Reasoning before this Entry is not sent again: it is only valid for the prompt prefix it was produced with.
+    /// Reasoning before this Entry is not sent again, because the prompt prefix that it is valid for has changed.
     reasoning_from: u64,
-    /// Names and pins, by the number of their Entry.
+    /// Labels and pins, by the number of their Entry.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
     /// In a fork, the last Entry that was copied from the parent.
     copied_to: Option<u64>,
     /// In a fork, the first Session of its family.
     pub family: Option<String>,
-    /// The first Entry's payload.
+    /// The Fact of the first Entry.
     pub started: SessionStarted,
     /// The settings after the last change.
     pub settings: Settings,
@@ -107,7 +107,8 @@ pub struct History {
     pub usage: Usage,
     /// Cost of all requests.
     pub cost: Cost,
-    /// Tokens of the last request and its answer, if the Provider reported them and the History did not change since.
+    /// Tokens of the last request and its answer. `None` if the Provider did not report them or the History changed
+    /// since.
     pub last_input: Option<u64>,
     /// The number of the last Turn.
     pub turns: u32,
@@ -221,7 +222,8 @@ impl History {
         }
     }
 
-    /// Reads an Entry that this build knows by its type only as the strictest that it can be.
+    /// Folds an Entry whose `type` is known but whose `data` does not fit this build. Where it could affect
+    /// permissions, the strictest reading applies.
     fn take_unknown(&mut self, kind: &str) {
         match kind {
             "session_started" | "settings_changed" => self.settings.mode = Mode::ReadOnly,
@@ -237,8 +239,8 @@ impl History {
         }
     }
 
-    /// Sends none of the reasoning so far again. Reasoning is only valid for the model and the prompt prefix that
-    /// it was produced with.
+    /// Excludes all reasoning so far from future requests. Reasoning is only valid for the model and the prompt prefix
+    /// that it was produced with.
     pub(crate) fn forget_reasoning(&mut self) {
         self.reasoning_from = self.entries.last().map_or(0, |entry| entry.seq);
         self.refold();
@@ -289,7 +291,7 @@ impl History {
                 self.open_calls.push(id.clone().into_owned());
                 self.open_calls_of = entry.turn;
             }
-            // Providers refuse a result without its call.
+            // Providers reject a result without its call.
             Piece::Result { id, .. } => match self.open_calls.iter().position(|open| open == id) {
                 Some(at) => drop(self.open_calls.remove(at)),
                 None => return,
@@ -302,7 +304,7 @@ impl History {
         self.items.push(Item::Recorded(Arc::clone(entry)));
     }
 
-    /// The model reads a command of the user and its output as one message of the user.
+    /// Folds a command of the user and its output into one user message for the model.
     fn fold_command(&mut self, fact: &Fact) -> bool {
         match fact {
             Fact::UserCommand(it) => {
@@ -337,7 +339,7 @@ impl History {
         self.items.push(Item::made(piece));
     }
 
-    /// What the model reads, oldest first. Every call has a result.
+    /// Returns what the model reads, oldest first. Every call has a result.
     pub fn items(&self) -> Vec<Item> {
         let mut items = self.items.clone();
         items.extend(self.open_calls.iter().map(|id| Item::made(not_run(id.clone()))));
@@ -350,7 +352,7 @@ impl History {
         self.open_calls.iter().map(String::as_str).chain(command)
     }
 
-    /// A sentence for the user about Entries of a newer build, if this one does not fully understand some.
+    /// Returns a sentence for the user if the Log has Entries of a newer build that this one does not fully understand.
     pub(crate) fn of_newer_build(&self) -> Option<String> {
         const SHOWN: usize = 6;
         let mut count = 0_u64;
@@ -365,7 +367,7 @@ impl History {
         let entries = if count == 1 { "1 entry is".to_owned() } else { format!("{count} entries are") };
         (count > 0).then(|| {
             format!(
-                "{entries} of a newer pixir ({}{more}); what this one does not know is skipped, and kept as written",
+                "{entries} of a newer pixir ({}{more}); this version skips what it does not know, and keeps it unchanged",
                 shown.join(", ")
             )
         })
@@ -448,7 +450,8 @@ impl History {
         self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()
     }
 
-    /// The Entries that close what a crash or a full disk left open: results of calls, and the end of the Turn.
+    /// Returns the Facts that complete a Log after a crash or a full disk: results of open calls, and the end of the
+    /// Turn.
     pub(crate) fn repairs(&self) -> Vec<Fact> {
         let mut facts: Vec<Fact> = self.orphans().map(|id| History::orphan_result(id).into()).collect();
         if self.turn_open {

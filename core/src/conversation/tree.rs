@@ -6,35 +6,35 @@ use crate::protocol::event::{Fact, FilesRestored, RestoreReason};
 /// One Turn in the tree: a request and where its answer ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Node {
-    /// The number of the Turn; none for what stands between two.
+    /// The number of the Turn; `None` for a node between two Turns, such as an undo.
     pub turn: Option<u32>,
-    /// The entry of the request.
+    /// The Entry of the request.
     pub seq: u64,
-    /// The last conversation entry of the Turn, before another begins.
+    /// The last conversation Entry of the Turn.
     pub end_seq: u64,
     /// The request's text.
     pub text: String,
-    /// The last thing that the model said in it.
+    /// The last message of the model in the Turn.
     pub answer: String,
-    /// Tools that were called in it.
+    /// The number of calls in the Turn.
     pub tool_calls: u32,
-    /// How deep it stands: 0 along a line, one more behind each fork in the road.
+    /// The indentation: 0 on a straight line, one more after each branching point.
     pub depth: usize,
-    /// It is on the path to the head.
+    /// The node is on the path to the Head.
     pub on_path: bool,
-    /// The head is in it.
+    /// The node contains the Head.
     pub is_head: bool,
-    /// The name that a person gave it, or an entry of it.
+    /// The label of an Entry of the node.
     pub label: Option<String>,
-    /// It, or an entry of it, is pinned.
+    /// An Entry of the node is pinned.
     pub pinned: bool,
-    /// Files that tools changed in it.
+    /// The number of files that tools changed in the Turn.
     pub files: u32,
-    /// The entry before its request.
+    /// The Entry before the request.
     pub before: Option<u64>,
 }
 
-/// The Turns in reading order: the branch with the head first, a line of single children kept flat.
+/// Returns the Turns in reading order: the branch with the Head first. A chain of single children is not indented.
 pub fn nodes(history: &History) -> Vec<Node> {
     let mut turns: Vec<Turn> = Vec::new();
     // For each entry of the Log, the Turn that it belongs to.
@@ -62,7 +62,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
             Fact::UserCommand(it) if node.text.is_empty() => node.text = it.typed(),
             Fact::SkillActivation(it) if node.text.is_empty() => node.text = format!("skill {} {}", it.name, it.args),
             Fact::BranchSummary(it) => {
-                node.text = "[summary of the branch that was left]".into();
+                node.text = "[summary of the abandoned branch]".into();
                 node.answer.clone_from(&it.summary);
             }
             Fact::FilesRestored(it) => node.text = restored(it),
@@ -87,7 +87,7 @@ pub fn nodes(history: &History) -> Vec<Node> {
     in_reading_order(turns)
 }
 
-/// A node begins with it: the request of a Turn, or what belongs to none, because it was done between two.
+/// Whether a node begins with this Fact: the request of a Turn, or an event between two Turns, such as an undo.
 pub fn begins_node(fact: &Fact) -> bool {
     starts_turn(fact) || matches!(fact, Fact::BranchSummary(_) | Fact::FilesRestored(_))
 }

@@ -1,4 +1,4 @@
-//! What a Session's requests took: in all, on the branch as it stands, per Turn and per model.
+//! Tokens and cost of a Session's requests: in total, on the current branch, per Turn and per model.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::conversation::history::History;
 use crate::protocol::event::{Cost, Fact, Usage};
 
-/// What some requests took.
+/// The sum over some requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Total {
-    /// How many they were.
+    /// The number of requests.
     pub requests: u64,
-    /// Their tokens.
+    /// The tokens of the requests.
     pub usage: Usage,
-    /// Their cost.
+    /// The cost of the requests.
     pub cost: Cost,
 }
 
@@ -45,32 +45,32 @@ impl std::fmt::Display for Total {
     }
 }
 
-/// What one Turn took.
+/// The sum over the requests of one Turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnTotal {
-    /// Its number, from 1.
+    /// The number of the Turn, from 1.
     pub turn: u32,
-    /// It is on the branch as it stands.
+    /// Whether the Turn is on the current branch.
     pub on_branch: bool,
-    /// What its requests took.
+    /// The sum over the Turn's requests.
     #[serde(flatten)]
     pub total: Total,
 }
 
-/// What a Session took.
+/// The sums of a Session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sums {
-    /// Everything.
+    /// All requests of the Session, on every branch.
     pub session: Total,
-    /// The Turns from the root to the head.
+    /// The requests of the Turns from the root to the Head.
     pub branch: Total,
-    /// Each Turn, in order.
+    /// The Turns, in order.
     pub turns: Vec<TurnTotal>,
-    /// Each model, as `provider/model`.
+    /// The sum for each model, by its name as `provider/model`.
     pub models: BTreeMap<String, Total>,
 }
 
-/// Adds up what a Session's entries say.
+/// Sums up the usage that a Session's Entries record.
 pub fn sums(history: &History) -> Sums {
     let on_branch: HashSet<u32> = history.path().filter_map(|entry| entry.turn).collect();
     let mut sums = Sums::default();

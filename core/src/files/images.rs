@@ -31,7 +31,7 @@ pub(crate) fn keep(blobs: &Blobs, from: impl Read, len: u64, shown: &str) -> Res
         .read_to_end(&mut bytes)
         .map_err(|e| failed(format!("read `{shown}`: {e}"), "check its permissions".into()))?;
     let Some(media_type) = media_type(&bytes).filter(|_| is_whole_image(&bytes)) else {
-        let fix = format!("use a complete image; `file {shown}` tells its type");
+        let fix = format!("a complete image; `file {shown}` tells its type");
         return Err(Error::new(
             Code::InvalidArgs,
             format!("{shown} is not a complete PNG, JPEG, GIF or WebP image"),

@@ -139,7 +139,7 @@ impl Workspace {
         Error::new(
             Code::OutsideWorkspace,
             format!("`{}` is outside the workspace {}", given.escape_debug(), self.root.display()),
-            "use a path inside the workspace",
+            "a path inside the workspace",
         )
         .with("input", given)
     }
@@ -337,20 +337,14 @@ impl Workspace {
     /// As [`Workspace::replace`].
     pub fn check_writable(&self, at: &Inside) -> Result<()> {
         if at.overflow {
-            return Err(Error::new(
-                Code::WriteFailed,
-                "saved outputs are read-only",
-                "use a path inside the workspace",
-            )
-            .with("input", at.display()));
+            return Err(Error::new(Code::WriteFailed, "saved outputs are read-only", "a path inside the workspace")
+                .with("input", at.display()));
         }
         match self.dir.symlink_metadata(at.as_path()) {
-            Ok(metadata) if metadata.is_symlink() => Err(Error::new(
-                Code::WriteFailed,
-                format!("{} is a symlink", at.display()),
-                "use the path of its target",
-            )
-            .with("input", at.display())),
+            Ok(metadata) if metadata.is_symlink() => {
+                Err(Error::new(Code::WriteFailed, format!("{} is a symlink", at.display()), "the path of its target")
+                    .with("input", at.display()))
+            }
             Ok(metadata) if !metadata.is_file() => {
                 let mut error = not_regular(at, metadata.is_dir());
                 error.code = Code::WriteFailed;

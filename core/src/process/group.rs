@@ -1,4 +1,4 @@
-//! The processes of a command, which are stopped together however its call ends.
+//! The processes of a command. They are stopped together, however the call ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,7 +58,7 @@ impl OfThePerson {
     /// The system's error.
     pub fn start(command: &mut Command) -> io::Result<(Child, OfThePerson)> {
         command.env(TAG, "person");
-        // Held until the new child is noted: a command's sweep must not take it for a stray.
+        // The lock is held until the new child is registered: a command's sweep must not take it for a stray.
         let _leaders = leaders();
         let child = command.spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -124,7 +124,7 @@ impl Group {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         command.env(TAG, &tag);
-        // Held until the new child is noted: another command's sweep must not take it for a stray.
+        // The lock is held until the new child is registered: another command's sweep must not take it for a stray.
         let mut leaders = leaders();
         let child = command.spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -137,7 +137,7 @@ impl Group {
         self.members.as_ref().expect("only Drop takes the members out")
     }
 
-    /// Notes that the leader has ended and that the waiting caller has reaped it.
+    /// Marks the leader as ended and reaped.
     pub(crate) fn leader_ended(&self) {
         self.members().leader_ended();
     }
@@ -147,9 +147,9 @@ impl Group {
         self.members().are_alive()
     }
 
-    /// Asks the remaining processes to end, and kills those that outlive the grace period.
+    /// Sends SIGTERM to the remaining processes, and SIGKILL to those that outlive the grace period.
     pub(crate) async fn stop(&self) {
-        // The number of an empty group may already belong to another group.
+        // The id of an empty group may already belong to another group.
         if self.is_alive() {
             self.members().stop().await;
         }
@@ -188,7 +188,7 @@ impl Drop for KillOnDrop {
 struct Members {
     leader: Option<Pid>,
     tag: String,
-    /// The leader is reaped. Its number may belong to another process once the group is empty.
+    /// The leader is reaped, so its process id may be reused once the group is empty.
     reaped: AtomicBool,
 }
 
@@ -450,7 +450,10 @@ mod tests {
         let mut ready = [0; 6];
         child.stdout.take().expect("it is piped").read_exact(&mut ready).await.expect("it prints");
         let mut stop = std::pin::pin!(group.stop());
-        assert!(futures_util::poll!(&mut stop).is_pending(), "it ignores SIGTERM, so the grace is waited for");
+        assert!(
+            futures_util::poll!(&mut stop).is_pending(),
+            "it ignores SIGTERM, so the stop waits for the grace period"
+        );
         stop.await;
         assert!(!group.is_alive());
     }

@@ -30,7 +30,7 @@ const PAGE: u64 = 12_000;
 pub(crate) struct Jobs {
     folder: PathBuf,
     all: Mutex<BTreeMap<u32, Arc<Job>>>,
-    /// Sent when a job begins or ends.
+    /// Notifies the Session when a job begins or ends.
     news: mpsc::UnboundedSender<()>,
     stopping: Stopping,
 }
@@ -42,10 +42,10 @@ struct Job {
     status: Mutex<JobStatus>,
     /// How many bytes of the output `output` has returned so far.
     given: Mutex<u64>,
-    /// Bytes of the output beyond the saved file, which are dropped.
+    /// Bytes of output that were dropped because the saved file is full.
     lost: AtomicU64,
     changed: Notify,
-    /// Asks the attendant to stop the job's processes.
+    /// Tells the attendant task to stop the job's processes.
     stop: Notify,
     attendant: Mutex<Option<JoinHandle<()>>>,
 }
@@ -123,7 +123,7 @@ impl Jobs {
         all.get(&id).cloned().ok_or_else(|| {
             let known: Vec<String> = all.keys().map(u32::to_string).collect();
             let fix = if known.is_empty() {
-                "start one with bash and background=true".to_owned()
+                "bash with background=true to start one".to_owned()
             } else {
                 format!("one of: {}", known.join(", "))
             };
@@ -174,7 +174,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// An attendant owns the processes of its job: ending it stops them.
+    /// Ends the attendants. Each owns the processes of its job, so ending it stops them.
     fn drop(&mut self) {
         for job in lock(&self.all).values() {
             if let Some(attendant) = lock(&job.attendant).take() {

@@ -1,18 +1,18 @@
-//! What a tool call is about, for everybody who shows or summarises it.
+//! What a tool call is about, for Presenters, previews and summaries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a call is about, worked out by its tool from the arguments. It is published before the call runs and recorded
-/// with it, so no Presenter has to read arguments or know a tool's name.
+/// What a call is about, derived by its tool from the arguments. It is published before the call runs and recorded with
+/// it, so no Presenter has to interpret arguments or know a tool's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallInfo {
-    /// One line for a person: verb and target.
+    /// One line for the user: verb and target.
     pub title: String,
-    /// What the call does, in one word: `read`, `edit`, `run`.
+    /// What the call does, as one verb: `read`, `edit`, `run`.
     pub verb: String,
-    /// The group that the tool belongs to.
+    /// The kind of work.
     pub kind: CallKind,
     /// What the call is about: a path, a command line, a pattern. It may have several lines; a target that does not fit
     /// into 8 KiB is cut.
@@ -21,7 +21,7 @@ pub struct CallInfo {
     /// Files and folders that the arguments name, relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Arguments that neither the target nor the resulting diff shows.
+    /// Arguments that are visible neither in the target nor in the resulting diff.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
     /// The call is proven to change nothing.
@@ -35,7 +35,7 @@ pub struct CallInfo {
 pub enum CallKind {
     /// It reads files or records.
     Read,
-    /// It looks for files, lines or messages.
+    /// It searches files, lines or messages.
     Search,
     /// It changes files.
     Edit,
@@ -45,7 +45,7 @@ pub enum CallKind {
     Plan,
     /// It asks the user.
     Ask,
-    /// Anything else.
+    /// Any other work.
     #[default]
     Other,
 }
@@ -54,7 +54,7 @@ pub enum CallKind {
 const MAX_TARGET: usize = 8 << 10;
 
 impl CallInfo {
-    /// A call of this kind about this target.
+    /// Creates the info of a call of this kind on this target.
     pub fn new(kind: CallKind, verb: &str, target: impl Into<String>) -> CallInfo {
         let mut target = target.into();
         if target.len() > MAX_TARGET {
@@ -66,21 +66,21 @@ impl CallInfo {
         CallInfo { title, verb: verb.to_owned(), kind, target, ..CallInfo::default() }
     }
 
-    /// The same about these paths.
+    /// Returns the info with these paths.
     #[must_use]
     pub fn on(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> CallInfo {
         self.paths = paths.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same with arguments that the target does not show, as far as they are given.
+    /// Returns the info with those of these arguments that the call contains.
     #[must_use]
     pub fn with_details(mut self, args: &Value, names: &[&str]) -> CallInfo {
         self.details = names.iter().filter(|name| !args[**name].is_null()).map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Info for a call whose tool says nothing about it: an unknown tool, or an entry of a build that recorded none.
+    /// Creates the info of a call whose tool is unknown, or whose Entry comes from a build that recorded none.
     /// The target is the first argument that is a string.
     pub fn unknown(tool: &str, args: &Value) -> CallInfo {
         let first = args.as_object().and_then(|all| all.iter().find_map(|(name, value)| Some((name, value.as_str()?))));

@@ -1,28 +1,28 @@
-//! How hard a model thinks.
+//! How much a model is asked to reason.
 
 use super::error::{Code, Error, Result};
 
-/// How hard a model can think.
+/// How much a model is asked to reason, from least to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effort {
-    /// Not at all.
+    /// No reasoning.
     None,
-    /// The least effort that still reasons.
+    /// The least reasoning.
     Minimal,
-    /// A little.
+    /// Little reasoning.
     Low,
-    /// Moderately.
+    /// Moderate reasoning.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
-    /// Very much.
+    /// Very much reasoning.
     XHigh,
-    /// Without restraint.
+    /// The most reasoning that the model offers.
     Max,
 }
 
 impl Effort {
-    /// Every level, the least first.
+    /// Every effort, the least first.
     pub const ALL: [Effort; 7] =
         [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::XHigh, Effort::Max];
 
@@ -39,7 +39,7 @@ impl Effort {
         }
     }
 
-    /// The level with this name.
+    /// Returns the effort with this name.
     ///
     /// # Errors
     /// `INVALID_ARGS`, with the names that exist.

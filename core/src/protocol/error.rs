@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::remedy::{LoggedRemedy, Remedy};
 
-/// The result of anything in the core that can fail.
+/// The result of a fallible operation of the core.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! kinds {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// The closed vocabulary of failures that people, programs and models branch on.
+        /// The kind of a failure: a closed set that users, programs and models can branch on.
         ///
-        /// Adding one is a deliberate change to a contract; a finer distinction is a [`Code`].
+        /// A new kind changes a contract with other programs; a finer distinction is a [`Code`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         #[expect(missing_docs, reason = "each name is the documentation; `pixir schema` prints the table")]
@@ -72,7 +72,7 @@ kinds! {
 
 macro_rules! codes {
     ($($variant:ident = $name:literal, $kind:ident);* $(;)?) => {
-        /// A finer, append-only name for a failure; each belongs to one kind.
+        /// A finer name for a failure. Codes are only added, never renamed or removed; each belongs to one kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each name is the documentation; `pixir schema` prints the table")]
         pub enum Code { $($variant),* }
@@ -167,7 +167,7 @@ codes! {
 }
 
 impl ErrorKind {
-    /// The code that stands for the whole kind: its namesake, else its first.
+    /// Returns the code that represents the kind: the code of the same name, else the kind's first code.
     pub fn code(self) -> Code {
         let codes = || Code::ALL.iter().copied().filter(move |code| code.kind() == self);
         let namesake = codes().find(|code| code.name().eq_ignore_ascii_case(self.name()));
@@ -176,13 +176,13 @@ impl ErrorKind {
 }
 
 impl Code {
-    /// Codes of the closed vocabulary that this build never produces; programs may branch on them all the same.
+    /// Codes that this build never produces. They stay valid because programs may branch on them.
     pub const RESERVED: &'static [Code] = &[
-        // A Turn ends with its process; none goes on without a Session that watches it.
+        // A Turn ends with its process, so it never continues without its Session.
         Code::Detached,
-        // The Log takes Facts and nothing else, so the compiler refuses it a live event.
+        // A Log accepts only Facts, so the compiler already rejects a live event.
         Code::EphemeralNotLoggable,
-        // No Provider wants an account's id beside the token.
+        // No Provider needs an account id besides the token.
         Code::NoAccountId,
     ];
 
@@ -194,12 +194,12 @@ impl Code {
 
 macro_rules! notices {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// What a Notice is about, where that is no failure; the others carry the name of a [`Code`].
+        /// The subject of a Notice that is not a failure. Notices of failures have the name of a [`Code`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum NoticeCode { $($(#[$doc])* $variant),* }
 
         impl NoticeCode {
-            /// Every one of them.
+            /// Every notice code.
             pub const ALL: &'static [NoticeCode] = &[$(NoticeCode::$variant),*];
 
             /// The name on the wire, in upper case.
@@ -225,39 +225,39 @@ notices! {
     LogFromNewerBuild = "LOG_FROM_NEWER_BUILD",
 }
 
-/// A failure that a person, a program or a model can act on.
+/// A failure that the user, a program or a model can act on.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What happened, finely; it decides the kind.
+    /// The finer name of the failure; it determines the kind.
     pub code: Code,
     /// What went wrong, in one sentence without a final full stop.
     pub message: String,
     /// What to do instead. Never empty at a boundary.
     pub remedy: Remedy,
-    /// Facts for a program: the offending input, line numbers, candidates.
+    /// Details for programs: the offending input, line numbers, candidates.
     pub details: Map<String, Value>,
 }
 
 impl Error {
-    /// A failure and what to do about it.
+    /// Creates an error without details.
     pub fn new(code: Code, message: impl Into<String>, remedy: impl Into<Remedy>) -> Error {
         Error { code, message: message.into(), remedy: remedy.into(), details: Map::new() }
     }
 
-    /// The same failure with one more fact.
+    /// Returns the error with one more detail.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Error {
         self.details.insert(key.to_owned(), value.into());
         self
     }
 
-    /// The kind that callers branch on.
+    /// Returns the kind, which callers branch on.
     pub fn kind(&self) -> ErrorKind {
         self.code.kind()
     }
 
-    /// What the Log, a tool result and a turn's end carry.
+    /// Returns the durable form, as a Log, a tool result and the end of a Turn contain it.
     pub fn body(&self) -> ErrorBody {
         ErrorBody {
             kind: self.kind(),
@@ -266,24 +266,24 @@ impl Error {
             code: self.code.name().to_owned(),
             remediation: self.remedy.plain(),
             remedy: match &self.remedy {
-                // Its plain wording is all of it.
+                // `remediation` already contains the whole text.
                 Remedy::Text { .. } => None,
                 remedy => Some(Box::new(remedy.into())),
             },
         }
     }
 
-    /// What the model reads: `[error] name: what went wrong. Use: what to do instead`.
+    /// Returns the text for the model: `[error] name: what went wrong. Use: what to do instead`.
     pub fn for_model(&self, name: &str) -> String {
         if self.code == Code::UnknownCommand {
             return format!("[error] {} — {}", self.message, self.remedy.plain());
         }
-        // The message of a usage error already says how the command is called.
+        // The message of a usage error already contains the usage line.
         if self.code == Code::Usage || self.remedy.is_empty() {
             format!("[error] {name}: {}", self.message)
         } else {
             let remedy = self.remedy.plain();
-            // A remedy that begins with the verb would repeat it.
+            // `Use: use …` would repeat the verb.
             format!("[error] {name}: {}. Use: {}", self.message, remedy.strip_prefix("use ").unwrap_or(&remedy))
         }
     }
@@ -292,26 +292,27 @@ impl Error {
 /// The durable form of an [`Error`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorBody {
-    /// One of the closed set.
+    /// The kind, one of a closed set.
     pub kind: ErrorKind,
     /// What went wrong.
     pub message: String,
-    /// Facts for a program.
+    /// Details for programs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
-    /// The finer name.
+    /// The finer name; empty in Entries of old builds.
     #[serde(default)]
     pub code: String,
     /// What to do instead, in words that name no key, flag or command of a Presenter.
     #[serde(default)]
     pub remediation: String,
-    /// The same as data, where it is more than words.
+    /// The remedy as data, unless it is plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Box<LoggedRemedy>>,
 }
 
 impl ErrorBody {
-    /// What to do instead, for a Presenter to word; a later build's remedy is its plain wording.
+    /// Returns the remedy for a Presenter to word. If this build does not know the recorded remedy, it is the recorded
+    /// text.
     pub fn remedy(&self) -> Remedy {
         self.remedy.as_deref().and_then(LoggedRemedy::known).unwrap_or_else(|| Remedy::text(&*self.remediation))
     }
@@ -319,21 +320,22 @@ impl ErrorBody {
 
 impl From<ErrorBody> for Error {
     fn from(body: ErrorBody) -> Error {
-        // A later build may have recorded a code that this one does not know; the set of kinds is closed.
+        // A newer build may have recorded a code that this one does not know. The set of kinds is closed, so the kind's
+        // own code replaces it.
         let code = Code::from_name(&body.code).unwrap_or_else(|| body.kind.code());
         let remedy = body.remedy();
         Error { code, message: body.message, remedy, details: body.details }
     }
 }
 
-/// The name in `known` that was most likely meant, when one is near enough to say so.
+/// Returns the name in `known` that was most likely meant, if one is similar enough to suggest.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()
         .map(|name| (strsim::osa_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= limit || (wrong.len() >= 3 && name.starts_with(wrong)))
-        // Of two that are equally near, letters in another order are likelier than letters that are missing.
+        // Among equally similar names, swapped letters are more likely than missing ones.
         .min_by_key(|(distance, name)| (*distance, name.len().abs_diff(wrong.len())))
         .map(|(_, name)| name)
 }

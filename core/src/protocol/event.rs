@@ -14,7 +14,7 @@ use crate::protocol::error::{Code, Error, ErrorBody, Result};
 use crate::protocol::remedy::{Remedy, Sessions};
 
 mod fact; // the payloads of Entries, one struct per type
-mod open; // reading lines of newer builds
+mod open; // reads lines of newer builds
 mod printed; // the output of a running program
 
 pub use fact::*;
@@ -24,17 +24,17 @@ pub use printed::Printed;
 /// The version of the envelope that this build writes.
 pub const VERSION: u8 = 1;
 
-/// What a watcher receives. Whether it is durable is in the type.
+/// What a watcher receives. The variant tells whether it is durable.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The entry is in the Log and survives the process.
+    /// The Entry is in the Log and survives the process.
     Recorded(Arc<Entry>),
-    /// It holds at this moment and is never stored; an entry is recorded later if it has lasting effect.
+    /// The event is current and never stored. If it has a lasting effect, an Entry records that later.
     Live(LiveEvent),
 }
 
 impl Event {
-    /// What happens, if the event is live.
+    /// Returns the payload of a live event.
     pub fn live(&self) -> Option<&Live> {
         match self {
             Event::Live(event) => Some(&event.live),
@@ -50,9 +50,9 @@ pub struct LiveEvent {
     pub session_id: SessionId,
     /// The Turn that was running; `None` between Turns.
     pub turn: Option<u32>,
-    /// Names of the agents from the root's child down to the one that it is about. Empty: the Session itself.
+    /// The agent that the event is about, as the names from the root's child down to it. Empty for the Session itself.
     pub agent_path: Vec<String>,
-    /// What happens.
+    /// The payload.
     pub live: Live,
 }
 
@@ -65,21 +65,21 @@ pub struct Entry {
     pub session_id: SessionId,
     /// 0-based and gap-free within the Log.
     pub seq: u64,
-    /// When it was recorded: UTC, in milliseconds. The order of Entries is `seq`, not `ts`.
+    /// The time of recording: UTC, with milliseconds. `seq` orders Entries, not `ts`.
     pub ts: Timestamp,
     /// The 1-based number of its Turn, if it has one.
     pub turn: Option<u32>,
     /// The payload.
     pub fact: Fact,
-    /// What the line holds beyond `fact`. Only lines of newer builds do.
+    /// The parts of the line that `fact` does not contain. Only lines of newer builds have any.
     pub beyond: Option<Box<Beyond>>,
 }
 
 /// The parts of a line that this build does not understand: unknown fields, and unknown values of closed sets.
-/// They are kept as they were written, and written again with every copy of the Entry.
+/// They are stored as written, and included in every copy of the Entry.
 #[derive(Debug, Clone)]
 pub struct Beyond {
-    /// The whole `data` as it was written, where `fact` loses some of it.
+    /// The complete `data` as written, if `fact` lacks some of it.
     data: Option<Box<RawValue>>,
     /// The unknown fields of the envelope: `,"name":value` for each.
     envelope: String,
@@ -98,7 +98,7 @@ impl SessionId {
         SessionId(format!("{stamp}-{random:06x}").into())
     }
 
-    /// Parses an id that the user or a file gave.
+    /// Parses an id from the user or from a file.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND` for any other form. The error does not repeat the text, which may be hostile.
@@ -133,7 +133,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What happens in a Session at this moment. It is never stored.
+/// The payload of a live event: what happens in a Session at this moment. It is never stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Live {
@@ -169,19 +169,19 @@ pub enum Live {
         /// The new status.
         status: Status,
     },
-    /// What a call would do is known; it is judged next.
+    /// The preview of a call is ready; the gate judges the call next.
     CallPrepared {
         /// The call.
         call_id: String,
-        /// What it is about, with its paths resolved.
+        /// What the call is about, with resolved paths.
         info: Box<CallInfo>,
-        /// What it would do.
+        /// What the call would do.
         #[serde(rename = "plan")]
         preview: Box<Preview>,
     },
     /// A call waits for the user's decision.
     ApprovalRequested(Approval),
-    /// The model asks the user questions; they wait for answers.
+    /// A form with the model's questions waits for the user's answers.
     #[serde(rename = "question_asked")]
     FormOpened(Form),
     /// A background job began or ended.
@@ -193,14 +193,14 @@ pub enum Live {
     QueueChanged {
         /// Messages that join the running Turn.
         steer: Vec<String>,
-        /// Messages that start the next Turns.
+        /// Messages that start the next Turns, one each.
         follow_up: Vec<String>,
     },
     /// A request failed and is sent again.
     RetryScheduled {
         /// The next attempt, from 2.
         attempt: u32,
-        /// The most attempts.
+        /// The maximum number of attempts.
         of: u32,
         /// Milliseconds until the next attempt.
         wait_ms: u64,
@@ -218,13 +218,13 @@ pub enum Live {
         /// The id of the new Session.
         session_id: String,
     },
-    /// The Session refused an Input, or had to give up what an accepted one began.
+    /// The Session refused an Input, or could not complete an accepted one.
     Refused(Refusal),
     /// Information for the user that needs no answer.
     Notice {
         /// How important it is.
         severity: Severity,
-        /// The notice's name, for a program.
+        /// The code of the notice, for programs.
         code: String,
         /// The text, for the user.
         message: String,
@@ -281,7 +281,7 @@ pub enum Status {
     Asking,
 }
 
-/// How important a notice is.
+/// The importance of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -298,12 +298,12 @@ pub struct Approval {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// What the call would do; exactly this runs when it is allowed.
+    /// What the call would do. If the user allows it, exactly this runs.
     #[serde(rename = "plan")]
     pub preview: Box<Preview>,
-    /// Why the user is asked.
+    /// Why the call needs the user's approval.
     pub reason: String,
-    /// The rule that "always allow" would add; absent where "always" is not offered.
+    /// The rule that "always allow" would add; absent if "always" is not offered.
     pub rule: Option<Rule>,
 }
 
@@ -324,7 +324,7 @@ pub struct Question {
     /// Answers to choose from.
     #[serde(default)]
     pub options: Vec<String>,
-    /// The user may choose several answers.
+    /// The user may choose more than one answer.
     #[serde(default)]
     pub multiple: bool,
 }
@@ -336,12 +336,12 @@ pub struct JobState {
     pub id: u32,
     /// The command line.
     pub command: String,
-    /// Whether it runs.
+    /// Whether the job runs, and how it ended.
     #[serde(flatten)]
     pub status: JobStatus,
-    /// The path of its output, as tools name it.
+    /// The path of its saved output, as tools accept it.
     pub output_path: String,
-    /// Bytes of output beyond the 64 MB that are saved.
+    /// Bytes of output that were not saved, because a job's output file is limited to 64 MB.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
@@ -366,17 +366,17 @@ pub enum JobStatus {
     Stopped,
 }
 
-/// How a file compares with what pixir left there.
+/// How a file compares with the version that pixir last wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is as pixir left it and can be restored.
+    /// The file is unchanged since and can be restored.
     Ready,
-    /// It is already as the restore would make it.
+    /// The file already has the content that the restore would write.
     AlreadyThere,
-    /// It was changed since, by the user or another program.
+    /// The user or another program changed the file since.
     ChangedSince,
-    /// It cannot be restored: its bytes were not kept, or its path is taken by a folder or a symlink.
+    /// The file cannot be restored: its old bytes were not stored, or a folder or a symlink has its path.
     Impossible,
 }
 
@@ -385,23 +385,24 @@ pub enum Standing {
 pub struct FilePreview {
     /// The path, relative to the workspace.
     pub path: String,
-    /// How it compares with what pixir left there.
+    /// How the file compares with the version that pixir last wrote.
     pub standing: Standing,
-    /// What the restore does to it.
+    /// What the restore does to the file.
     pub kind: ChangeKind,
-    /// From the file as it is to the file as it will be.
+    /// The unified diff from the current file to the restored file.
     pub diff: String,
     /// Lines that the restore adds.
     pub added: u64,
     /// Lines that the restore removes.
     pub removed: u64,
-    /// The changes since, from the file as pixir left it to the file as it is.
+    /// The changes since: the unified diff from pixir's version to the current file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// From the file as it is to the file restored around the changes since; absent where they conflict.
+    /// The unified diff from the current file to the merged file, which keeps the changes since; absent if they
+    /// conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
-    /// Why it cannot be restored.
+    /// Why the file cannot be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -414,16 +415,16 @@ pub struct RestorePreview {
     /// The Turn whose changes are undone or redone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_turn: Option<u32>,
-    /// The entry to whose time the files go back.
+    /// The Entry whose state of the files is restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// The files that the restore is about, without those that need no change.
+    /// The files that the restore covers, without those that need no change.
     pub files: Vec<FilePreview>,
-    /// Identifies exactly this preview.
+    /// A token that identifies exactly this preview, for the Input that performs the restore.
     pub token: String,
 }
 
-/// A line as it is read. `v` and `chain` are declared so that they do not count as unknown fields.
+/// A line as it is parsed. `v` and `chain` are declared only so that they do not count as unknown fields.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "`v` and `chain` are known and not used here")]
 struct LineRead<'a> {
@@ -455,7 +456,7 @@ impl Entry {
         let encode = || -> serde_json::Result<String> {
             let mut line = Vec::with_capacity(1024);
             let Entry { id, session_id, seq, ts, turn, fact, beyond } = self;
-            // The values that are written by hand need no escaping; serde writes the others.
+            // The values that are formatted here need no escaping; serde writes the others.
             write!(line, "{{\"v\":{VERSION},\"id\":\"{id}\",\"session_id\":\"{session_id}\",\"seq\":{seq},\"ts\":\"{ts}\",\"turn\":")
                 .map_err(serde_json::Error::io)?;
             serde_json::to_writer(&mut line, turn)?;
@@ -478,12 +479,12 @@ impl Entry {
     /// Reads a line, with or without its chain. Unknown types, fields and values are kept; they are no error.
     ///
     /// # Errors
-    /// What serde says of a line that is not an entry.
+    /// serde's error for a line that is not an Entry.
     pub fn decode(line: &str) -> serde_json::Result<Entry> {
         Entry::decode_next(line, None)
     }
 
-    /// Reads a line of a Log. Entries of one Session share the text of its id.
+    /// Reads a line of a Log. The Entries of one Session share one allocation of its id.
     pub(crate) fn decode_next(line: &str, session: Option<&SessionId>) -> serde_json::Result<Entry> {
         let (it, envelope): (LineRead<'_>, _) = open::from_str(line)?;
         let session_id = match session {
@@ -553,7 +554,7 @@ fn encode_failed(fact: &Fact, e: &serde_json::Error) -> Error {
     Error::new(Code::LogEncodeFailed, format!("encode a {} entry: {e}", fact.kind()), "report this as a bug")
 }
 
-/// The members of a JSON object in their order, each value as it was written.
+/// Returns the members of a JSON object in order, each value as the text that was written.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -606,7 +607,7 @@ pub fn encode_live(event: &LiveEvent) -> Result<String> {
         .map_err(|e| Error::new(Code::LogEncodeFailed, format!("encode a live event: {e}"), "report this as a bug"))
 }
 
-/// The current time in milliseconds.
+/// Returns the current time, cut to milliseconds.
 pub fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).expect("the present is in range")
 }

@@ -1,4 +1,4 @@
-//! What a Presenter may ask of a Session, and what the Session answers: every action of the user, as data.
+//! The requests of a Presenter to a Session and the Session's answers: every action of the user, as data.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Attachment, Delivery, Mode, SettingsChanged, Toolset};
 
-/// One request of a Presenter to a Session. Events report what it leads to.
+/// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Input {
@@ -17,8 +17,8 @@ pub enum Input {
     Steer(Message),
     /// Start a Turn with this text when the running one ends.
     FollowUp(Message),
-    /// Run a command in the workspace; while a Turn runs, it waits until that has ended. The user who typed it has allowed it,
-    /// but the mode can still refuse it.
+    /// Run a command in the workspace, after the running Turn if there is one. The user typed the command, so it needs
+    /// no approval, but the mode can still refuse it.
     RunUserCommand {
         /// The command line.
         command: String,
@@ -29,7 +29,7 @@ pub enum Input {
     Dequeue,
     /// Stop the running Turn, or the restore or move of the head that is under way.
     Interrupt,
-    /// Decide about a call that waits for it.
+    /// Decide on a call that waits for approval.
     Decide {
         /// The call.
         call_id: String,
@@ -40,7 +40,8 @@ pub enum Input {
     Answer {
         /// The call that opened the form.
         call_id: String,
-        /// For each question, in order, the chosen options or the user's own words; null when the user declines to answer.
+        /// For each question, in order, the chosen options or the user's own words; null when the user declines to
+        /// answer.
         #[serde(default)]
         answers: Option<Vec<Vec<String>>>,
     },
@@ -51,10 +52,10 @@ pub enum Input {
     },
     /// Replace older History by a summary; a dry run publishes the preview.
     Compact {
-        /// What the summary should pay attention to.
+        /// What the summary should focus on.
         #[serde(default)]
         instructions: Option<String>,
-        /// Write nothing.
+        /// Publish the preview and write nothing.
         #[serde(default)]
         dry_run: bool,
     },
@@ -62,7 +63,7 @@ pub enum Input {
     MoveHead {
         /// The new Head; null is the empty conversation.
         to_seq: Option<u64>,
-        /// Whether the branch that is left is summed up for the model.
+        /// Whether and how the branch that the Head leaves is summarised for the model.
         #[serde(default)]
         summarize: Summarize,
         /// How files are restored to that entry; null leaves them as they are.
@@ -86,7 +87,7 @@ pub enum Input {
     },
     /// Fork the Session.
     Fork {
-        /// The last entry that both share.
+        /// The last Entry that both Sessions share.
         seq: u64,
     },
     /// Name an Entry.
@@ -96,7 +97,7 @@ pub enum Input {
         /// Its name; empty removes it.
         text: String,
     },
-    /// Pin an entry, so that compactions keep it word for word, or remove the pin.
+    /// Pin an Entry, so that compactions keep it word for word, or remove the pin.
     Pin {
         /// The Entry.
         seq: u64,
@@ -109,7 +110,7 @@ pub enum Input {
     ActivateSkill {
         /// The skill's name.
         name: String,
-        /// What it should work on; with text, a Turn starts.
+        /// What the model should work on with the skill. If present, a Turn starts.
         #[serde(default)]
         args: String,
         /// Images for that text.
@@ -118,7 +119,8 @@ pub enum Input {
     },
 }
 
-/// A change of settings that a Presenter asks for; only what changes is present. It is recorded as [`SettingsChanged`].
+/// A change of settings that a Presenter requests; only the changed settings are present. It is recorded as
+/// [`SettingsChanged`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsChange {
@@ -137,7 +139,7 @@ pub struct SettingsChange {
     /// Which tools the model is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolset: Option<Toolset>,
-    /// The Session's name; empty takes it away.
+    /// The Session's name; empty removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The root of the workspace from now on.
@@ -153,7 +155,7 @@ impl From<SettingsChange> for SettingsChanged {
 }
 
 impl Input {
-    /// The name of the request, as its `type` field has it. A refusal names its Input by it.
+    /// Returns the name of the request, as in its `type` field. A refusal refers to its Input by this name.
     pub const fn name(&self) -> &'static str {
         match self {
             Input::Prompt(_) => "prompt",
@@ -178,7 +180,7 @@ impl Input {
     }
 }
 
-/// What an accepted Input led to.
+/// The immediate effect of an accepted Input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
     /// The Turn that the Input began, joins or stopped.
@@ -195,9 +197,9 @@ pub struct Accepted {
 /// A place in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
-    /// Whether it joins the running Turn or starts a later one.
+    /// Whether the message joins the running Turn or starts a later one.
     pub delivery: Delivery,
-    /// Its position among those that are delivered the same way, from 1.
+    /// The position among the messages with the same delivery, from 1.
     pub position: usize,
 }
 
@@ -206,7 +208,7 @@ pub struct Queued {
 pub struct Message {
     /// The text.
     pub text: String,
-    /// Images; the Harness stores them first.
+    /// Images; the Harness stores them before the Session records the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
@@ -217,20 +219,20 @@ impl<T: Into<String>> From<T> for Message {
     }
 }
 
-/// How a branch that is left is summed up.
+/// How a branch that the Head leaves is summarised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summarize {
-    /// Not at all.
+    /// No summary.
     #[default]
     No,
-    /// Without the model, from the entries.
+    /// A summary computed from the Entries, without a model.
     Deterministic,
-    /// By the model; without it when that fails.
+    /// A summary by the model; if that fails, one without a model.
     Model,
 }
 
-/// The user's decision about a call.
+/// The user's decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Decision {
@@ -240,7 +242,7 @@ pub enum Decision {
     AllowAlways,
     /// Do not run the call.
     Deny {
-        /// What the user tells the model.
+        /// The user's message to the model.
         #[serde(default)]
         feedback: Option<String>,
     },
@@ -253,9 +255,9 @@ pub enum OnConflict {
     /// Leave the file as it is.
     #[default]
     Keep,
-    /// Restore around the changes since.
+    /// Merge the restore with the changes since, which stay in the file.
     Merge,
-    /// Restore it. The changes since are lost from the file; the blob store keeps them.
+    /// Restore the file completely. The changes since remain only in the blob store.
     Overwrite,
 }
 
@@ -272,7 +274,7 @@ impl OnConflict {
             _ => Err(Error::new(
                 Code::InvalidArgs,
                 format!("there is no choice `{}`", name.escape_debug()),
-                "use keep, merge or overwrite",
+                "choose keep, merge or overwrite",
             )),
         }
     }
@@ -284,13 +286,13 @@ pub struct RestoreOptions {
     /// Publish the preview and touch nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// For files that changed since, unless `choices` names them.
+    /// What to do with files that changed since, unless `choices` names them.
     #[serde(default)]
     pub changed_since: OnConflict,
-    /// For single files that changed since, by path.
+    /// What to do with single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, OnConflict>,
-    /// The token of the preview that the user approved. If files changed since, nothing is restored.
+    /// The token of the preview that the user approved. If a file changed since that preview, nothing is restored.
     #[serde(default)]
     pub seen: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The present of a Session: what a watcher that joins in the middle has to know to see and answer everything.
+//! The current state of a Session: what a new watcher needs besides the Log to show the Session and to answer it.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +6,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::event::{Approval, Form, JobState, Live, Printed, Status};
 
-/// How a Session stands at the moment when a watch begins. Nothing of it is repeated by the live events that follow.
+/// The state of a Session at the moment when a watch begins. The live events that follow repeat none of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Now {
     /// What the Session is doing.
     pub status: Status,
-    /// The running Turn.
+    /// The number of the running Turn.
     pub turn: Option<u32>,
-    /// Nothing can be recorded in this Session here.
+    /// The Session is read-only in this process: nothing can be recorded.
     pub read_only: bool,
     /// Calls that wait for the user's decision, oldest first.
     pub approvals: Vec<Approval>,
     /// Forms that wait for the user's answers, oldest first.
     pub forms: Vec<Form>,
-    /// Messages that wait.
+    /// Messages that wait in the queue.
     pub queue: Queue,
     /// Background jobs, oldest first.
     pub jobs: Vec<JobState>,
-    /// The answer that the model is writing.
+    /// The part of the answer that has arrived so far.
     pub draft: Draft,
-    /// What running calls have printed, by call id; of a long output, the last 8 KiB or more.
+    /// The output of running calls so far, by call id. Of a long output, at least the last 8 KiB.
     pub printed: BTreeMap<String, Printed>,
-    /// Child Sessions that run. Empty as long as Sessions cannot have children.
+    /// Running child Sessions. Always empty: no build creates children yet.
     pub children: Vec<Child>,
 }
 
-/// Messages that wait for the running Turn.
+/// Messages that wait in the queue, by how they will be delivered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// They join the running Turn.
+    /// Messages that join the running Turn.
     pub steer: Vec<String>,
-    /// They start the next Turns.
+    /// Messages that start the next Turns, one each.
     pub follow_up: Vec<String>,
 }
 
@@ -49,19 +49,19 @@ pub struct Draft {
     pub text: String,
 }
 
-/// A child Session that runs.
+/// A running child Session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
-    /// Its id.
+    /// The child's id.
     pub session_id: String,
-    /// Its name, unique in the tree.
+    /// The child's name, unique among all descendants of the root Session.
     pub name: String,
-    /// What it is doing.
+    /// What the child is doing.
     pub status: Status,
 }
 
 impl Now {
-    /// The same as live events, for a Presenter that folds nothing but events.
+    /// Returns the state as live events, for a Presenter that handles only events.
     pub fn as_live(&self) -> Vec<Live> {
         let mut all = Vec::new();
         if self.status != Status::Idle {

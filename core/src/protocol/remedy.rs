@@ -10,32 +10,33 @@ use super::event::Mode;
 
 /// What to do about an error.
 ///
-/// [`Remedy::plain`] words it for the model and for the Log; a Presenter words it for its user with an exhaustive match.
+/// [`Remedy::plain`] words it for the model and for the Log; a Presenter words it for its user with an exhaustive
+/// match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Remedy {
-    /// Words that are the same everywhere.
+    /// A text that every Presenter shows unchanged.
     Text {
-        /// A phrase without a final full stop; empty where there is nothing to do.
+        /// A phrase without a final full stop; empty if there is nothing to do.
         text: String,
     },
-    /// Each of these helps by itself.
+    /// Alternatives; each one is sufficient.
     AnyOf {
-        /// The likeliest first.
+        /// The alternatives, most likely first.
         remedies: Vec<Remedy>,
     },
-    /// All of these, one after the other.
+    /// Steps that are all needed, in order.
     Steps {
-        /// The first one first.
+        /// The steps, in order.
         steps: Vec<Remedy>,
     },
 
     // The Turn and the conversation.
     /// Interrupt the running Turn.
     Interrupt,
-    /// Send the same again.
+    /// Send the same message again.
     Retry {
-        /// Seconds to wait before that.
+        /// Seconds to wait before that; null means no known wait.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_s: Option<u64>,
     },
@@ -49,23 +50,23 @@ pub enum Remedy {
     NewSession,
     /// Look at the turns and branches of the Session.
     ShowTree,
-    /// Take back what a Turn changed in files.
+    /// Undo a Turn's changes to files.
     Undo,
-    /// Bring back what the last undo took away.
+    /// Redo the changes that the last undo took back.
     Redo,
-    /// Choose what happens to files that changed since: merge or overwrite.
+    /// Decide whether a restore merges or overwrites files that changed since.
     ResolveConflicts,
     /// Set the mode.
     SetMode {
-        /// The least free mode that helps.
+        /// The least permissive mode that is sufficient.
         mode: Mode,
     },
-    /// Give a Turn more.
+    /// Raise a limit of a Turn.
     RaiseLimit {
-        /// What was reached.
+        /// The limit that was reached.
         limit: Limit,
     },
-    /// See which skills there are.
+    /// List the skills.
     ShowSkills,
     /// Activate a skill.
     UseSkill {
@@ -74,22 +75,22 @@ pub enum Remedy {
     },
 
     // Sessions.
-    /// See which Sessions there are.
+    /// List the Sessions.
     ListSessions {
-        /// Where to look.
+        /// Which Sessions to list.
         which: Sessions,
     },
-    /// Open a Session to go on with it.
+    /// Resume a Session.
     Resume {
         /// The Session.
         id: String,
     },
-    /// Open a Session without writing it.
+    /// Open a Session read-only.
     OpenReadOnly {
         /// The Session.
         id: String,
     },
-    /// Make a damaged Log whole.
+    /// Repair a damaged Log.
     Repair {
         /// The Session.
         id: String,
@@ -101,15 +102,15 @@ pub enum Remedy {
     },
     /// Export a Session as JSON, which can be imported.
     ExportSession,
-    /// Run it inside a Session, where the Log can hold what it stores.
+    /// Run the command inside a Session, whose Log can store its notes.
     RunInSession,
     /// Name a workspace folder that exists.
     SetWorkspace,
 
     // The Provider.
-    /// Ask a model other than this one.
+    /// Choose another model.
     ChooseModel {
-        /// What that model must be able to do.
+        /// What the other model must offer.
         need: ModelNeed,
     },
     /// Name a model, because the Provider lists none.
@@ -119,7 +120,7 @@ pub enum Remedy {
     },
     /// Set the base URL of the Provider.
     SetBaseUrl {
-        /// The address, where it is known.
+        /// The address, if it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
     },
@@ -137,12 +138,12 @@ pub enum Remedy {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
     },
-    /// Set a variable of the environment, which holds a key.
+    /// Set the environment variable that contains the key.
     SetVariable {
         /// Its name.
         name: String,
     },
-    /// Put another key into a variable, because the server rejected the one in it.
+    /// Set an environment variable to another key, because the server rejected its key.
     ReplaceVariable {
         /// Its name.
         name: String,
@@ -154,23 +155,23 @@ pub enum Remedy {
     },
 
     // This machine.
-    /// Check what is set up on this machine.
+    /// Check the setup of this machine.
     CheckSetup,
-    /// Check the folder that holds Logs and file versions.
+    /// Check the folder that contains Logs and file versions.
     CheckStateFolder,
-    /// See the JSON Schema of script files.
+    /// Show the JSON Schema of script files.
     ShowScriptSchema,
-    /// See the table of error codes.
+    /// Show the table of error codes.
     ShowErrorCodes,
 }
 
-/// What a Turn may use up.
+/// A limit of a Turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Seconds.
+    /// The time limit.
     Deadline,
-    /// Rounds of tool calls.
+    /// The limit on rounds of tool calls.
     Rounds,
     /// Tokens, input and output.
     Tokens,
@@ -178,7 +179,7 @@ pub enum Limit {
     Cost,
 }
 
-/// Which Sessions a list holds.
+/// Which Sessions a list contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sessions {
@@ -190,20 +191,20 @@ pub enum Sessions {
     Trash,
 }
 
-/// What another model must be able to do.
+/// What another model must offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelNeed {
-    /// Nothing in particular.
+    /// No requirement.
     Any,
-    /// Accept images.
+    /// It accepts images.
     Images,
-    /// Take a longer request.
+    /// It has a larger window.
     LargerWindow,
 }
 
 impl ModelNeed {
-    /// The model, in words that are the same everywhere.
+    /// Names such a model, in words that every Presenter uses.
     pub const fn words(self) -> &'static str {
         match self {
             ModelNeed::Any => "another model",
@@ -214,27 +215,27 @@ impl ModelNeed {
 }
 
 impl Remedy {
-    /// Words that are the same everywhere.
+    /// Creates a remedy that every Presenter shows unchanged.
     pub fn text(text: impl Into<String>) -> Remedy {
         Remedy::Text { text: text.into() }
     }
 
-    /// Each of these helps by itself.
+    /// Creates a list of alternatives, each of them sufficient.
     pub fn any_of<const N: usize>(remedies: [Remedy; N]) -> Remedy {
         Remedy::AnyOf { remedies: remedies.into() }
     }
 
-    /// All of these, one after the other.
+    /// Creates a list of steps that are all needed.
     pub fn steps<const N: usize>(steps: [Remedy; N]) -> Remedy {
         Remedy::Steps { steps: steps.into() }
     }
 
-    /// There is nothing to do.
+    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         matches!(self, Remedy::Text { text } if text.is_empty())
     }
 
-    /// The same, with every text in it rewritten.
+    /// Returns the remedy with every text in it rewritten.
     #[must_use]
     pub fn map_text(self, rewrite: &impl Fn(&str) -> String) -> Remedy {
         let each = |all: Vec<Remedy>| all.into_iter().map(|it| it.map_text(rewrite)).collect();
@@ -280,7 +281,7 @@ impl Remedy {
         }
     }
 
-    /// The wording for the model and the Log; it names no key, no flag and no command of a Presenter.
+    /// Returns the wording for the model and the Log. It names no key, flag or command of a Presenter.
     pub fn plain(&self) -> String {
         match self {
             Remedy::Text { text } => text.clone(),
@@ -292,7 +293,7 @@ impl Remedy {
             Remedy::AnswerOpenForm => "answer the form that is open now, if there is one".into(),
             Remedy::Compact => "compact the conversation".into(),
             Remedy::NewSession => "start a new session".into(),
-            Remedy::ShowTree => "look at the turns of the session".into(),
+            Remedy::ShowTree => "list the turns of the session".into(),
             Remedy::Undo => "undo a turn first".into(),
             Remedy::Redo => "redo the last undo".into(),
             Remedy::ResolveConflicts => "preview the files, then choose to merge or to overwrite".into(),
@@ -313,7 +314,7 @@ impl Remedy {
             Remedy::ExportSession => "export the session again as JSON".into(),
             Remedy::RunInSession => "run it in a session".into(),
             Remedy::SetWorkspace => "name a workspace folder that exists".into(),
-            Remedy::ChooseModel { need } => format!("use {}", need.words()),
+            Remedy::ChooseModel { need } => format!("choose {}", need.words()),
             Remedy::NameModel { provider } => format!("name a model of {provider}"),
             Remedy::SetBaseUrl { url: Some(url) } => format!("set the base URL to {url}"),
             Remedy::SetBaseUrl { url: None } => "set a base URL".into(),
@@ -327,10 +328,10 @@ impl Remedy {
             Remedy::ReplaceKey { provider } => {
                 format!("the server rejected the stored key; store another for {provider}")
             }
-            Remedy::CheckSetup => "check what is set up on this machine".into(),
+            Remedy::CheckSetup => "check the setup of this machine".into(),
             Remedy::CheckStateFolder => "check the state folder".into(),
             Remedy::ShowScriptSchema => "follow the JSON Schema of script files".into(),
-            Remedy::ShowErrorCodes => "use a code of the table of error codes".into(),
+            Remedy::ShowErrorCodes => "choose a code from the table of error codes".into(),
         }
     }
 }
@@ -347,24 +348,24 @@ impl From<String> for Remedy {
     }
 }
 
-/// `a, b, or c`: how a Presenter joins remedies of which each helps.
+/// Joins alternatives: `a, b, or c`.
 pub fn either(remedies: &[Remedy], word: impl Fn(&Remedy) -> String) -> String {
     let mut words: Vec<String> = remedies.iter().map(word).collect();
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{}, or {last}", words.join(", ")) }
 }
 
-/// `a, then b`: how a Presenter joins remedies that are all needed.
+/// Joins steps: `a, then b`.
 pub fn in_order(steps: &[Remedy], word: impl Fn(&Remedy) -> String) -> String {
     steps.iter().map(word).collect::<Vec<_>>().join(", then ")
 }
 
-/// `try again in 3 min`, for a Presenter that words [`Remedy::Retry`].
+/// Words a [`Remedy::Retry`]: `try again in 3 min`.
 pub fn retry(after_s: Option<u64>) -> String {
     after_s.map_or_else(|| "try again".into(), |s| format!("try again in {}", wait(Duration::from_secs(s))))
 }
 
-/// `3 min`, `24 h`: as precise as a wait of that length needs to be.
+/// Formats a wait, less precisely the longer it is: `30 s`, `3 min`, `24 h`.
 pub fn wait(time: Duration) -> String {
     match time.as_secs() {
         s @ 0..120 => format!("{s} s"),
@@ -374,13 +375,13 @@ pub fn wait(time: Duration) -> String {
     }
 }
 
-/// A remedy as a Log holds it: JSON that is written again byte for byte, also where a later build wrote it.
+/// A remedy as a Log contains it: JSON that is copied byte for byte, so that a remedy of a newer build survives.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LoggedRemedy(Box<RawValue>);
 
 impl LoggedRemedy {
-    /// The remedy; `None` for one of a later build.
+    /// Returns the remedy; `None` for one that only a newer build knows.
     pub fn known(&self) -> Option<Remedy> {
         serde_json::from_str(self.0.get()).ok()
     }
@@ -398,7 +399,7 @@ impl PartialEq for LoggedRemedy {
     }
 }
 
-/// What this build writes. A later build may write another object.
+/// The schema of remedies that this build writes. A newer build may write other objects.
 impl schemars::JsonSchema for LoggedRemedy {
     fn schema_name() -> Cow<'static, str> {
         "LoggedRemedy".into()
@@ -417,7 +418,7 @@ mod tests {
     #[test]
     fn remedies_join_as_a_sentence_does() {
         let all = Remedy::any_of(["a".into(), "b".into(), Remedy::ChooseModel { need: ModelNeed::Any }]);
-        assert_eq!(all.plain(), "a, b, or use another model");
+        assert_eq!(all.plain(), "a, b, or choose another model");
         assert_eq!(
             Remedy::steps(["free some space".into(), Remedy::Resume { id: "x".into() }]).plain(),
             "free some space, then resume session x"

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// How a tool is offered to a model. It owns its text, so a tool of an embedder or a server can describe itself at run time.
+/// How a tool is offered to a model. The texts are owned, so a tool that an embedder or a server adds can build its
+/// description at run time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// The name that the model calls it by.
+    /// The name by which the model calls the tool.
     pub name: Arc<str>,
-    /// What it does, for a model that has never seen it.
+    /// What the tool does, for a model that has never used it.
     pub description: Arc<str>,
-    /// A JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: Value,
-    /// Whether it never changes anything, whatever its arguments are.
+    /// Whether the tool changes nothing, whatever its arguments are.
     pub reads_only: bool,
-    /// What it reads from stdin and writes to stdout and stderr.
+    /// What the tool reads from stdin and writes to stdout and stderr.
     pub streams: Arc<str>,
 }

@@ -72,7 +72,7 @@ enum Block<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
-    /// Reasoning with its signature, exactly as it came.
+    /// Reasoning with its signature, exactly as the server returned it.
     #[serde(untagged)]
     Given(Cow<'a, Value>),
 }
@@ -264,7 +264,7 @@ struct OpenBlock {
     call: usize,
 }
 
-/// The latest token counts. A later event repeats only those that changed.
+/// The latest token counts. A later event contains only those that changed.
 #[derive(Default)]
 struct Counts {
     fresh: Option<u64>,
@@ -312,7 +312,7 @@ impl AnswerDecoder {
         }
         match self.blocks.get(&index) {
             Some(before) if before.opened != *block => {
-                Err(invalid(format!("block {index} of the answer came twice with different content")))
+                Err(invalid(format!("block {index} of the answer was sent twice with different content")))
             }
             Some(_) => Ok(()),
             None => {

@@ -1,4 +1,4 @@
-//! The Chat Completions dialect: OpenAI, and every local server that speaks it.
+//! The Chat Completions dialect, which OpenAI and most local servers speak.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -61,9 +61,9 @@ enum Message<'a> {
 
 #[derive(Default, Serialize)]
 struct Assistant<'a> {
-    /// `null` in a message that only calls tools.
+    /// `None` is sent as `null`: in a message that only calls tools.
     content: Option<Content<'a>>,
-    /// The reasoning, in the fields in which it came.
+    /// The reasoning, in the fields in which the server returned it.
     #[serde(flatten)]
     fields: BTreeMap<String, Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -299,7 +299,7 @@ fn fields(item: Cow<'_, Value>) -> Vec<(String, Cow<'_, Value>)> {
     }
 }
 
-/// Returns an image, with its name before it.
+/// Returns an image, preceded by its name as text.
 fn seen<'a>(image: &Attachment, request: &Request, facts: &ModelInfo) -> [Part<'a>; 2] {
     let name = Part::text(Cow::Owned(format!("The image {}:", image.path)));
     let image = match request.image(image, facts) {
@@ -315,7 +315,7 @@ fn wants_reasoning(model: &str) -> bool {
     ["kimi-", "deepseek-"].iter().any(|family| bare.starts_with(family))
 }
 
-/// Returns the assistant message at the end, and creates it if there is none.
+/// Returns the last message if it is the assistant's, else appends an assistant message.
 fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a> {
     if !matches!(messages.last(), Some(Message::Assistant(_))) {
         messages.push(Message::Assistant(Assistant::default()));
@@ -323,7 +323,7 @@ fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a
     match messages.last_mut() {
         Some(Message::Assistant(message)) => message,
         Some(Message::System { .. } | Message::User { .. } | Message::Tool { .. }) | None => {
-            unreachable!("just made sure of")
+            unreachable!("the last message is the assistant's: it was pushed above")
         }
     }
 }

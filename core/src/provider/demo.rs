@@ -1,4 +1,4 @@
-//! The built-in Provider: it explains that no model is connected, and works through one small real task.
+//! The built-in Provider: it explains that no model is connected, and its script fixes a bug in a sample project.
 
 use std::fs;
 use std::io;
@@ -42,7 +42,7 @@ pub fn script() -> Script {
     Scripted::parse(include_str!("demo/script.json")).expect("the embedded script is tested")
 }
 
-/// The demo in the user's own workspace: it explains the setup and calls no tool.
+/// The demo in the user's own workspace: it explains how to connect a model and calls no tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unconnected;
 
@@ -58,7 +58,7 @@ impl Provider for Unconnected {
             });
             let first: String = asked.unwrap_or_default().lines().next().unwrap_or_default().chars().take(60).collect();
             let text = format!(
-                "{}\n\nYou said: “{first}”. This session keeps it; choose a model and send a message to go on.",
+                "{}\n\nYou said: “{first}”. This session keeps the message; choose a model and send another message to go on.",
                 include_str!("demo/unconnected.md").trim_end()
             );
             on_chunk(Chunk::Text(text.clone()));

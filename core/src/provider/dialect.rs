@@ -1,4 +1,4 @@
-//! The parts common to the three dialects: a request is written as JSON, and an answer is read event by event.
+//! What all dialects share: a request is written as JSON, and an answer is read event by event.
 
 use std::borrow::Cow;
 
@@ -36,11 +36,11 @@ impl Dialect {
     pub fn parse(name: &str) -> Result<Dialect> {
         Dialect::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let message = format!("there is no dialect `{}`", name.escape_debug());
-            Error::new(Code::ConfigInvalid, message, "use responses, chat or anthropic").with("input", name)
+            Error::new(Code::ConfigInvalid, message, "choose responses, chat or anthropic").with("input", name)
         })
     }
 
-    /// Returns the name on the command line.
+    /// Returns the name in the configuration and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Dialect::Responses => "responses",
@@ -83,7 +83,8 @@ pub trait Reader: Send {
     /// Takes in the next event, and passes new parts of the answer to `say`.
     ///
     /// # Errors
-    /// What the server reports; `INVALID_RESPONSE` when the event contradicts itself or those before it.
+    /// The error that the server reports in the event; `INVALID_RESPONSE` when the event is malformed or contradicts
+    /// earlier events.
     fn take(&mut self, event: &Value, say: &mut (dyn FnMut(Chunk) + Send)) -> Result<StreamProgress>;
 
     /// Returns the usage reported so far.
@@ -99,11 +100,11 @@ pub trait Reader: Send {
 /// The progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamProgress {
-    /// More has to come.
+    /// The answer is incomplete.
     Part,
     /// The answer is complete; only usage may follow.
     Usable,
-    /// The answer is over.
+    /// The answer and its usage are complete.
     All,
 }
 
@@ -117,7 +118,7 @@ pub(super) fn pieces(request: &Request) -> Vec<Piece<'_>> {
         Piece::Call { .. } | Piece::Result { .. } => true,
     };
     let pieces = request.items.iter().map(Item::piece).filter(ours);
-    // Walks backwards, so that each item knows what follows it.
+    // Walk backwards: whether reasoning is sent depends on the item after it.
     let mut leads_somewhere = false;
     let mut kept: Vec<Piece<'_>> = pieces
         .rev()

@@ -91,9 +91,9 @@ pub(super) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
         return Err(bad("holds a secret", Remedy::any_of([named, Remedy::Login { provider: None }])));
     }
     let name =
-        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "use one like X-Team".into()))?;
+        HeaderName::try_from(name).map_err(|_| bad("is not a valid header name", "a name like X-Team".into()))?;
     let value = HeaderValue::try_from(value)
-        .map_err(|_| bad("has a value that is not valid in a header", "use one line of plain text".into()))?;
+        .map_err(|_| bad("has a value that is not valid in a header", "one line of plain text".into()))?;
     Ok((name, value))
 }
 

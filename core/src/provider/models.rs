@@ -5,11 +5,11 @@ pub(crate) use crate::config::Price;
 pub(crate) use crate::protocol::effort::Effort;
 use crate::protocol::event::{Cost, Usage};
 
-mod table; // the models that are known
+mod table; // the built-in models
 
 use table::KNOWN;
 
-/// How a model of the Messages dialect is asked to reason.
+/// How a request in the Messages dialect controls a model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
     /// The model cannot reason.
@@ -29,11 +29,11 @@ pub struct ModelInfo {
     pub window: Option<u64>,
     /// The longest answer, tokens.
     pub max_output: Option<u64>,
-    /// The model accepts images. Unknown models are assumed to.
+    /// The model accepts images. Unknown models are assumed to accept them.
     pub sees_images: bool,
     /// Efforts that the model accepts, lowest first. `None` means unknown; an empty list means that it accepts none.
     pub efforts: Option<Vec<Effort>>,
-    /// How the Messages dialect asks the model to reason.
+    /// How a request in the Messages dialect controls the reasoning.
     pub thinking: Thinking,
     /// The prices, if they are known.
     pub price: Option<Price>,
@@ -97,7 +97,7 @@ impl ModelInfo {
         most.or_else(|| takes.iter().copied().min()).map(Effort::name)
     }
 
-    /// Whether the model reasons, if that is known.
+    /// Whether the model can reason, if that is known.
     pub fn thinks(&self) -> Option<bool> {
         self.efforts.as_ref().map(|efforts| !efforts.is_empty())
     }
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             ModelInfo::default().effort(Some("xhigh")),
             Some("xhigh"),
-            "a model that is not known decides itself"
+            "an unknown model gets the effort unchanged"
         );
     }
 

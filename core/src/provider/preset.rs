@@ -28,9 +28,9 @@ pub struct Preset {
 /// A server's deviations from its dialect. Most are about Chat Completions, which every server implements differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// How a request asks for an effort.
+    /// The field in which a request sets the effort.
     pub effort: EffortField,
-    /// Reasoning is sent back to the model that produced it, in the fields in which it came.
+    /// Reasoning is sent back to the model that produced it, in the fields in which the server returned it.
     pub gives_reasoning_back: bool,
     /// The server accepts `prompt_cache_key`.
     pub cache_key: bool,
@@ -38,13 +38,13 @@ pub struct Quirks {
     pub cache_breakpoints: bool,
     /// The server reports the cost of a request if the request asks for it.
     pub usage_with_cost: bool,
-    /// The account may ask for reasoning summaries (Responses only).
+    /// The server offers reasoning summaries (Responses only). A single account may still lack them.
     pub reasoning_summaries: bool,
     /// The server may run with a smaller window than its models support, and does not report it.
     pub hides_window: bool,
 }
 
-/// The field in which a request asks for an effort.
+/// The field in which a request sets the effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffortField {
     /// `reasoning_effort: "high"`.

@@ -1,4 +1,4 @@
-//! Records a Provider's answers as a script: bodies, parts and times, without secrets.
+//! Records a Provider's answers as a script: requests, streamed parts and timing, with secrets removed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -19,7 +19,7 @@ use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
 use futures_util::future::BoxFuture;
 
-/// The end of a script. It is rewritten after each step, so that the file is always valid.
+/// The end of a script file. Each new step overwrites it and writes it again, so that the file is always valid JSON.
 const END: &str = "\n]}\n";
 
 /// A script that is being recorded.
@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
 struct State {
     file: File,
     is_empty: bool,
-    /// The conversation of the last request.
+    /// The messages of the last request, which the next step leaves out.
     before: Vec<Value>,
 }
 
@@ -74,7 +74,8 @@ impl Recorder {
     }
 }
 
-/// Returns the request without the part of the conversation that the last request contained.
+/// Removes the messages that the last request already contained, and adds their number as `unchanged`. Otherwise a
+/// recording would grow with the square of the conversation.
 fn news(mut body: Value, before: &mut Vec<Value>) -> Value {
     let Some(key) = ["input", "messages"].into_iter().find(|key| body[*key].is_array()) else { return body };
     let Value::Array(now) = body[key].take() else { return body };
@@ -163,7 +164,7 @@ impl Drop for Take<'_> {
             let error = Error::new(
                 Code::StreamClosed,
                 "the recording was interrupted here",
-                "send it again; the part that arrived is kept",
+                "send the message again; the part that arrived is kept",
             );
             let failure = Failure { after_content: !self.chunks.is_empty(), ..Failure::from(error) };
             self.write(None, Some(recorded_failure(&failure)));

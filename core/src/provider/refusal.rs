@@ -52,7 +52,7 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(shown(id.to_str().ok()?))
 }
 
-/// What a failure is, from its status, the names that it was given, and the text of the answer.
+/// Classifies a failure by its HTTP status, the server's names for it, and the server's message.
 fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
     const OVERFLOW: [&str; 16] = [
         "context_length_exceeded",
@@ -95,7 +95,7 @@ fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
     let any = |signs: &[&str]| signs.iter().any(|sign| names.contains(sign));
     let anywhere = |signs: &[&str]| any(signs) || signs.iter().any(|sign| text.contains(sign));
     if anywhere(&STALE) {
-        return (Code::ReasoningRejected, "send it again".into());
+        return (Code::ReasoningRejected, "send the message again".into());
     }
     let refuses = ["unsupported", "not supported", "not permitted", "unrecognized", "unexpected", "extra"];
     let refuses = refuses.iter().any(|sign| text.contains(sign));
@@ -103,7 +103,7 @@ fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
         && refuses
         && ["reasoning_content", "reasoning_details"].iter().any(|it| text.contains(it))
     {
-        return (Code::ReasoningRejected, "send it again".into());
+        return (Code::ReasoningRejected, "send the message again".into());
     }
     // A server that refuses an image would refuse every later request with it. The same request can be sent without the
     // image.
@@ -184,7 +184,7 @@ fn message_in(error: &Value, body: &str) -> String {
     }
 }
 
-/// Returns the title of an HTML page; its markup is useless to the user.
+/// Returns the title of an HTML page, because its markup is useless to the user.
 fn page_title(page: &str) -> String {
     let lower = page.to_lowercase();
     let within = |tag: &str| {
@@ -205,7 +205,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     seconds(text, 1.0).or_else(|| until(text, now))
 }
 
-/// Parses a sensible number of seconds, also written as `2s` or `1500ms`.
+/// Parses a finite, non-negative number of seconds, also written as `2s` or `1500ms`.
 fn seconds(text: &str, unit: f64) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 0.001),
@@ -255,11 +255,11 @@ pub(super) fn closed(why: &str) -> Error {
     Error::new(
         Code::StreamClosed,
         format!("the connection closed before the answer was complete: {}", shown(why)),
-        "send it again; the part that arrived is kept",
+        "send the message again; the part that arrived is kept",
     )
 }
 
-/// Returns the error for a success status whose body is no event stream.
+/// Returns the error for a response with a success status whose body is not an event stream.
 pub(super) fn no_stream(host: &str, kind: &str, headers: &HeaderMap, body: &str) -> Error {
     let error = error_in(body);
     if error["message"].is_string() && !error["code"].is_null() {
@@ -286,11 +286,11 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     }
     let why = causes.pop().unwrap_or_else(|| e.to_string());
     if tls && why.contains("InvalidContentType") {
-        let fix = "use http:// if the server does not encrypt";
+        let fix = "set the base URL to http:// if the server does not encrypt";
         return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
     }
     if tls {
-        let fix = "for a certificate of your own authority set SSL_CERT_FILE=/path/to/ca.pem";
+        let fix = "if your own authority issued the certificate, set SSL_CERT_FILE=/path/to/ca.pem";
         return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", shown(&why)), fix);
     }
     let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));

@@ -173,13 +173,13 @@ struct OpenItem {
 }
 
 impl AnswerDecoder {
-    /// The place of the item that an event is about. Some servers leave `output_index` out.
+    /// Returns the index of the item that an event refers to. Some servers leave `output_index` out.
     fn place(&mut self, event: &Value) -> usize {
         let id = event["item_id"].as_str().or_else(|| event["item"]["id"].as_str()).filter(|id| !id.is_empty());
         // The id is more reliable: some servers give every item the same index.
         let given = event["output_index"].as_u64().and_then(|n| usize::try_from(n).ok());
         if let Some(known) = id.and_then(|id| self.places.get(id)) {
-            // An id that returns at another index after its item was closed names a new item.
+            // An id that reappears at another index after its item was closed names a new item.
             let is_closed = self.items.get(known).is_some_and(|part| part.done.is_some());
             if !(is_closed && given.is_some_and(|at| at != *known)) {
                 return *known;
@@ -195,8 +195,8 @@ impl AnswerDecoder {
         let next = self.items.keys().next_back().map_or(0, |last| last + 1);
         match id {
             Some(id) => *self.places.entry(id.to_owned()).or_insert(next),
-            // With neither id nor index: an opening event is a new item; any other is about the last item, if its kind
-            // fits.
+            // With neither id nor index: an opening event begins a new item; any other refers to the last item, if its
+            // kind fits.
             None if event["type"] == "response.output_item.added" => next,
             None => {
                 let other = event["item"]["type"].as_str().is_some_and(|kind| kind != "message");
@@ -216,7 +216,7 @@ impl AnswerDecoder {
         let (place, part) = self.part(event);
         match &part.done {
             Some(before) if before != item => {
-                Err(invalid(format!("item {place} of the answer came twice with different content")))
+                Err(invalid(format!("item {place} of the answer was sent twice with different content")))
             }
             Some(_) => Ok(()),
             None => {
@@ -242,7 +242,7 @@ impl AnswerDecoder {
         }
         let open = self.items.values().find(|part| part.done.is_none() && part.call.is_some());
         match (open.and_then(|part| part.call.as_ref()), &self.ended) {
-            (Some((name, _)), Some(Ended::Whole)) => Err(invalid(format!("the call of {name} has no end"))),
+            (Some((name, _)), Some(Ended::Whole)) => Err(invalid(format!("the call of {name} was never completed"))),
             _ => Ok(()),
         }
     }

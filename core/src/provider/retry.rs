@@ -1,4 +1,4 @@
-//! Decides when to give up waiting and when to retry a failed request.
+//! Decides how long to wait for a server and whether to retry a failed request.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::protocol::error::Code;
 use crate::protocol::remedy::{ModelNeed, Remedy, wait};
 
 impl Patience {
-    /// Returns the wait before attempt `next` (from 2), or `None` when a retry would be wrong or useless.
+    /// Returns the wait before attempt `next` (the first retry is 2), or `None` when a retry would be wrong or useless.
     ///
     /// A request is retried only if nothing of its answer was shown. The wait doubles each time, with up to a quarter
     /// of jitter. A wait that the server asks for is used exactly, unless it is too long.
@@ -33,10 +33,10 @@ impl Patience {
 }
 
 impl Patience {
-    /// Adds the server's requested wait to the failure if it is too long to wait for.
+    /// Adds the server's requested wait to the error's message and remedy if it exceeds the longest wait.
     pub fn told_to_wait(&self, mut failure: Failure) -> Failure {
         if let Some(asked) = failure.retry_after.filter(|asked| *asked > self.longest_wait) {
-            failure.error.message = format!("{}; the server asks to wait {}", failure.error.message, wait(asked));
+            failure.error.message = format!("{}; the server requests a wait of {}", failure.error.message, wait(asked));
             let later = Remedy::Retry { after_s: Some(asked.as_secs()) };
             failure.error.remedy = Remedy::any_of([later, Remedy::ChooseModel { need: ModelNeed::Any }]);
             failure.error = failure.error.with("retry_after_s", asked.as_secs());

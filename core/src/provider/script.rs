@@ -17,17 +17,19 @@ use crate::protocol::remedy::{LoggedRemedy, Remedy};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// What to say, answer by answer.
+/// A script: one step for each request, retries included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Milliseconds between two words of an answer; 0 sends it at once.
+    /// Milliseconds between two words of an answer. 0, the default, sends the whole answer at once. Recorded steps
+    /// ignore it.
     #[serde(default)]
     pub pace_ms: u64,
-    /// How much faster than it was recorded a recorded step is said; 0 says it at once.
+    /// The speed of recorded steps as a factor, from 0.001 to 1000000: 1, the default, is the original timing, 2 is
+    /// twice as fast. 0 replays without delay.
     #[serde(default = "as_recorded")]
     pub speed: f64,
-    /// One for each request, in order.
+    /// The answers, one for each request, in order.
     pub steps: Vec<Step>,
 }
 
@@ -41,80 +43,83 @@ fn as_recorded() -> f64 {
     1.0
 }
 
-/// One answer. In `text`, `reasoning` and `args`, `{{name}}` stands for what an earlier step captured.
+/// The answer to one request. `{{name}}` in `text`, `reasoning` and `args` is replaced by the text that
+/// this step or an earlier one captured under that name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Text that the newest user message must hold.
+    /// Text that the newest user message must contain; otherwise the request fails with `SCRIPT_MISMATCH`.
     #[serde(default)]
     pub when: Option<String>,
-    /// Text that the newest tool result must hold.
+    /// Text that the newest tool result must contain; otherwise the request fails with `SCRIPT_MISMATCH`.
     #[serde(default)]
     pub after_result: Option<String>,
-    /// Pieces of the newest tool result to keep under a name.
+    /// Parts of the newest tool result to capture, by name. This step and later ones can insert them.
     #[serde(default)]
     pub capture: BTreeMap<String, Between>,
-    /// Thinking that is shown before the answer.
+    /// Reasoning, streamed before the text.
     #[serde(default)]
     pub reasoning: String,
-    /// The answer, Markdown.
+    /// The text of the answer, in Markdown.
     #[serde(default)]
     pub text: String,
-    /// Tools to call.
+    /// The calls of the answer, in order.
     #[serde(default)]
     pub calls: Vec<ScriptedCall>,
-    /// Tokens to report.
+    /// The token usage to report.
     #[serde(default)]
     pub usage: Option<Usage>,
-    /// Milliseconds before the first word.
+    /// Milliseconds before the first word; 0 by default.
     #[serde(default)]
     pub delay_ms: u64,
-    /// Fail, after what the step says.
+    /// The error that ends the request, after the step's reasoning and text.
     #[serde(default)]
     pub error: Option<ScriptedError>,
-    /// Say the text and then nothing more, until the Turn is interrupted.
+    /// Never end the answer after its text, until the Turn is interrupted.
     #[serde(default)]
     pub hang: bool,
-    /// Report the answer as cut short for this reason.
+    /// Report the answer as incomplete, with this reason: `max_output_tokens`, `content_filter`, `refusal`, …
     #[serde(default)]
     pub cut_short: Option<String>,
-    /// What a Provider really said; everything else of the step is left out then. `--record` writes it.
+    /// A real Provider's answer, as `--record` writes it. Of the step's other fields, only `when`, `after_result` and
+    /// `capture` still apply.
     #[serde(default)]
     pub recorded: Option<Recorded>,
 }
 
-/// What a Provider said once, and when.
+/// A recorded answer or failure with its timing. Exactly one of `answer` and `failure` is present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The request: what was not already in the one before. For reading; a replay does not compare it.
+    /// The body of the request, without the messages that the previous request already contained. For the reader only:
+    /// a replay does not compare it.
     #[serde(default)]
     pub sent: Value,
-    /// The pieces, as they came.
+    /// The streamed parts of the answer, in order of arrival.
     #[serde(default)]
     pub chunks: Vec<RecordedChunk>,
-    /// Milliseconds until it was over.
+    /// Milliseconds from the request to the end of the answer or the failure.
     #[serde(default)]
     pub took_ms: u64,
-    /// The whole answer.
+    /// The complete answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// Why there is none.
+    /// The failure, if there was no complete answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RecordedFailure>,
 }
 
-/// A piece of an answer, and when it came.
+/// A streamed part of an answer, and when it arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedChunk {
-    /// Milliseconds after the request.
+    /// Milliseconds from the request to the arrival of this part.
     pub at_ms: u64,
-    /// The piece.
+    /// The part.
     #[serde(flatten)]
     pub chunk: Chunk,
 }
 
-/// Why there was no whole answer.
+/// Why a request returned no complete answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedFailure {
@@ -124,46 +129,47 @@ pub struct RecordedFailure {
     pub message: String,
     /// What to do instead.
     pub remediation: String,
-    /// The same as data, where it is more than words.
+    /// The remedy as data, unless it is plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Box<LoggedRemedy>>,
-    /// Facts for a program.
+    /// Details for programs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
-    /// Something of the answer was already shown.
+    /// Part of the answer was already shown.
     #[serde(default)]
     pub after_content: bool,
-    /// Milliseconds that the Provider asked to wait.
+    /// The Provider's requested wait before the next attempt, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What was told of its cost before it failed.
+    /// Usage that the Provider reported before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// The text between two marks.
+/// A part of a text, found by the text around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Between {
-    /// What comes right before it.
+    /// The text right before the part; its first occurrence counts.
     pub after: String,
-    /// What comes right after it; nothing means the end of the line.
+    /// The text right after the part; empty, the default, means the end of the line. Without a match, the
+    /// part extends to the end of the result.
     #[serde(default)]
     pub until: String,
 }
 
-/// A tool to call.
+/// A scripted call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// Its arguments.
+    /// The arguments, a JSON object; empty by default.
     #[serde(default)]
     pub args: Value,
 }
 
-/// A failure to report.
+/// A scripted failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedError {
@@ -211,7 +217,11 @@ impl Scripted {
         })?;
         if !(script.speed == 0.0 || (0.001..=1e6).contains(&script.speed)) {
             let message = format!("the script's speed {} is out of range", script.speed);
-            return Err(Error::new(Code::ScriptInvalid, message, "use 0.001 to 1000000, or 0 for no delay"));
+            return Err(Error::new(
+                Code::ScriptInvalid,
+                message,
+                "set it to a value from 0.001 to 1000000, or to 0 for no delay",
+            ));
         }
         for (i, step) in script.steps.iter().enumerate() {
             let failure = step.recorded.as_ref().and_then(|it| it.failure.as_ref()).map(|it| &it.code);
@@ -232,7 +242,8 @@ impl Scripted {
         Ok(script)
     }
 
-    /// Returns the next step, with every capture filled in.
+    /// Checks the next step against the request, and returns it with its placeholders filled in. A step that does not
+    /// match is not consumed, so a retry meets the same step.
     fn take_step(&self, request: &Request) -> Result<(usize, Step)> {
         let mut state = self.state.lock();
         let at = state.next;
@@ -240,7 +251,7 @@ impl Scripted {
             Error::new(
                 Code::ScriptMismatch,
                 format!("the script has only {} steps", self.script.steps.len()),
-                "use a script with one step for each request",
+                "add a step for each request, or send fewer messages",
             )
         })?;
         let user = newest(request, |piece| if let Piece::User { text, .. } = piece { Some(text) } else { None });
@@ -255,7 +266,7 @@ impl Scripted {
                 return Err(Error::new(
                     Code::ScriptMismatch,
                     format!("step {} expects `{wanted}` in the newest {what}, which is `{shown}`", at + 1),
-                    "use a script that fits the conversation",
+                    "correct the step, or send what the script expects",
                 ));
             }
         }
@@ -268,7 +279,7 @@ impl Scripted {
                 Error::new(
                     Code::ScriptMismatch,
                     format!("step {} expects `{}` in the newest tool result", at + 1, between.after),
-                    "use a script that fits the conversation",
+                    "correct the step, or send what the script expects",
                 )
             })?;
             state.captured.insert(name.clone(), piece.to_owned());

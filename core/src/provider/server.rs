@@ -27,9 +27,9 @@ pub(super) struct Server {
     configured: Vec<(String, ModelConfig)>,
     /// Windows that the server itself reported, tokens.
     windows: Mutex<HashMap<String, u64>>,
-    /// The server has listed its models.
+    /// The server has already listed its models.
     has_learnt: AtomicBool,
-    /// This account may not ask for reasoning summaries.
+    /// The server rejects requests for reasoning summaries, often only for this account.
     without_summaries: AtomicBool,
     /// The server rejects reasoning from earlier answers.
     takes_no_reasoning: AtomicBool,
@@ -63,6 +63,7 @@ impl Server {
         if failure.after_content {
             return false;
         }
+        // Servers have no code for a rejected field, but their messages name it.
         match failure.error.code {
             Code::VisionUnsupported => self.blind.lock().insert(model.to_owned()),
             Code::ReasoningRejected if configured.contains("reasoning_") => {
@@ -137,7 +138,7 @@ impl Provider for Server {
     }
 }
 
-/// Returns the innermost cause, which says what happened; the outer errors only say where.
+/// Returns the innermost cause. It describes the failure; the outer errors only name the step that failed.
 fn why(e: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = e;
     while let Some(deeper) = cause.source() {

@@ -1,5 +1,5 @@
-//! Turns bytes into events, and events into an answer. Bytes may be split anywhere. The size of an event, the silence
-//! between two and the wait for progress are bounded.
+//! Turns bytes into events, and events into an answer. Chunks of bytes may be split anywhere. The size of an event, the
+//! silence between two events and the wait for progress are bounded.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::protocol::error::{Code, Error};
 pub const MAX_EVENT: usize = 16 << 20;
 /// How long to wait for usage after the answer is complete.
 const GRACE: Duration = Duration::from_secs(2);
-/// The most of a body that is not a stream, stored for the error message, bytes.
+/// How many bytes of a body are retained, to show its start in an error if it is not an event stream.
 const KEPT: usize = 400;
 
 /// Reads one answer from the body of a response.
 ///
 /// # Errors
 /// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when the stream breaks off, `INVALID_RESPONSE` when it is malformed, and
-/// errors that the server reports in it. [`Failure::after_content`] says whether a part of the answer arrived before.
+/// errors that the server reports in it. [`Failure::after_content`] tells whether part of the answer arrived before.
 pub async fn hear<S, E>(
     dialect: Dialect,
     bytes: S,
@@ -45,7 +45,7 @@ where
     let mut last_news = Instant::now();
     let outcome = loop {
         let event = if let Some(until) = usable_until {
-            // The answer is complete, so errors no longer matter.
+            // The answer is complete; an error can only affect the usage.
             timeout_at(until, events.next()).await.ok().and_then(Result::ok).flatten()
         } else {
             match timeout_at(last_news + patience.progress, events.next()).await {
@@ -96,7 +96,7 @@ enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Idle => f.write_str("nothing came"),
+            Broken::Idle => f.write_str("nothing arrived in time"),
             Broken::TooLarge => f.write_str("an event is too large"),
             Broken::Connection(why) => f.write_str(why),
         }
@@ -199,7 +199,7 @@ impl<'a> Events<'a> {
             Broken::Idle => Error::new(
                 Code::StreamIdleTimeout,
                 format!("nothing arrived for {} s", self.idle.as_secs()),
-                "send it again; the part that arrived is kept",
+                "send the message again; the part that arrived is kept",
             ),
             Broken::TooLarge => {
                 let at = self.count + 1;
@@ -254,6 +254,6 @@ fn no_progress(within: Duration) -> Error {
     Error::new(
         Code::StreamIdleTimeout,
         format!("only keep-alives arrived for {} s, and no part of the answer", within.as_secs()),
-        "send it again; the part that arrived is kept",
+        "send the message again; the part that arrived is kept",
     )
 }

@@ -28,7 +28,8 @@ use crate::protocol::event::Preview;
 const MAX_STDERR: usize = 64 << 10;
 /// How long commands may take to end after they are cancelled.
 const ENDING: Duration = Duration::from_secs(5);
-/// How long the output is still read after every command has ended.
+/// How long the output is still read after every command has ended. A process that a command left behind may hold the
+/// pipe open.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// Whether commands make their changes or only describe them.
@@ -54,7 +55,7 @@ pub struct Ended {
     unwanted: Vec<u8>,
     /// Whether any pipeline failed, even if a later one succeeded.
     pub(crate) had_failure: bool,
-    /// Whether the dry run assumed that a program or a question succeeds.
+    /// Whether the dry run skipped a program or a question and assumed that it succeeds.
     pub(crate) assumed: bool,
     /// Whether the time limit stopped the line.
     pub timed_out: bool,
@@ -203,7 +204,7 @@ impl Run<'_> {
 
     async fn stages(&mut self, steps: &[Step], stdin: Option<Vec<u8>>, take: Take<'_>) -> Result<bool> {
         let failed = |e: io::Error| {
-            Error::new(Code::CommandFailed, format!("create the pipeline: {e}"), "use fewer commands in one line")
+            Error::new(Code::CommandFailed, format!("create the pipeline: {e}"), "fewer commands in one line")
         };
         let (last_out, last_in) = io::pipe().map_err(failed)?;
         let output = Receiver::from_owned_fd(OwnedFd::from(last_out)).map_err(failed)?;
@@ -243,10 +244,10 @@ impl Run<'_> {
                 }
                 // The program was allowed because it only reads. An earlier command may have changed that.
                 Kind::Program { runs_unasked: true } if !only_reads(&step.command, self.ctx) => {
-                    let message = "the preview showed a command that only reads, and it no longer does";
+                    let message = "the preview showed a command that only reads, but now it may change something";
                     refused(Error::new(Code::FileChanged, message, "check the files, then repeat the line"), self.ended)
                 }
-                // An earlier command should have created this program and did not.
+                // An earlier command should have created this program but did not.
                 Kind::Program { .. } if !is_on_path(name, self.ctx) => refused(unknown(name), self.ended),
                 Kind::Program { runs_unasked } => match self.start(&step.command, *runs_unasked, stdin, out) {
                     Ok(stage) => stage,
@@ -418,7 +419,7 @@ async fn over(stage: Stage) -> StageEnded {
                 let room = MAX_STDERR.saturating_sub(stderr.len()).min(bytes.len());
                 stderr.extend_from_slice(&bytes[..room]);
                 last.extend_from_slice(&bytes[room..]);
-                // Drop the middle: the reason of a failure usually stands at the end.
+                // Drop the middle: the reason for a failure is usually at the end.
                 if last.len() > 2 * MAX_STDERR {
                     left_out += last.len() - MAX_STDERR;
                     last.drain(..last.len() - MAX_STDERR);
@@ -431,7 +432,7 @@ async fn over(stage: Stage) -> StageEnded {
             stderr.append(&mut last);
             if group.is_alive() {
                 stderr.extend_from_slice(LEFT_BEHIND);
-                // A remaining process holds the pipe open, and the next command would wait for its end.
+                // A remaining process would hold the pipe open, and the next command would wait for its end.
                 group.stop().await;
             }
             StageEnded { exit: ended.map_or(126, process::Ended::code), error: None, stderr }
@@ -475,7 +476,7 @@ fn spawn(builtin: &'static super::Builtin, command: Command, mut io: Io) -> io::
         let joined = command.stderr == Stderr::Joined;
         let run = AssertUnwindSafe(|| builtin.perform(&command.words[1..], &mut io));
         let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| {
-            let fix = "try another way";
+            let fix = "another command, and report this as a bug";
             Err(Fault::Error(Error::new(Code::CommandFailed, "the command failed because of a bug in pixir", fix)))
         });
         let (exit, mut error) = match outcome {

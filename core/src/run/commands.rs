@@ -26,13 +26,13 @@ const MAX_GLOB: usize = 1_000;
 /// A built-in command.
 #[derive(Debug)]
 pub struct Builtin {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// A short description.
     pub about: &'static str,
     /// The usage, without the command's name; for a command without subcommands.
     pub usage: &'static str,
-    /// Its subcommands, each with its usage.
+    /// The subcommands, each with its usage.
     pub subcommands: &'static [(&'static str, &'static str)],
     /// Flags and special cases, one per line.
     pub details: &'static str,
@@ -87,7 +87,7 @@ pub const BUILTINS: &[Builtin] = &[
     session::HELP,
 ];
 
-/// For a command that only reads.
+/// The touch of a command that only reads.
 fn reads(_: &[Word], _: &Context) -> Touch {
     Touch::Read
 }
@@ -143,7 +143,7 @@ impl Io {
         let names = files::expand(&self.ctx, glob)?;
         if names.len() > MAX_GLOB {
             let message = format!("`{}` matches more than {MAX_GLOB} names", word.text);
-            return Err(Error::new(Code::InvalidArgs, message, "use a narrower pattern, or find").into());
+            return Err(Error::new(Code::InvalidArgs, message, "a narrower pattern, or find").into());
         }
         if names.is_empty() {
             let message = format!("nothing matches `{}`", word.text);
@@ -219,7 +219,7 @@ impl Io {
         }
     }
 
-    /// Fails if an input was unreadable.
+    /// Returns the error of the last unreadable input, if there was one.
     fn missed(&mut self) -> Result<(), Fault> {
         self.missing.take().map_or(Ok(()), |error| Err(Fault::Error(error)))
     }
@@ -253,7 +253,7 @@ impl Read for Watched {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         let read = self.inner.read(buffer)?;
-        // After a cancellation the end of file may come from a stopped writer, so the input may be incomplete.
+        // After a cancellation, end of file may only mean that the writer was stopped, so the input may be incomplete.
         if read == 0 && self.ctx.cancel.is_cancelled() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
@@ -358,7 +358,7 @@ fn asks_for_help(args: &[Word]) -> bool {
     args.first().is_some_and(|word| word.text == "--help" || (word.text == "-h" && args.len() == 1))
 }
 
-/// Whether a command with these arguments only prints its usage.
+/// Whether a command with these arguments only prints its usage and so needs no approval.
 pub(super) fn only_tells(args: &[Word], is_fed: bool) -> bool {
     (args.is_empty() && !is_fed) || asks_for_help(args)
 }
@@ -368,7 +368,7 @@ fn help_for(name: Option<&str>) -> Result<String, Error> {
     let Some(name) = name else {
         let list: String = BUILTINS.iter().map(|it| format!("{:<7} {}\n", it.name, it.about)).collect();
         return Ok(format!(
-            "{list}\nJoin them with | && || ; and a new line. Any other name is a program, run without a shell.\nhelp <command> says more.\n"
+            "{list}\nJoin them with | && || ; and a new line. Any other name is a program, run without a shell.\nhelp <command> prints the details of a command.\n"
         ));
     };
     BUILTINS.iter().find(|it| it.name == name).map(Builtin::help).ok_or_else(|| unknown(name))
@@ -377,13 +377,14 @@ fn help_for(name: Option<&str>) -> Result<String, Error> {
 /// The longest line that is held in memory, bytes.
 const MAX_LINE: usize = 64 << 20;
 
-/// Reads the next line, including its newline; a bound keeps memory limited on a line that never ends.
+/// Reads the next line, including its newline. A line that never ends fails at [`MAX_LINE`] instead of filling the
+/// memory.
 fn next_line(mut reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Fault> {
     line.clear();
     let read = (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;
     if line.len() > MAX_LINE {
         let message = "a line is longer than 64 MB";
-        return Err(Error::new(Code::InvalidArgs, message, "use head -c or grep -o for a part of it").into());
+        return Err(Error::new(Code::InvalidArgs, message, "head -c or grep -o for a part of it").into());
     }
     Ok(read > 0)
 }
@@ -504,7 +505,7 @@ mod tests {
     fn every_command_says_how_it_is_called_and_shows_a_line_that_works() {
         let mut seen = std::collections::HashSet::new();
         for it in BUILTINS {
-            assert!(seen.insert(it.name), "{} is there twice", it.name);
+            assert!(seen.insert(it.name), "{} is in the list twice", it.name);
             let help = it.help();
             assert!(help.contains("Usage:") && help.contains("Example:"), "{help}");
             assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);

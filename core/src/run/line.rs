@@ -1,4 +1,4 @@
-//! A line that can run; its preview is computed before the user is asked for an approval.
+//! A line that can run. Its preview is computed before the user is asked for approval.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl PreparedLine {
         let ended = tokio::runtime::Handle::current().block_on(dry)?;
         if ended.timed_out {
             let message = format!("reading the input of this line took longer than {} s", call.limit.as_secs());
-            return Err(Error::new(Code::Timeout, message, "set a longer timeout, or read less"));
+            return Err(Error::new(Code::Timeout, message, "a longer timeout, or less input"));
         }
         call.previewed = effects.take();
         // The user is not asked to approve a line that cannot run: one with a usage error, or one that would fail
@@ -97,10 +97,9 @@ impl PreparedLine {
         if ended.timed_out {
             let seconds = self.limit.as_secs();
             let message = format!("stopped after {seconds} s");
-            ended.errors.push((
-                "run".to_owned(),
-                Error::new(Code::Timeout, message, "set a longer timeout if the line needs one"),
-            ));
+            ended
+                .errors
+                .push(("run".to_owned(), Error::new(Code::Timeout, message, "a longer timeout if the line needs one")));
         }
         Ok((ended, effects.take()))
     }

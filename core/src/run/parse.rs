@@ -161,13 +161,13 @@ impl Command {
 /// `UNSUPPORTED_SYNTAX` with the position and an alternative. Nothing of the line runs in that case.
 pub fn parse(line: &str) -> Result<Chain> {
     if line.len() > MAX_LINE {
-        return Err(refuse("the line is longer than 64 KB", None, "give long text as stdin"));
+        return Err(refuse("the line is longer than 64 KB", None, "stdin for long text"));
     }
     if line.contains('\0') {
-        return Err(refuse("the line holds a NUL byte", None, "text without NUL"));
+        return Err(refuse("the line contains a NUL byte", None, "text without NUL"));
     }
     let script = Script::parse(line, LineEnd::NewlineOrCrlf);
-    // Unsupported tokens are refused first, wherever they stand; misplaced operators are refused after that.
+    // Unsupported tokens are refused first, wherever they are, and misplaced operators after them.
     let items: Vec<Item> =
         (0..script.tokens.len()).map(|i| Accepting { line, script: &script }.item(i)).collect::<Result<_>>()?;
     let chain = chain(&script, items)?;
@@ -286,7 +286,7 @@ impl Accepting<'_> {
         let target =
             redirection.trim_start_matches(['>', '&', '|', ' ']).split([' ', '\t', ';', '|', '&', '\n']).next();
         let fix = match target.filter(|t| !t.is_empty()) {
-            Some("/dev/null") => "nothing: long output is cut for you".to_owned(),
+            Some("/dev/null") => "no redirection: long output is cut for you".to_owned(),
             Some(target) if redirection.starts_with(">>") => format!("<command> | write -a {target}"),
             Some(target) => format!("<command> | write {target}"),
             None => "<command> | write <path>".to_owned(),
@@ -437,10 +437,10 @@ fn check_first(word: &Word, at: usize) -> Result<()> {
     let fix = match name {
         "cd" | "pushd" | "popd" => "paths from the workspace's root; each command runs there",
         "if" | "for" | "while" | "until" | "case" | "do" | "then" | "function" | "[[" | "select" => {
-            "several calls, or bash -c '…'"
+            "a separate call for each command, or bash -c '…'"
         }
         "export" | "set" | "unset" | "alias" | "source" | "." | "eval" | "local" | "declare" | "read" | "trap" => {
-            "bash -c '…': each command starts afresh"
+            "bash -c '…', because no state carries over between commands"
         }
         "exec" | "command" | "builtin" => "the command alone",
         "[" => "test, without the brackets",
@@ -456,7 +456,7 @@ fn check_first(word: &Word, at: usize) -> Result<()> {
             return Ok(());
         }
     };
-    Err(refuse(format!("`{name}` belongs to a shell, and this is none"), Some(at), fix))
+    Err(refuse(format!("`{name}` is part of a shell, and this is not a shell"), Some(at), fix))
 }
 
 #[cfg(test)]

@@ -44,15 +44,16 @@ impl Tool for Run {
             description: description().into(),
             parameters: object(
                 json!({
-                    "command": { "type": "string", "description": "One line, like: cat a.log | grep -i error | tail 20" },
-                    "stdin": { "type": "string", "description": "Text for the first command; best for text of several lines" },
+                    "command": { "type": "string", "description": "One line, such as: cat a.log | grep -i error | tail 20" },
+                    "stdin": { "type": "string", "description": "Text for the first command's stdin, best for several lines" },
                     "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
                 }),
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin goes to the first command; stdout is the output, errors and stderr are added on failure"
-                .into(),
+            streams:
+                "stdin goes to the first command; stdout is the output, and stderr and errors are added on failure"
+                    .into(),
         }
     }
 
@@ -132,7 +133,7 @@ fn description() -> &'static str {
     static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let list: String = BUILTINS.iter().map(|it| format!("{} — {}\n", it.name, it.about)).collect();
         format!(
-            "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell: no redirection, variables or substitution. A command without arguments says how it is called."
+            "Run commands, joined with | && || ; in the workspace. Available commands:\n{list}Any other name is a program, run without a shell: no redirection, variables or substitution. A command without arguments prints its usage."
         )
     });
     &TEXT

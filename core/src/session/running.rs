@@ -243,7 +243,7 @@ impl Session {
         reports.close();
         task.abort();
         let _ = (&mut task).await;
-        let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to go on");
+        let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to continue");
         let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() };
         let number = turn.number;
         self.record_end(turn, input, outcome).await;

@@ -1,11 +1,11 @@
-//! File versions by content: what a file held before and after a tool changed it.
+//! The blob store: file versions by content, so that changes can be undone.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// Files above this size are not kept, bytes.
+/// The largest content that is stored, bytes.
 const MAX_BLOB: usize = 64 << 20;
 
 /// A content-addressed store, shared by all Sessions of a home; equal bytes are stored once.
@@ -15,23 +15,24 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// The store under this folder; nothing is made before the first blob.
+    /// Creates a store in this folder. The folder itself is created with the first blob.
     pub fn new(root: PathBuf) -> Blobs {
         Blobs { root }
     }
 
-    /// Keeps these bytes and returns their name: the first 32 hex digits of their BLAKE3 hash.
-    /// `None` when they are too large to keep.
+    /// Stores these bytes and returns their name: the first 32 hex digits of their BLAKE3 hash.
+    /// `None` when they are too large.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Option<String>> {
         if bytes.len() > MAX_BLOB {
             return Ok(None);
         }
         let name = name_of(bytes);
         let path = self.path(&name);
-        // Touching it keeps it from whoever cleans up; what that has taken, or a crash has broken, is made again.
+        // A fresh modification time protects an existing blob from a concurrent `gc`. A missing or damaged blob is
+        // written again.
         let kept = touch(&path)? && self.get(&name).is_ok();
         if !kept {
             let folder = path.parent().expect("a blob lies in a folder");
@@ -39,7 +40,7 @@ impl Blobs {
             let temporary = folder.join(format!("{name}.{:x}", uuid::Uuid::now_v7().as_u128()));
             let mut file = fs::File::create_new(&temporary)?;
             io::Write::write_all(&mut file, &zstd::encode_all(bytes, 3)?)?;
-            // It survives a power cut before anything that it is the earlier version of is replaced.
+            // The old version must be durable before the caller replaces the file itself.
             file.sync_data()?;
             fs::rename(&temporary, &path)?;
             fs::File::open(folder)?.sync_all()?;
@@ -47,10 +48,10 @@ impl Blobs {
         Ok(Some(name))
     }
 
-    /// The bytes under this name.
+    /// Reads the blob with this name.
     ///
     /// # Errors
-    /// What the file system says; a name that is not one is `InvalidInput`.
+    /// Errors of the file system; `InvalidInput` for text that is not a blob's name, `InvalidData` for a damaged blob.
     pub fn get(&self, name: &str) -> io::Result<Vec<u8>> {
         if !is_name(name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a blob"));
@@ -59,20 +60,20 @@ impl Blobs {
         if name_of(&bytes) == name {
             Ok(bytes)
         } else {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes were changed"))
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the blob's bytes do not match its name"))
         }
     }
 
-    /// A file beside the blobs that nobody else can open, and that is gone when it is closed.
+    /// Creates an unnamed temporary file next to the blobs. It disappears when it is closed.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub(crate) fn nameless_file(&self) -> io::Result<fs::File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
         tempfile::tempfile_in(&self.root)
     }
 
-    /// Whether the bytes under this name are kept, and whole.
+    /// Whether the blob with this name exists and is undamaged.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_ok()
     }
@@ -94,7 +95,7 @@ fn touch(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The name that these bytes have, kept or not.
+/// Returns the name of these bytes, whether they are stored or not.
 pub(crate) fn name_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
 }
@@ -114,6 +115,6 @@ mod tests {
         fs::write(blobs.path(&name), "").expect("a crash has left it empty");
         assert!(!blobs.has(&name));
         blobs.put(b"hello\r\n\0").expect("put");
-        assert!(blobs.has(&name), "it is made again");
+        assert!(blobs.has(&name), "it is written again");
     }
 }

@@ -12,9 +12,9 @@ use crate::protocol::event::{Beyond, Entry, Fact, SessionId, now};
 use crate::protocol::remedy::{Remedy, Sessions};
 
 mod chain; // the checksum that ties a line to the one before it
-mod disk; // the disk operations of a Log
+mod disk; // the disk operations that a Log needs
 #[cfg(test)]
-mod faults; // disks that fail, tear and forget
+mod faults; // tests on disks that fail, tear writes and lose data
 mod holder; // the process that holds a lock
 mod read; // reading and verifying lines
 mod repair; // rewriting a damaged Log
@@ -49,8 +49,8 @@ pub struct Log {
     ids: Ids,
 }
 
-/// Makes the ids of entries: the time, and bits of a hash of a random seed. The kernel is asked for randomness once, not for
-/// each entry.
+/// Creates the ids of Entries from the time and a hash of a random seed and a counter. Reading the seed once saves a
+/// system call per Entry.
 #[derive(Debug)]
 struct Ids {
     seed: [u8; 32],
@@ -75,8 +75,8 @@ impl Ids {
 }
 
 impl Log {
-    /// Begins the file of a new Session; the folder is made too, both for their owner alone.
-    /// It has no name that others can find before it is [established](Log::establish).
+    /// Creates the file of a new Session and its folder, both accessible to the owner only.
+    /// Other processes cannot find the file before it is [established](Log::establish).
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED` when the state folder cannot be written.
@@ -167,7 +167,7 @@ impl Log {
             self.put_aside()?;
             self.file.truncate(self.len)?;
         }
-        // A killed writer may have acknowledged lines that it never synced; new lines build upon them.
+        // A killed writer may have acknowledged lines that it never synced. New lines depend on them.
         self.file.sync()
     }
 
@@ -232,8 +232,8 @@ impl Log {
         if line.len() > read::MAX_LINE - 64 {
             return Err(Error::new(
                 Code::LogEncodeFailed,
-                format!("a {} of {} MB is more than the session log takes", entry.fact.kind(), line.len() >> 20),
-                "put it into a file, and name the file",
+                format!("a {} of {} MB is too large for the session log", entry.fact.kind(), line.len() >> 20),
+                "put it into a file, and refer to the file",
             ));
         }
         let chain = chain::seal(self.chain, &mut line);
@@ -253,12 +253,12 @@ impl Log {
         Ok(Arc::new(entry))
     }
 
-    /// Makes all lines survive a power cut. Free when no line is new.
+    /// Makes all lines durable, so that they survive a power cut. Costs nothing if no line is new.
     ///
     /// # Errors
     /// `LOG_WRITE_FAILED`. The next append first writes the unsynced lines again and verifies the file.
     pub fn sync(&mut self) -> Result<()> {
-        // Also when nothing is new: a line that was taken back must be gone, and the others must be safe.
+        // Needed even without new lines: a line that was taken back must be gone, and the others must be durable.
         if self.doubtful {
             return self.recover();
         }
@@ -281,7 +281,8 @@ impl Log {
         }
     }
 
-    /// Takes back the last append, whose sync failed and which was not published. The next append removes it from the file.
+    /// Takes back the last append, whose sync failed and which was not published. The next append removes it from the
+    /// file.
     pub fn take_back(&mut self) {
         let before = self.before;
         let taken = usize::try_from(self.len - before.bytes).unwrap_or(usize::MAX);
@@ -290,12 +291,13 @@ impl Log {
         self.doubtful = true;
     }
 
-    /// After a failed sync the kernel may mark pages as clean that never reached the disk, and still show their bytes.
-    /// So the lines since the last good sync are written again in their place, and the whole file is checked.
+    /// Recovers from a failed write or sync. After a failed sync, the kernel may mark pages as clean that never reached
+    /// the disk, and still return their bytes. So the lines since the last good sync are written again at their
+    /// offsets, and the whole file is verified.
     fn recover(&mut self) -> Result<()> {
         let failed = |e: io::Error| write_failed(&self.path, &e);
         let name = if self.unnamed { unnamed(&self.path) } else { self.path.clone() };
-        // The same handle, because it holds the lock.
+        // The same handle must stay open, because it holds the lock.
         let file = &self.file;
         if !file.is_at(&name).map_err(failed)? {
             return Err(moved_away(&name));
@@ -321,12 +323,12 @@ impl Log {
         Ok(())
     }
 
-    /// The open file was renamed.
+    /// Updates the path after the open file was renamed.
     pub(crate) fn moved(&mut self, to: &Path) {
         to.clone_into(&mut self.path);
     }
 
-    /// The end of the file is in doubt after a failed write or sync; the next append writes it again first.
+    /// Whether the end of the file may be damaged after a failed write or sync. The next append repairs it first.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.doubtful
     }
@@ -348,7 +350,7 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// A Log that was never established leaves no file behind; the others can be opened again at once.
+    /// A Log that was never established leaves no file behind. Any other Log can be opened again immediately.
     fn drop(&mut self) {
         if self.unnamed {
             let _ = self.disk.remove(&unnamed(&self.path));
@@ -382,7 +384,8 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
     .with("pid", holder))
 }
 
-/// Opens and locks the file with this name. While we wait for the lock, the name may be given to another file.
+/// Opens and locks the file with this name. While this process waits for the lock, a repair may give the name to
+/// another file.
 fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
     for _ in 0..3 {
         let file = disk.open(path).map_err(|e| read_failed(path, &e))?;

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-/// The folder of saved outputs as tools name it; tools read it and never write it.
+/// The folder of saved outputs, as tools accept it in paths. Tools can read it but not write to it.
 pub(crate) const OUTPUTS: &str = ".pixir/out";
-/// The most that is saved of one output, bytes.
+/// The most bytes that are saved of one output.
 pub(crate) const MAX_SPILL: u64 = 64 << 20;
 
-/// A saved output as tools name it.
+/// Returns the path of a saved output, as tools accept it.
 pub(crate) fn shown_path(path: &Path) -> String {
     format!("{OUTPUTS}/{}", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The names of saved outputs in a text.
+/// Returns the names of saved outputs that occur in a text.
 pub(crate) fn outputs_named(text: &[u8]) -> impl Iterator<Item = &str> {
     const MARK: &[u8] = b"/out/";
     memchr::memmem::find_iter(text, MARK).filter_map(|at| {

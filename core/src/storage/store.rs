@@ -1,4 +1,4 @@
-//! Sessions at rest: their files, a summary of each without opening it, and the trash.
+//! Stored Sessions: their files, a summary of each that needs no opening, and the trash.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,9 +11,9 @@ use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::blobs;
 use crate::storage::log::Log;
 
-mod gc; // files that no Log refers to any more
+mod gc; // removal of files that no Log refers to
 mod index; // one summary for each Session, rebuilt from the Logs
-mod moves; // to the trash, back, to another workspace
+mod moves; // moves to the trash, back, and to another workspace
 mod prompts; // the prompt history
 
 pub use gc::Garbage;
@@ -27,7 +27,7 @@ pub struct Store {
     home: PathBuf,
 }
 
-/// Where the files of one Session are.
+/// The location of one Session's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The Session's id.
@@ -60,7 +60,7 @@ impl Place {
         self.own_folder().join("presenter.json")
     }
 
-    /// The state that its Presenter saved, if any.
+    /// Reads the state that a Presenter saved, if any.
     pub fn presenter_state(&self) -> Option<String> {
         fs::read_to_string(self.presenter_file()).ok()
     }
@@ -97,7 +97,7 @@ impl Place {
         found
     }
 
-    /// Its summary; read from its Log where the index is behind.
+    /// Returns the summary. If the index is out of date, the rest is read from the Log.
     pub fn summary(&self) -> Option<Summary> {
         index::one(&self.folder, &self.id)
     }
@@ -187,7 +187,7 @@ impl Store {
                     let ids: Vec<&str> = several.iter().map(|(_, it)| it.id.as_str()).collect();
                     return Err(Error::new(
                         Code::NotUnique,
-                        format!("{} sessions match that", ids.len()),
+                        format!("{} sessions match", ids.len()),
                         format!("one of: {}", ids.join(", ")),
                     ));
                 }
@@ -208,7 +208,7 @@ impl Store {
         let code = Code::SessionNotFound;
         match SessionId::parse(text) {
             Ok(_) => Error::new(code, format!("there is no session {shown}"), fix).with("input", shown),
-            // A text that has not the form of an id may be hostile, so the error does not repeat it.
+            // Text that does not look like an id may be hostile, so the error does not repeat it.
             Err(e) if known.iter().all(|it| it.name.is_none()) => Error::new(code, e.message, fix),
             Err(_) => Error::new(code, "there is no session with that id or name", fix),
         }
@@ -230,7 +230,7 @@ impl Store {
         silent.filter_map(|it| Some(Place::new(folder, SessionId::parse(&it.id).ok()?))).find_map(|place| {
             let state = place.presenter_state()?;
             let (log, contents) = Log::open(&place.log(), place.id.clone()).ok()?;
-            // The index may be behind; the Log says whether there is a prompt.
+            // The index may be out of date, so the Log decides whether there is a prompt.
             if contents.entries.iter().any(|entry| entry.fact.is_conversation()) {
                 return None;
             }

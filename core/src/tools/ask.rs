@@ -1,4 +1,4 @@
-//! The tool `ask_user`: it opens a form for the user. Without a Presenter that shows forms, the call fails.
+//! The tool `ask_user`: it opens a form for the user. The call fails if no Presenter can show the form.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Tool for AskUser {
                 &["questions"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; each question with its answer".into(),
+            streams: "reads nothing from stdin; prints each question with its answer".into(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Tool for AskUser {
 /// Prepares a call that asks these questions.
 ///
 /// # Errors
-/// `INPUT_REQUIRED` where no user can answer; `INVALID_ARGS` for an empty question.
+/// `INPUT_REQUIRED` when no user can answer; `INVALID_ARGS` for an empty question.
 fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if questions.iter().any(|it| it.question.trim().is_empty()) {
         return Err(Error::new(Code::InvalidArgs, "a question is empty", "write the question"));
@@ -71,19 +71,28 @@ fn asking(questions: Vec<Question>, ctx: &Context) -> Result<Prepared> {
     if ctx.forms.is_none() {
         return Err(Error::new(
             Code::InputRequired,
-            "no user can be asked here",
-            "decide from what you can find out, and state what you assumed",
+            "no user is available to answer",
+            "your own decision, with your assumptions stated",
         ));
     }
     let target = questions.iter().map(|it| it.question.as_str()).collect::<Vec<_>>().join(" · ");
     let preview = Preview { would: "ask".into(), target, ..Preview::default() };
     Ok(Prepared::new(preview, Touch::Note, move |ctx| async move {
-        let gone = || Error::new(Code::InputRequired, "no user is left to answer", "go on without an answer");
+        let gone = || {
+            Error::new(
+                Code::InputRequired,
+                "the form was closed before the user answered",
+                "your own decision, with your assumptions stated",
+            )
+        };
         let forms = ctx.forms.clone().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
         forms.send(FormRequest { questions: questions.clone(), reply }).await.map_err(|_| gone())?;
         let Some(answers) = answer.await.map_err(|_| gone())? else {
-            return Ok(Output { exit: 1, ..Output::text(&ctx, "the user did not answer; go on as you think best\n") });
+            return Ok(Output {
+                exit: 1,
+                ..Output::text(&ctx, "the user did not answer; decide yourself and continue\n")
+            });
         };
         let mut text = String::new();
         for (i, question) in questions.iter().enumerate() {

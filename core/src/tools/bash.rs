@@ -41,18 +41,18 @@ impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            description: "Run a command line with bash in the workspace. Each call starts afresh: no cd or variable carries over. No terminal, no stdin; what is left running is stopped, unless background.".into(),
+            description: "Run a command line with bash in the workspace. Each call starts a new shell: no cd or variable carries over. No terminal, no stdin; processes left running are stopped, unless background.".into(),
             parameters: object(
                 json!({
                     "command": { "type": "string", "description": "Command line" },
                     "timeout": { "type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 120)" },
                     "cwd": { "type": "string", "description": "Folder to run in" },
-                    "background": { "type": "boolean", "description": "Return at once; go on with job_output, job_kill" },
+                    "background": { "type": "boolean", "description": "Return at once; continue with job_output, job_kill" },
                 }),
                 &["command"],
             ),
             reads_only: false,
-            streams: "stdin is empty; stdout is the output, stderr is added on failure".into(),
+            streams: "stdin is empty; stdout is the output, and stderr is added on failure".into(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Tool for Bash {
             return Err(Error::new(
                 Code::InvalidArgs,
                 "the command is empty, longer than 128 KB or holds a NUL byte",
-                "pass a command line, and write long text to a file",
+                "a shorter command line, with long text in a file",
             ));
         }
         let at = ctx.workspace.locate(cwd.as_deref().unwrap_or("."))?;
@@ -80,7 +80,7 @@ impl Tool for Bash {
             return Err(Error::new(
                 Code::InvalidArgs,
                 format!("`{}` is not a folder", at.display()),
-                "use a folder inside the workspace",
+                "a folder inside the workspace",
             )
             .with("input", at.display()));
         }

@@ -11,9 +11,9 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::tool_spec::ToolSpec;
 
-/// How much of a line is compared to find the closest one, characters.
+/// How much of a line is compared in the search for the closest line, characters.
 const MAX_HINT: usize = 200;
-/// How many lines are compared to find the closest one.
+/// How many lines are compared in the search for the closest line.
 const MAX_HINTED: usize = 2_000;
 
 pub(super) struct Edit;
@@ -47,8 +47,8 @@ impl Tool for Edit {
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
-                    "old_text": { "type": "string", "description": "Text as it stands there, with enough around it to be unique" },
-                    "new_text": { "type": "string", "description": "Text in its place" },
+                    "old_text": { "type": "string", "description": "Exact text of the file, with enough context to be unique" },
+                    "new_text": { "type": "string", "description": "Replacement text" },
                     "replace_all": { "type": "boolean", "description": "Every occurrence" },
                     "edits": { "type": "array", "minItems": 1, "items": {
                         "type": "object",
@@ -60,7 +60,7 @@ impl Tool for Edit {
                 &["path"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it changed".into(),
+            streams: "reads nothing from stdin; prints a summary of the change".into(),
         }
     }
 
@@ -104,7 +104,7 @@ pub(crate) fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<R
     let before = ctx.workspace.read(&at)?;
     ctx.read_set.check(&ctx.workspace, &at, Some(&before.bytes))?;
     let mut text = String::from_utf8(before.bytes.clone()).map_err(|_| {
-        let fix = "use a program that knows its encoding, such as iconv";
+        let fix = "a program that supports its encoding, such as iconv";
         Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
     })?;
     for (i, edit) in edits.iter().enumerate() {
@@ -128,14 +128,14 @@ fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String> {
         return Err(Error::new(
             Code::InvalidArgs,
             "old_text is empty",
-            "use write for a new file, or give the text to replace",
+            "write for a new file, or the text to replace as old_text",
         ));
     }
     if old == new {
         return Err(Error::new(
             Code::InvalidArgs,
             "old_text and new_text are the same",
-            "give a new_text that differs",
+            "a new_text that differs from old_text",
         ));
     }
     let folded = Folded::of(text, old.contains('\r'));
@@ -255,7 +255,7 @@ fn no_match(text: &str, old: &str) -> Error {
     }
 }
 
-/// The line, from 1, where the text occurs if whitespace differences are ignored.
+/// The number of the line, from 1, where the text occurs if differences in whitespace are ignored.
 fn same_but_for_blanks(text: &str, old: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<String> = old.trim_matches('\n').lines().map(words).collect();

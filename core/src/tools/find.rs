@@ -36,12 +36,12 @@ impl Tool for Find {
                 json!({
                     "pattern": { "type": "string" },
                     "path": { "type": "string", "description": "Folder (default: the workspace)" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Most names (default 500)" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "Max names (default 500)" },
                 }),
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one path a line, exit 1 when nothing matches".into(),
+            streams: "reads nothing from stdin; prints one path per line, exit 1 when nothing matches".into(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Tool for Find {
                 Error::new(
                     Code::InvalidArgs,
                     format!("the glob is invalid: {}", e.kind()),
-                    "use a glob like *.rs or src/**/*.rs",
+                    "a glob like *.rs or src/**/*.rs",
                 )
                 .with("input", pattern.clone())
             })?

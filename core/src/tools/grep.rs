@@ -44,7 +44,7 @@ impl Tool for Grep {
         ToolSpec {
             name: "grep".into(),
             description:
-                "Search file contents. Answers path:line:text. Ignored (.gitignore) and binary files are left out."
+                "Search file contents. Returns path:line:text. Ignored (.gitignore) and binary files are left out."
                     .into(),
             parameters: object(
                 json!({
@@ -53,12 +53,12 @@ impl Tool for Grep {
                     "glob": { "type": "string", "description": "Only files whose name matches, like *.rs" },
                     "ignore_case": { "type": "boolean", "description": "Default false" },
                     "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "Lines around each match" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Most matching lines (default 200)" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "Max matching lines (default 200)" },
                 }),
                 &["pattern"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; path:line:text, exit 1 when nothing matches".into(),
+            streams: "reads nothing from stdin; prints path:line:text, exit 1 when nothing matches".into(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Tool for Grep {
     }
 }
 
-/// The pattern to search for, and how many matches and context lines are shown.
+/// The pattern to search for, and the limits of matches and context lines.
 struct Hunt {
     matcher: RegexMatcher,
     around: usize,
@@ -239,11 +239,12 @@ fn first_matches(found: &Matches, most: usize) -> &str {
     &found.text[..at]
 }
 
-/// A glob, and whether it matches against the whole path.
+/// Compiles a glob. The flag is true for a glob with a slash, which matches against the whole path and not only the
+/// name.
 fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
     let whole = text.contains('/');
     let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(whole).build().map_err(|e| {
-        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "use a glob like *.rs")
+        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "a glob like *.rs")
             .with("input", text)
     })?;
     Ok((glob.compile_matcher(), whole))

@@ -31,18 +31,17 @@ impl Tool for JobOutput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_output".into(),
-            description:
-                "What a background job has printed since the last time, and whether it runs. Without job: list all."
-                    .into(),
+            description: "A background job's output since the last call, and its status. Without job: list all jobs."
+                .into(),
             parameters: object(
                 json!({
                     "job": { "type": "integer", "minimum": 1, "description": "Its number" },
-                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for news" },
+                    "wait": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": "Seconds to wait for new output" },
                 }),
                 &[],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the job's new output, then how it stands".into(),
+            streams: "reads nothing from stdin; prints the job's new output, then its status".into(),
         }
     }
 
@@ -85,8 +84,7 @@ fn output(job: Option<u32>, wait: u64, ctx: &Context) -> Result<Prepared> {
             all.stdout.push(b"\n");
         }
         if more > 0 {
-            all.stdout
-                .push(format!("…[{more} more bytes: ask again, or look into {}]\n", state.output_path).as_bytes());
+            all.stdout.push(format!("…[{more} more bytes: call again, or read {}]\n", state.output_path).as_bytes());
         }
         all.stdout.push(format!("{}\n", line(&state)).as_bytes());
         Ok(all)
@@ -104,13 +102,13 @@ impl Tool for JobKill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "job_kill".into(),
-            description: "Stop a background job and everything that it started.".into(),
+            description: "Stop a background job and all its processes.".into(),
             parameters: object(
                 json!({ "job": { "type": "integer", "minimum": 1, "description": "Its number" } }),
                 &["job"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; how the job stands".into(),
+            streams: "reads nothing from stdin; prints the job's status".into(),
         }
     }
 
@@ -147,6 +145,6 @@ pub(crate) fn line(job: &JobState) -> String {
         JobStatus::Ended { exit_code } => format!("ended, exit {exit_code}"),
         JobStatus::Stopped => "stopped".to_owned(),
     };
-    let lost = if job.lost > 0 { format!(", but for its last {}", human_size(job.lost)) } else { String::new() };
+    let lost = if job.lost > 0 { format!(" without its last {}", human_size(job.lost)) } else { String::new() };
     format!("job {} ({status}): {}; output in {}{lost}", job.id, job.command, job.output_path)
 }

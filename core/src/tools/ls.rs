@@ -21,10 +21,10 @@ impl Tool for Ls {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ls".into(),
-            description: "List a folder: folders end in /, symlinks in @, files carry their size.".into(),
+            description: "List a folder: folders end in /, symlinks in @, files have their size.".into(),
             parameters: object(json!({ "path": { "type": "string", "description": "Default: the workspace" } }), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one name a line".into(),
+            streams: "reads nothing from stdin; prints one name per line".into(),
         }
     }
 

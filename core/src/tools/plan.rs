@@ -29,7 +29,7 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "update_plan".into(),
-            description: "Show your plan for work of several steps, and keep it true: the whole list each time, at most one step in_progress.".into(),
+            description: "Show your plan for work of several steps, and keep it up to date: the whole list each time, at most one step in_progress.".into(),
             parameters: object(
                 json!({
                     "items": { "type": "array", "items": {
@@ -45,7 +45,7 @@ impl Tool for UpdatePlan {
                 &["items"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; says how far the plan is".into(),
+            streams: "reads nothing from stdin; prints the progress of the plan".into(),
         }
     }
 

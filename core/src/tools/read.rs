@@ -42,18 +42,18 @@ impl Tool for Read {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "read".into(),
-            description: "Read a text file, or look at an image. Long files come in pages: the answer then ends with next_offset, to be given as offset.".into(),
+            description: "Read a text file or look at an image. Long files come in pages: the output then ends with next_offset, to pass as offset.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
                     "offset": { "type": "integer", "minimum": 1, "description": "First line, from 1 (default 1)" },
-                    "limit": { "type": "integer", "minimum": 1, "description": "Most lines (default 2000)" },
+                    "limit": { "type": "integer", "minimum": 1, "description": "Max lines (default 2000)" },
                     "line_numbers": { "type": "boolean", "description": "Default false" },
                 }),
                 &["path"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; the file's text is its output".into(),
+            streams: "reads nothing from stdin; prints the file's text".into(),
         }
     }
 
@@ -134,7 +134,7 @@ struct Wanted {
     line_numbers: bool,
 }
 
-/// The requested lines that fit into the result. A first line that is too long is cut, with a mark.
+/// The requested lines that fit into the result. If not even the first line fits, it is cut, with a mark.
 #[derive(Default)]
 struct Page {
     bytes: Vec<u8>,
@@ -246,7 +246,7 @@ impl Page {
             return Err(Error::new(
                 Code::InvalidArgs,
                 format!("the file has {total} lines"),
-                format!("use an offset from 1 to {total}"),
+                format!("an offset from 1 to {total}"),
             )
             .with("input", first));
         }

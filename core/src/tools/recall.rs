@@ -24,7 +24,7 @@ impl Tool for Recall {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "recall".into(),
-            description: "Search what was said in earlier sessions here: messages that hold all the words.".into(),
+            description: "Search earlier sessions of this workspace for messages that contain all the words.".into(),
             parameters: object(
                 json!({
                     "query": { "type": "string", "description": "Words, in any order" },
@@ -33,7 +33,7 @@ impl Tool for Recall {
                 &["query"],
             ),
             reads_only: true,
-            streams: "reads nothing from stdin; one message a line, exit 1 when nothing is found".into(),
+            streams: "reads nothing from stdin; prints one message per line, exit 1 when nothing is found".into(),
         }
     }
 

@@ -20,7 +20,7 @@ impl Tool for SkillsList {
                 .into(),
             parameters: object(json!({}), &[]),
             reads_only: true,
-            streams: "reads nothing from stdin; one skill a line".into(),
+            streams: "reads nothing from stdin; prints one skill per line".into(),
         }
     }
 
@@ -53,10 +53,10 @@ impl Tool for SkillView {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill_view".into(),
-            description: "Read a skill in full before you do the work it covers.".into(),
+            description: "Read a skill in full before you start the work it covers.".into(),
             parameters: object(json!({ "name": { "type": "string" } }), &["name"]),
             reads_only: true,
-            streams: "reads nothing from stdin; the skill's text is its output".into(),
+            streams: "reads nothing from stdin; prints the skill's text".into(),
         }
     }
 

@@ -23,8 +23,7 @@ impl Tool for Write {
         ToolSpec {
             name: "write".into(),
             description:
-                "Create a file or replace all of it, parent folders included. For a change inside a file use edit."
-                    .into(),
+                "Create a file and its parent folders, or replace all of it. To change part of a file, use edit.".into(),
             parameters: object(
                 json!({
                     "path": { "type": "string", "description": "File" },
@@ -33,7 +32,7 @@ impl Tool for Write {
                 &["path", "content"],
             ),
             reads_only: false,
-            streams: "reads nothing from stdin; says what it wrote".into(),
+            streams: "reads nothing from stdin; prints a summary of the change".into(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::TurnStatus;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 
-/// How many rounds in a row may make the same calls and fail in all of them.
+/// After how many rounds in a row with the same calls, all failed, the Turn ends.
 pub(super) const MAX_CIRCLES: u32 = 6;
 
 /// How a Turn ended.
@@ -56,7 +56,7 @@ impl LoopGuard {
 
 pub(super) fn empty_answer() -> Outcome {
     let other = Remedy::ChooseModel { need: ModelNeed::Any };
-    let fix = Remedy::any_of(["send it again".into(), "ask for less at once".into(), other]);
+    let fix = Remedy::any_of(["send it again".into(), "request less at once".into(), other]);
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
@@ -69,13 +69,13 @@ pub(super) fn cut_short(reason: &str) -> Outcome {
             (Code::Refused, "the provider stopped the answer", fix)
         }
         "model_context_window_exceeded" => {
-            let fix = Remedy::steps([Remedy::Compact, "send “go on”".into()]);
+            let fix = Remedy::steps([Remedy::Compact, "send “continue”".into()]);
             (Code::ContextOverflow, "the window was full before the answer was complete", fix)
         }
         _ => (
             Code::OutputTruncated,
             "the model stopped before its answer was complete",
-            Remedy::text("send “go on”, or ask for less at once"),
+            Remedy::text("send “continue”, or request less at once"),
         ),
     };
     let error = Error::new(code, format!("{said} ({reason})"), fix);

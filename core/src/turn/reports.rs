@@ -17,7 +17,7 @@ use crate::turn::Outcome;
 /// stays bounded.
 const WAITING: usize = 64;
 
-/// One report; the sender waits for the reply of those that carry one.
+/// One report. If it has a reply channel, the sender waits for the reply.
 pub(crate) enum Report {
     /// The Turn wants to send the next request.
     NextStep(oneshot::Sender<Step>),
@@ -25,15 +25,15 @@ pub(crate) enum Report {
     Record { fact: Box<Fact>, reply: oneshot::Sender<()> },
     /// A live event for the watchers.
     Live(Live),
-    /// Asks for the mode and the rules in force.
+    /// A request for the current mode and rules.
     Permissions(oneshot::Sender<Permissions>),
     /// A call waits for the user's decision.
     RequestApproval { approval: Approval, reply: oneshot::Sender<Decision> },
     /// A call waits for the user's answers.
     OpenForm { form: Form, reply: oneshot::Sender<Option<Answers>> },
-    /// The Provider refused the request as too long.
+    /// The Provider rejected the request as too long, so the Session compacts its History.
     Compact { reply: oneshot::Sender<Result<(), Error>> },
-    /// The Provider refused the reasoning that it returned earlier.
+    /// The Provider rejected reasoning that it returned earlier, so the Session stops sending it.
     ForgetReasoning { reply: oneshot::Sender<()> },
     /// The Turn ended with this outcome.
     Done(Outcome),
@@ -79,7 +79,7 @@ impl Reports {
         match self.0.try_reserve() {
             Ok(room) => room.send(Report::Live(live)),
             Err(TrySendError::Full(())) => return Some(live),
-            // The Session has ended; the Turn learns that when it next waits for a reply.
+            // The Session has ended; the Turn notices when it next waits for a reply.
             Err(TrySendError::Closed(())) => {}
         }
         None

@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 /// Limits of a Turn; each is optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
-    /// Requests whose answer calls tools.
+    /// The most rounds, that is, requests whose answer calls tools.
     pub max_rounds: Option<u32>,
-    /// Wall-clock time.
+    /// The time limit, in wall-clock time.
     pub deadline: Option<Duration>,
-    /// Tokens of all requests, input and output. It is checked between rounds, so the last request may exceed it.
+    /// The most tokens of all requests, input and output. Checked between rounds, so the last request may exceed it.
     pub max_tokens: Option<u64>,
-    /// US dollars of all requests, as far as their price is known. It is checked between rounds.
+    /// The most US dollars for all requests, as far as their price is known. Checked between rounds.
     pub max_cost_usd: Option<f64>,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct Services {
     /// The disk that the Logs are on.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: Options,
-    /// The workspace as commands last saw it; the Sessions of a workspace share it.
+    /// The Snapshot of the workspace; the Sessions of a workspace share it.
     pub(crate) snapshot: SessionSnapshot,
     /// Commands whose call was dropped and that are being stopped; each Session has its own.
     pub(crate) stopping: Stopping,
-    /// Files as the Session's model last saw them.
+    /// The content of files that the Session's model last saw.
     pub(crate) read_set: Arc<ReadSet>,
     /// The Session's background jobs; there are none outside a Session.
     pub(crate) jobs: Option<Arc<Jobs>>,

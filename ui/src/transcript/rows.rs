@@ -218,7 +218,7 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
         }
         Fact::BranchSummary(it) => {
             let how = if it.strategy == "model" { "by the model" } else { "from the log" };
-            let head = format!("summary of the branch that was left, {how}");
+            let head = format!("summary of the abandoned branch, {how}");
             let mut rows = vec![marked("◆ ", &head, theme.fg(theme.tool), context)];
             if in_full {
                 rows.extend(indent(markdown::rows(&it.summary, &context.inset(INDENT))));

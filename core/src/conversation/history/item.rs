@@ -1,4 +1,4 @@
-//! The items of a request: Entries, and texts that stand for several Entries.
+//! The items of a request: Entries, and texts that replace several Entries.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::event::{Attachment, BranchSummary, Entry, Fact, FilesRestored, RestoreReason};
 
-/// What an image counts as in estimates, bytes of text: about a thousand tokens, whatever its size.
+/// The size of any image in estimates, in bytes of text: about a thousand tokens.
 const IMAGE: usize = 4_000;
 
 /// One item of a request.
@@ -18,14 +18,14 @@ const IMAGE: usize = 4_000;
 pub enum Item {
     /// An Entry of the Log.
     Recorded(Arc<Entry>),
-    /// A text that stands for other Entries, or the result of an interrupted call.
+    /// A text that replaces other Entries, or the result of an interrupted call.
     Made(Box<Piece<'static>>),
 }
 
 /// The content of an [`Item`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece<'a> {
-    /// A message of the user, or a text that stands as one.
+    /// A message of the user, or a text in the role of the user.
     User {
         /// The text.
         text: Cow<'a, str>,
@@ -36,10 +36,10 @@ pub enum Piece<'a> {
     Assistant {
         /// The text, Markdown.
         text: Cow<'a, str>,
-        /// What the message is for, where the Provider says so.
+        /// The purpose of the message, if the Provider states one.
         phase: Option<Cow<'a, str>>,
     },
-    /// Reasoning of the model; only the same model may read it again.
+    /// Reasoning of the model, which is sent back only to the same model.
     Reasoning {
         /// The Provider that returned it.
         provider: Cow<'a, str>,
@@ -69,12 +69,12 @@ pub enum Piece<'a> {
 }
 
 impl Item {
-    /// An item that is no Entry.
+    /// Creates an item that is not an Entry.
     pub fn made(piece: Piece<'static>) -> Item {
         Item::Made(Box::new(piece))
     }
 
-    /// A message of the user that is no Entry.
+    /// Creates a user message that is not an Entry.
     pub fn user(text: String) -> Item {
         Item::made(Piece::text(text))
     }
@@ -162,12 +162,12 @@ impl io::Write for Length {
     }
 }
 
-/// Arguments as Providers take them back: an object. A Log may hold others.
+/// Arguments in the form that Providers accept, an object. A Log may contain other values.
 fn object(args: &Value) -> Cow<'_, Value> {
     if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(json!({ "_raw": args.to_string() })) }
 }
 
-/// What the model reads of an Entry, if anything.
+/// Returns what the model reads of an Entry, if anything.
 pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     Some(match fact {
         Fact::UserMessage(it) => Piece::User { text: Cow::Borrowed(&it.text), images: Cow::Borrowed(&it.attachments) },
@@ -192,7 +192,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
             output: Cow::Borrowed(&it.output),
             images: Cow::Borrowed(&it.attachments),
         },
-        // A call whose result is unreadable here still has a result; a second one would contradict it.
+        // A call whose result this build cannot read still has a result; a second one would contradict it.
         Fact::Unknown { .. } => {
             let (id, output) = result_of(fact)?;
             Piece::Result { id, output, images: (&[]).into() }
@@ -214,7 +214,7 @@ pub(super) fn piece_of(fact: &Fact) -> Option<Piece<'_>> {
     })
 }
 
-/// The call that a result answers, and its text; also for a result whose other fields do not fit this build.
+/// Returns the call that a result answers, and its text, even if the other fields of the result do not fit this build.
 pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -257,7 +257,7 @@ pub(super) fn result_of(fact: &Fact) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
 const UNREADABLE: &str = "[error] a newer pixir recorded this result in a form that this one cannot read";
 
 fn branch_text(it: &BranchSummary) -> String {
-    format!("<summary of=\"a branch of this conversation that was left\">\n{}\n</summary>", it.summary)
+    format!("<summary of=\"an abandoned branch of this conversation\">\n{}\n</summary>", it.summary)
 }
 
 fn restored_text(it: &FilesRestored) -> Option<String> {
@@ -278,7 +278,7 @@ fn restored_text(it: &FilesRestored) -> Option<String> {
     Some(format!("<note>The user {what}: {}. Read them again before you rely on them.</note>", paths.join(", ")))
 }
 
-/// What the model reads of a command of the user.
+/// Returns the user message that stands for a user's command and its output.
 pub(super) fn command_text(command: &str, output: &str) -> String {
     format!("<command by=\"the user\">\n{command}\n</command>\n<output>\n{}\n</output>", output.trim_end())
 }

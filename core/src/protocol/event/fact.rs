@@ -58,7 +58,7 @@ macro_rules! facts {
                 }
             }
 
-            /// Reads the `data` of a line. [`Understood`] says whether something a newer build added was skipped.
+            /// Reads the `data` of a line. [`Understood`] tells whether it skipped parts that a newer build added.
             pub(super) fn from_data(kind: &str, data: &RawValue) -> (Fact, Understood) {
                 let read = match kind {
                     $($name => open::from_str(data.get()).ok().map(|(it, part)| (Fact::$variant(it), part)),)*
@@ -88,7 +88,7 @@ macro_rules! facts {
 facts! {
     /// The first line of every Log.
     SessionStarted = "session_started", false;
-    /// Anything that changes future requests, permissions or tools.
+    /// A change of settings, which affects future requests, permissions or tools.
     SettingsChanged = "settings_changed", false;
     /// A message of the user.
     UserMessage = "user_message", true;
@@ -102,7 +102,7 @@ facts! {
     ToolCall = "tool_call", true;
     /// The result of a call. Every call has exactly one.
     ToolResult = "tool_result", true;
-    /// A verdict about a call: who decided, and by which rule.
+    /// A verdict on a call: who decided, and by which rule.
     PermissionDecision = "permission_decision", false;
     /// A skill was activated: its text joined the conversation.
     SkillActivation = "skill_activation", true;
@@ -215,7 +215,7 @@ impl Toolset {
     pub fn parse(name: &str) -> Result<Toolset> {
         Toolset::ALL.into_iter().find(|toolset| toolset.name() == name).ok_or_else(|| {
             let message = format!("there is no toolset `{}`", name.escape_debug());
-            Error::new(Code::ConfigInvalid, message, "use typed, run or both").with("input", name)
+            Error::new(Code::ConfigInvalid, message, "choose typed, run or both").with("input", name)
         })
     }
 }
@@ -235,10 +235,10 @@ pub struct ContextDocument {
 pub enum Mode {
     /// Calls that change something are refused.
     ReadOnly,
-    /// Calls proven to only read run; all others ask.
+    /// Calls that provably only read run; all others need the user's approval.
     #[default]
     Ask,
-    /// Every call runs; only changes of protected paths ask.
+    /// Every call runs; only changes of protected paths need the user's approval.
     Auto,
 }
 
@@ -264,7 +264,7 @@ impl Mode {
             Error::new(
                 Code::ConfigInvalid,
                 format!("there is no mode `{}`", name.escape_debug()),
-                "use read-only, ask or auto",
+                "choose read-only, ask or auto",
             )
             .with("input", name)
         })
@@ -346,7 +346,7 @@ impl UserCommand {
         if self.send_to_model { "!" } else { "!!" }
     }
 
-    /// The command as a call, for those who show calls; its tool is the mark before it.
+    /// Returns the command as a call, for code that shows calls. The typed prefix takes the place of the tool's name.
     pub fn as_call(&self) -> ToolCall {
         ToolCall {
             call_id: self.call_id.clone(),
@@ -367,10 +367,10 @@ impl UserCommand {
 pub struct AssistantMessage {
     /// The text, Markdown.
     pub text: String,
-    /// The stream broke off. The text is shown and kept, and never sent to a model again.
+    /// The stream broke off. The text is shown and recorded, but never sent to a model again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// What the message is for, like `commentary`, where the Provider says so; sent back with it.
+    /// The purpose of the message, such as `commentary`, if the Provider states one; sent back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
@@ -397,9 +397,9 @@ pub struct ToolCall {
     pub call_id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments, a JSON object. Arguments that are no object stand under `_raw`.
+    /// The arguments, a JSON object. Arguments that are not an object are stored under `_raw`.
     pub args: Value,
-    /// What the call is about; absent in entries of builds before it was recorded.
+    /// What the call is about; absent in Entries of old builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<Box<CallInfo>>,
 }
@@ -431,10 +431,10 @@ pub struct ToolResult {
     /// Colours of the output, for the user; the model reads plain text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub colours: Vec<Colouring>,
-    /// How much of the output was cut, if any was.
+    /// How much of the output was cut; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// The file with the whole output, if it was cut.
+    /// The file with the complete output, if the output was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow_path: Option<String>,
     /// Bytes that the process wrote to stderr.
@@ -467,10 +467,10 @@ fn is_none_new(n: &u32) -> bool {
     *n == 0
 }
 
-/// An image, kept in the blob store.
+/// An image in the blob store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// The path of its file, relative to the workspace where the file is in it; otherwise a name.
+    /// The path of the file relative to the workspace, if the file is inside it; otherwise a name.
     pub path: String,
     /// The media type, like `image/png`.
     pub media_type: String,
@@ -483,9 +483,9 @@ pub struct Attachment {
 /// A change of colour in an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Colouring {
-    /// The offset in `output`, bytes; the colour holds from here on.
+    /// The offset in `output`, in bytes, from which the colour applies.
     pub at: u64,
-    /// The parameters of the SGR escape sequence that stood there: `1;31`.
+    /// The parameters of the SGR escape sequence at this offset, such as `1;31`.
     pub sgr: String,
 }
 
@@ -507,25 +507,25 @@ pub struct FileChange {
     pub path: String,
     /// Created, modified or deleted.
     pub kind: ChangeKind,
-    /// The blob of the bytes before. Absent for a new file, and where they were not captured.
+    /// The blob of the bytes before. Absent for a new file, and if the bytes were not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_blob: Option<String>,
-    /// The blob of the bytes after. Absent for a deleted file, and where they were not captured.
+    /// The blob of the bytes after. Absent for a deleted file, and if the bytes were not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_blob: Option<String>,
-    /// The permission bits before, where they are known.
+    /// The permission bits before, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<u32>,
-    /// The permission bits after, where they are known.
+    /// The permission bits after, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
-    /// For a new file: how many folders above it were new as well.
+    /// For a new file: the number of parent folders that were created with it.
     #[serde(default, skip_serializing_if = "is_none_new")]
     pub new_folders: u32,
-    /// Lines added, where both versions are text.
+    /// The number of added lines, if both versions are text.
     #[serde(default)]
     pub added: u64,
-    /// Lines removed, where both versions are text.
+    /// The number of removed lines, if both versions are text.
     #[serde(default)]
     pub removed: u64,
 }
@@ -564,7 +564,7 @@ pub struct Preview {
     /// For a line of the run language: the preview of each command that does more than read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Preview>,
-    /// What may turn out differently.
+    /// What may differ when the call runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -599,14 +599,14 @@ pub enum DecidedBy {
     Mode,
     /// A rule that the user made.
     Rule,
-    /// The call needed the user's approval and no user was there.
+    /// The call needed the user's approval, but no user was available.
     NoAsker,
     /// A decider that only a newer build knows.
     #[schemars(skip)]
     Unknown,
 }
 
-/// A verdict about a call.
+/// A verdict on a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionDecision {
     /// The call.
@@ -620,7 +620,7 @@ pub struct PermissionDecision {
     /// The rule that decided, or that the user made by answering "always".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// What the user told the model with a deny.
+    /// The user's message to the model with a deny.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
 }
@@ -647,9 +647,9 @@ pub enum Scope {
     Unknown,
 }
 
-/// A rule as it is written: `{"allow":"file_changes"}`, `{"deny":"command","what":"make"}`.
+/// A rule on the wire: `{"allow":"file_changes"}`, `{"deny":"command","what":"make"}`.
 #[derive(Default, Serialize, JsonSchema)]
-#[schemars(rename = "Rule", description = "A standing allow or deny; exactly one of both is present.")]
+#[schemars(rename = "Rule", description = "A standing allow or deny; exactly one of `allow` and `deny` is present.")]
 struct RuleWire {
     /// What runs without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -669,7 +669,7 @@ enum ScopeName {
     FileChanges,
     /// Exactly the command in `what`.
     Command,
-    /// Only a newer build knows it.
+    /// A scope that only a newer build knows.
     #[schemars(skip)]
     Unknown,
 }
@@ -695,7 +695,7 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-/// Reads a rule by hand, because an unknown field matters: it may narrow what the rule allows.
+/// Reads a rule without derived code, because an unknown field matters: it may narrow what the rule allows.
 struct RuleVisitor;
 
 impl<'de> Visitor<'de> for RuleVisitor {
@@ -725,11 +725,11 @@ impl<'de> Visitor<'de> for RuleVisitor {
             (ScopeName::Command, None) | (ScopeName::Unknown, _) => Scope::Unknown,
         };
         Ok(match (wire.allow, wire.deny) {
-            // An unknown condition of a deny is dropped: then it denies more, not less.
+            // Without its unknown condition a deny covers more calls, which is safe.
             (_, Some(name)) => Rule::Deny(scope(name)),
             (Some(name), None) if !is_narrowed => Rule::Allow(scope(name)),
             (Some(_), None) => Rule::Allow(Scope::Unknown),
-            // An effect that only a newer build knows may be a stricter one.
+            // An effect that only a newer build knows may be stricter than an allow.
             (None, None) => Rule::Deny(Scope::Unknown),
         })
     }
@@ -810,7 +810,7 @@ impl std::ops::AddAssign for Usage {
 pub struct Cost {
     /// US dollars, without requests whose price is unknown.
     pub usd: f64,
-    /// Some of it was computed from the model's price list and not reported by the Provider.
+    /// Part of the cost was computed from the model's prices and not reported by the Provider.
     #[serde(default)]
     pub estimated: bool,
     /// Requests whose price is unknown.
@@ -873,7 +873,7 @@ pub struct ProviderUsage {
 pub enum Trigger {
     /// The user asked for it.
     Manual,
-    /// The request neared the model's window.
+    /// The request came close to the model's window.
     Threshold,
     /// The Provider refused the request as too long.
     Overflow,
@@ -998,13 +998,13 @@ pub struct LeftFile {
 /// A placeholder for a damaged line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogRepaired {
-    /// What was wrong with the line.
+    /// The damage, as a sentence.
     pub reason: String,
-    /// The file beside the Log that holds the Log as it was before the repair.
+    /// The file next to the Log with the Log as it was before the repair.
     pub quarantine: String,
 }
 
-/// A name or a pin on an Entry; only what changed is present.
+/// A change of an Entry's name or pin; only the changed one is present.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// The Entry.
@@ -1067,7 +1067,7 @@ pub struct TurnEnded {
     pub duration_ms: u64,
     /// Number of calls.
     pub tool_calls: u64,
-    /// More for programs: `output_truncation`, `reason`.
+    /// Further details for programs: `output_truncation`, `reason`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }

@@ -1,7 +1,8 @@
-//! Reads JSON that a newer build may have written: what this build does not know is skipped, and that is reported.
+//! Reads JSON that a newer build may have written. Unknown parts are skipped, and the reader reports that it skipped
+//! some.
 //!
-//! Types that derive `Deserialize` refuse unknown enum values; that is right for Inputs, configuration and tool
-//! arguments. Only a Log is read through [`from_str`].
+//! Types that derive `Deserialize` reject unknown enum values, which is right for Inputs, configuration and tool
+//! arguments. Only Logs are read through [`from_str`].
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,21 +11,22 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 
-/// How an unknown value of a closed set is read, by the name of its Rust type. Each is the reading that allows the least
-/// and claims the least. A set that is not listed makes its whole entry a [`super::Fact::Unknown`].
+/// Returns the value that replaces an unknown value of a closed set, by the name of the Rust type. It is always the
+/// value that permits and claims the least. For a type that is not listed, the whole Entry becomes a
+/// [`super::Fact::Unknown`].
 fn reading_of_unknown(set: &str) -> Option<&'static str> {
     Some(match set {
         "Mode" => "read-only",
         "Toolset" => "typed",
-        // It stays a message of the user that the model reads.
+        // The Entry remains a message of the user, which the model reads.
         "Delivery" => "prompt",
         "Verdict" => "deny",
         "DecidedBy" | "RestoreReason" | "ScopeName" => "unknown",
         "Trigger" => "threshold",
         "StepStatus" => "pending",
-        // Its blobs, where there are any, say what it was before and after.
+        // The blobs, if there are any, still contain the bytes before and after.
         "ChangeKind" => "modified",
-        // The Turn ends; it did not complete.
+        // The Turn has ended, but completion cannot be claimed.
         "TurnStatus" => "incomplete",
         "ErrorKind" => "command_failed",
         "CallKind" => "other",
@@ -32,19 +34,19 @@ fn reading_of_unknown(set: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether everything that was read is known to this build.
+/// Whether this build knows everything that it read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Understood {
-    /// Reading it and writing it again loses nothing.
+    /// Everything is known: reading and writing it again loses nothing.
     Whole,
-    /// Fields were skipped, or values read as others.
+    /// Fields were skipped or values replaced.
     InPart,
 }
 
 /// Reads a value; unknown fields are skipped, and unknown values of closed sets are read as the safest known one.
 ///
 /// # Errors
-/// What serde says of JSON that does not fit all the same.
+/// serde's error for JSON that does not fit the type for another reason.
 pub(super) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<(T, Understood)> {
     let skipped = Cell::new(false);
     let mut json = serde_json::Deserializer::from_str(text);
@@ -53,7 +55,7 @@ pub(super) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::
     Ok((value, if skipped.get() { Understood::InPart } else { Understood::Whole }))
 }
 
-/// A deserializer, a visitor, a seed or an access of serde, with everything below it read openly.
+/// Wraps a serde deserializer, visitor, seed or access, and applies the same rules to everything nested in it.
 struct Open<'a, T> {
     inner: T,
     skipped: &'a Cell<bool>,
@@ -338,7 +340,7 @@ mod tests {
         Closed,
     }
 
-    /// A value that fits a schema, with every field present, and the places in it.
+    /// Builds a value that fits a schema, with every field present, and lists its places.
     fn sample(schema: &Value, whole: &Value, at: &str, places: &mut Vec<(String, Place)>) -> Value {
         if let Some(name) = schema["$ref"].as_str() {
             return sample(whole.pointer(&name[1..]).expect("it is defined"), whole, at, places);
@@ -374,15 +376,15 @@ mod tests {
             Some("integer") => json!(7),
             Some("number") => json!(0.5),
             Some("boolean") => json!(true),
-            // Free-form JSON is no place for the unknown: all of it is known.
+            // Free-form JSON has no unknown parts.
             Some("object") | None => json!({ "free": [1] }),
             Some(other) => panic!("{other}"),
         }
     }
 
     proptest! {
-        /// Broken build: one that reads lines with plain derived code. It calls a value of a later build damage, and
-        /// writes a copy without the fields of a later build.
+        /// Broken build: lines are read with plain derived code. It reports a newer build's value as damage, and writes
+        /// a copy without a newer build's fields.
         #[test]
         fn what_a_newer_build_adds_anywhere_is_kept_byte_for_byte(
             kind in select(Fact::KINDS),
@@ -397,7 +399,7 @@ mod tests {
             let mut is_skipped = false;
             for (n, (place, text)) in added.iter().enumerate() {
                 let (at, place) = place.get(&places);
-                // An earlier addition may have taken the place.
+                // An earlier addition may have replaced this place.
                 let Some(there) = data.pointer_mut(at) else { continue };
                 let mark = json!(format!("@{n}@"));
                 match place {

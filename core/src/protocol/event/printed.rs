@@ -1,24 +1,24 @@
-//! What a program has printed so far, for whoever looks on.
+//! The output of a running program so far, with its colours.
 
 use serde::{Deserialize, Serialize};
 
 use super::Colouring;
 
-/// More changes of colour than these are not kept: from there on the text is plain.
+/// The most changes of colour that are stored. With more, the whole text becomes plain.
 const MOST_COLOURS: usize = 4_000;
 
-/// Text, and the colours that a program has given it.
+/// Text and the colours that the program set in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Printed {
     /// The text, made safe to show.
     pub text: String,
-    /// From where on it looks otherwise, in bytes of `text`, in their order.
+    /// The changes of colour, ordered by their byte offset in `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub colours: Vec<Colouring>,
 }
 
 impl Printed {
-    /// Adds what came next; what it looked like before goes on.
+    /// Appends output. The last colour continues until the output changes it.
     pub fn push(&mut self, next: &Printed) {
         let begin = self.text.len() as u64;
         self.text.push_str(&next.text);
@@ -28,7 +28,8 @@ impl Printed {
         }
     }
 
-    /// Keeps at least so many bytes of its end, and at most twice as many.
+    /// Cuts the text to its last `most` bytes once it exceeds twice that length, so that the cost of cutting stays
+    /// small.
     pub fn keep_end(&mut self, most: usize) {
         if self.text.len() <= 2 * most {
             return;
@@ -37,7 +38,7 @@ impl Printed {
         self.text.drain(..from);
         let from = from as u64;
         let gone = self.colours.partition_point(|it| it.at <= from);
-        // What was set before, and not taken back, holds from the start.
+        // Colours that were set before the cut and not reset since apply from the start.
         let reset = self.colours[..gone].iter().rposition(|it| it.sgr.is_empty() || it.sgr == "0");
         self.colours.drain(..reset.map_or(0, |at| at + 1));
         self.colours.iter_mut().for_each(|it| it.at = it.at.saturating_sub(from));

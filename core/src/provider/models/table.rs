@@ -13,7 +13,7 @@ const UNKNOWN: Option<&[Effort]> = None;
 /// Every effort becomes a reasoning budget, so all of these are valid.
 const BUDGETS: Option<&[Effort]> = Some(&[Nothing, Low, Medium, High, XHigh]);
 
-#[expect(clippy::too_many_arguments, reason = "a column of the table each")]
+#[expect(clippy::too_many_arguments, reason = "each argument is a column of the table")]
 const fn known(
     name: &'static str,
     maker: &'static str,
@@ -170,7 +170,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("minimax-m2.5", "minimax.io", 204_800, 131_072, BLIND, UNKNOWN, Thinking::Never, Some([0.3, 0.03, 0.375, 1.2])),
     known("minimax-m2.7", "minimax.io", 204_800, 131_072, BLIND, UNKNOWN, Thinking::Never, None),
     known("minimax-m3", "minimax.io", 1_000_000, 131_072, BLIND, UNKNOWN, Thinking::Never, Some([0.35, 0.07, 0.4, 1.4])),
-    // Families: what the members that are not listed above have in common.
+    // Families: common properties of the members that are not listed above.
     known("pixir-demo", "", 128_000, 0, BLIND, NONE_AT_ALL, Thinking::Never, Some([0.0; 4])),
     known("claude", "", 200_000, 32_000, SEES, BUDGETS, Thinking::Always, None),
     known("gpt-6", "", 400_000, 128_000, SEES, UNKNOWN, Thinking::Never, None),

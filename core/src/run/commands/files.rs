@@ -13,7 +13,8 @@ use crate::run::parse::{Word, without_braces};
 use crate::text::human::{human_size, on_one_line};
 use crate::tools::read;
 
-/// The files below a folder that no ignore file excludes, each with its displayed name.
+/// The files below a folder that no ignore file excludes, each with its displayed name. `bare` leaves out the prefix
+/// `./`.
 pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Item = (Inside, String)> + use<> {
     let root = ctx.workspace.path_of(at);
     let shown = at.display();
@@ -34,8 +35,12 @@ pub(super) fn below(ctx: &Context, at: &Inside, bare: bool) -> impl Iterator<Ite
 /// pattern with a leading dot.
 pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error> {
     let invalid = |e: globset::Error| {
-        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "quote it to use the text itself")
-            .with("input", pattern)
+        Error::new(
+            Code::InvalidArgs,
+            format!("the glob is invalid: {}", e.kind()),
+            "quotes around it for the text itself",
+        )
+        .with("input", pattern)
     };
     // An absolute pattern must lie inside the workspace.
     let root = format!("{}/", ctx.workspace.root().display());
@@ -44,7 +49,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         None if pattern.starts_with('/') => {
             let message = format!("`{pattern}` is outside the workspace");
             return Err(
-                Error::new(Code::OutsideWorkspace, message, "use a path inside the workspace").with("input", pattern)
+                Error::new(Code::OutsideWorkspace, message, "a path inside the workspace").with("input", pattern)
             );
         }
         None => (pattern, ""),
@@ -66,7 +71,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         let mut next = Vec::new();
         for folder in found {
             let at = ctx.workspace.locate(if folder.is_empty() { "." } else { &folder })?;
-            // Anything but a folder has no names.
+            // Anything but a folder contains no names.
             let Ok(names) = ctx.workspace.list_raw(&at) else { continue };
             let visible = |name: &str| part.starts_with('.') || !name.starts_with('.');
             let fits = names
@@ -190,7 +195,7 @@ pub(super) const FIND: Builtin = Builtin {
     about: "find files by name",
     usage: "[path…] [-name GLOB] [-iname GLOB] [-path GLOB] [-type f|d|l] [-maxdepth N] [-mindepth N] [-not TEST]",
     subcommands: &[],
-    details: "Files that .gitignore names are left out. All tests must hold; -not negates the next one.\nTo do something with each: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 also when nothing is found.",
+    details: "Files that .gitignore excludes are left out. All tests must hold; -not negates the next one.\nTo process each file: find … | grep …, or bash -c 'find … -exec …'.\nExit 0 even when nothing is found.",
     example: "find src -name '*.rs' -type f",
     stdin: Stdin::None,
     expands: true,
@@ -253,7 +258,7 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             }
             "-print" | "-a" | "-and" => continue,
             "-exec" | "-execdir" | "-ok" | "-delete" => {
-                let fix = "use find … alone, then a command for the names; or bash -c 'find …'";
+                let fix = "find … alone, then a command for the names; or bash -c 'find …'";
                 return Err(usage(format!("{} is not supported: find only lists", word.text), fix).into());
             }
             other => {
@@ -305,7 +310,7 @@ pub(super) const DIFF: Builtin = Builtin {
     about: "compare two files",
     usage: "[-q] <path> <path>",
     subcommands: &[],
-    details: "A unified diff; exit 1 when they differ. One of them may be - for stdin.\n-q  only whether they differ",
+    details: "Prints a unified diff; exit 1 when the files differ. One of them may be - for stdin.\n-q  report only whether they differ",
     example: "diff old.txt new.txt",
     stdin: Stdin::Optional,
     expands: false,
@@ -323,7 +328,7 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         io.open(&at)?.take(MAX_WHOLE + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_WHOLE {
             let message = format!("{} is larger than 64 MB", word.text);
-            return Err(Error::new(Code::InvalidArgs, message, "use the program of that name: env diff …").into());
+            return Err(Error::new(Code::InvalidArgs, message, "the program of that name: env diff …").into());
         }
         Ok(bytes)
     };
@@ -347,7 +352,7 @@ pub(super) const TEST: Builtin = Builtin {
     about: "test a file or compare text",
     usage: "-e|-f|-d|-s <path>, -n|-z <text>, <text> =|!= <text>, <n> -eq|-ne|-lt|-le|-gt|-ge <n>",
     subcommands: &[],
-    details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when it holds, else 1.",
+    details: "-e  it exists   -f  it is a file   -d  it is a folder   -s  it is not empty\n`!` in front negates the test. Exit 0 when the test holds, else 1.",
     example: "test -f Cargo.toml && echo rust",
     stdin: Stdin::None,
     expands: false,
@@ -385,7 +390,7 @@ fn test(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             let number = |text: &str| {
                 text.trim().parse::<i64>().map_err(|_| {
                     let what = format!("{op} compares numbers, and `{}` is not one", text.escape_debug());
-                    Error::new(Code::Usage, what, "use = to compare text")
+                    Error::new(Code::Usage, what, "= to compare text")
                 })
             };
             let (a, b) = (number(a)?, number(b)?);

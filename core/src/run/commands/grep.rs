@@ -15,7 +15,7 @@ pub(super) const GREP: Builtin = Builtin {
     about: "filter lines by a pattern (-i -v -c -n -l -r -E -F)",
     usage: "[-ivcnlLwxoqsrhHEFP] [-m N] [-A N] [-B N] [-C N] [-e PATTERN] <pattern> [path…]",
     subcommands: &[],
-    details: "A folder is searched recursively, without files that .gitignore names.\n-i  upper and lower case are the same     -v  lines that do not match\n-c  only how many                          -n  with line numbers\n-l  only names of files that match         -L  only names of those that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
+    details: "A folder is searched recursively, without files that .gitignore excludes.\n-i  ignore case                            -v  lines that do not match\n-c  only the number of lines               -n  with line numbers\n-l  only names of files that match         -L  only names of files that do not\n-w  whole words                            -x  whole lines\n-o  only the text that matches             -q  print nothing\n-E  extended expressions (a|b)             -F  plain text\n-m N  at most N lines of a file            -A -B -C N  lines after, before, around\nExit 1 when nothing matches.",
     example: "grep -rn 'fn main' src",
     stdin: Stdin::Optional,
     expands: true,
@@ -24,7 +24,7 @@ pub(super) const GREP: Builtin = Builtin {
     run: grep,
 };
 
-/// An upper bound for context lines, larger than any searched file.
+/// An upper bound for context lines, larger than the number of lines in any searched file.
 const MOST: usize = 1 << 30;
 /// The flag letter of `--include`: a private-use character, because the flag has no short form.
 const INCLUDE: char = '\u{e000}';
@@ -163,9 +163,9 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 }
 
 fn glob(text: &str) -> Result<globset::GlobMatcher, Error> {
-    globset::Glob::new(text).map(|it| it.compile_matcher()).map_err(|e| {
-        Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "use a glob like '*.rs'")
-    })
+    globset::Glob::new(text)
+        .map(|it| it.compile_matcher())
+        .map_err(|e| Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "a glob like '*.rs'"))
 }
 
 fn matcher(flags: &Flags, patterns: &[String]) -> Result<RegexMatcher, Error> {
@@ -194,7 +194,7 @@ fn matcher(flags: &Flags, patterns: &[String]) -> Result<RegexMatcher, Error> {
         .build(&whole)
         .map_err(|e| {
             let message = format!("the pattern is an invalid expression: {e}");
-            Error::new(Code::InvalidArgs, message, "use grep -F for plain text").with("input", patterns.join("\n"))
+            Error::new(Code::InvalidArgs, message, "grep -F for plain text").with("input", patterns.join("\n"))
         })
 }
 

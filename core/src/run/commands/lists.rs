@@ -98,7 +98,7 @@ pub(super) const SORT: Builtin = Builtin {
     about: "sort lines (-r -n -u -f -k -t)",
     usage: "[-rnufb] [-t CHAR] [-k FIELD[,FIELD][nr]]… [path…]",
     subcommands: &[],
-    details: "Byte by byte, as in the C locale.\n-r  reverse   -n  as numbers   -u  each line once\n-f  upper and lower case are the same   -b  ignore leading blanks\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
+    details: "Byte by byte, as in the C locale.\n-r  reverse   -n  as numbers   -u  each line once\n-f  ignore case   -b  ignore leading blanks\n-t C  fields are between C   -k 2,2n  by field 2, as a number",
     example: "cat access.log | sort -k 2,2n | head 5",
     stdin: Stdin::Optional,
     expands: true,
@@ -148,7 +148,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         // A missing input fails the command: a sorted list without it would be wrong.
         io.reader(input.as_ref())?.take(room + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SORTED {
-            let fix = "use the program of that name: env sort …";
+            let fix = "the program of that name: env sort …";
             return Err(Error::new(Code::InvalidArgs, "the input is larger than 64 MB", fix).into());
         }
         if bytes.last().is_some_and(|last| *last != b'\n') {
@@ -185,8 +185,7 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
 fn key(text: &str, all: How) -> Result<Key, Error> {
     let wrong = || {
         let shown: String = text.escape_debug().take(40).collect();
-        Error::new(Code::Usage, format!("`{shown}` is not a sort key"), "use -k 2, -k 2,2 or -k 2,2nr")
-            .with("input", shown)
+        Error::new(Code::Usage, format!("`{shown}` is not a sort key"), "-k 2, -k 2,2 or -k 2,2nr").with("input", shown)
     };
     let mut how = How::default();
     let mut is_first = true;
@@ -293,7 +292,7 @@ pub(super) const UNIQ: Builtin = Builtin {
     about: "leave out repeated lines (-c -d -u -i)",
     usage: "[-cdui] [path]",
     subcommands: &[],
-    details: "Only adjacent lines count; sort first.\n-c  with their count   -d  only repeated   -u  only not repeated   -i  ignoring case",
+    details: "Only adjacent lines are compared, so sort first.\n-c  with their count   -d  only repeated   -u  only not repeated   -i  ignore case",
     example: "cat names.txt | sort | uniq -c",
     stdin: Stdin::Optional,
     expands: true,
@@ -306,7 +305,7 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     let long = [("count", 'c'), ("repeated", 'd'), ("unique", 'u'), ("ignore-case", 'i')];
     let flags = Flags::parse(it, args, "cdui", "", &long)?;
     if flags.operands.len() > 1 {
-        let message = "uniq takes one path, and does not write to a second one";
+        let message = "uniq takes one path; a second one is not supported as its output";
         return Err(Error::new(Code::Usage, message, "uniq <path> | write <other path>").into());
     }
     let mut last: Option<(Vec<u8>, u64)> = None;
@@ -351,7 +350,7 @@ pub(super) const CUT: Builtin = Builtin {
     about: "cut fields or characters out of lines (-d -f -c)",
     usage: "-f LIST [-d CHAR] [-s] | -c LIST | -b LIST [path…]",
     subcommands: &[],
-    details: "LIST is like 1,3-5,7-\n-f  fields, between tabs or what -d says   -s  leave out lines without any\n-c  characters   -b  bytes",
+    details: "LIST has the form 1,3-5,7-\n-f  fields, separated by tabs or the character of -d   -s  leave out lines without a separator\n-c  characters   -b  bytes",
     example: "cat names.csv | cut -d , -f 1,3",
     stdin: Stdin::Optional,
     expands: true,
@@ -422,7 +421,7 @@ fn ranges(list: &str) -> Result<Vec<(usize, usize)>, Error> {
         };
         if from == 0 || to < from {
             let message = format!("`{}` is not a range; positions count from 1", part.escape_debug());
-            return Err(Error::new(Code::Usage, message, "use a list like 1,3-5,7-"));
+            return Err(Error::new(Code::Usage, message, "a list like 1,3-5,7-"));
         }
         all.push((from, to));
     }

@@ -24,7 +24,7 @@ const MAX_NOTE: u64 = 4 << 10;
 /// The default length of a list.
 const LIMIT: usize = 10;
 
-/// Said of what is not known before a program has run, or a person was asked.
+/// Stands in a preview for text that does not exist before a program has run or the user has answered.
 const UNKNOWN: &str = "the output of the command before it";
 
 /// The touch of a command that changes only pixir's own record.
@@ -56,10 +56,10 @@ fn text_of(it: &'static Builtin, words: &[Word], io: &mut Io) -> Result<String, 
 
 pub(super) const PLAN: Builtin = Builtin {
     name: "plan",
-    about: "keep your plan: the whole list each time",
+    about: "replace your plan: the whole list each time",
     usage: "'[x] done step' '[>] current step' '[ ] later step'… or lines on stdin",
     subcommands: &[],
-    details: "At most one step is [>]. A step without a mark is still to be done.",
+    details: "At most one step has [>]. A step without a mark is pending.",
     example: "plan '[x] read the code' '[>] fix the bug' '[ ] run the tests'",
     stdin: Stdin::Optional,
     expands: false,
@@ -189,8 +189,8 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
             }
             let text = text_of(it, args, io)?;
             if text.is_empty() || text.len() as u64 > MAX_NOTE {
-                let message = "a note is between 1 byte and 4 KB of text";
-                return Err(Error::new(Code::InvalidArgs, message, "write longer text to a file").into());
+                let message = "a note must be 1 byte to 4 KB of text";
+                return Err(Error::new(Code::InvalidArgs, message, "a file for longer text").into());
             }
             let id = format!("{:06x}", uuid::Uuid::now_v7().as_u128() & 0xff_ffff);
             let shown = format!("remember: {text}");
@@ -215,7 +215,7 @@ fn memory(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault
     }
 }
 
-/// The error of a missing skill, with the command of this language that helps.
+/// The error of a missing skill, with a command of the run language as its remedy.
 fn in_commands(error: Error) -> Error {
     if let Remedy::UseSkill { name } = &error.remedy {
         return Error { remedy: format!("skill show {name}").into(), ..error };
@@ -226,7 +226,7 @@ fn in_commands(error: Error) -> Error {
     error
 }
 
-/// What is remembered is an entry of a Session.
+/// Refuses to store a note outside a Session, because a note is an Entry of a Log.
 fn remembers(io: &Io) -> Result<(), Error> {
     if io.ctx.library.session.is_some() {
         return Ok(());
@@ -240,7 +240,7 @@ pub(super) const TOPIC: Builtin = Builtin {
     about: "earlier sessions of this workspace",
     usage: "",
     subcommands: &[("list", "[n]"), ("info", "<id>"), ("search", "<query>")],
-    details: "list  the latest first: id, time, turns, subject",
+    details: "list  latest first: id, time, turns, subject",
     example: "topic list 5",
     stdin: Stdin::None,
     expands: false,
@@ -290,7 +290,7 @@ pub(super) const JOB: Builtin = Builtin {
         ("output", "<n> [seconds to wait]"),
         ("kill", "<n>"),
     ],
-    details: "A job ends with its session at the latest. Its file changes are not recorded.",
+    details: "A job ends no later than its session. Its file changes are not recorded.",
     example: "job start npm run dev",
     stdin: Stdin::None,
     expands: false,
@@ -321,8 +321,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
                 Kind::Program { runs_unasked } => runs_unasked,
                 Kind::Unknown => return Err(unknown(&args[0].text).into()),
                 Kind::Builtin(_) => {
-                    let message = format!("{} ends at once and cannot run in the background", args[0].text);
-                    return Err(Error::new(Code::InvalidArgs, message, "use the command alone").into());
+                    let message = format!("{} is a built-in command and cannot run in the background", args[0].text);
+                    return Err(Error::new(Code::InvalidArgs, message, "the command alone").into());
                 }
             };
             let shown = command.quoted();
@@ -351,7 +351,7 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             io.out.write_all(&news.output)?;
             let gap = if news.output.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
             let more =
-                if news.more > 0 { format!("…[{} more bytes: ask again]\n", news.more) } else { String::new() };
+                if news.more > 0 { format!("…[{} more bytes: call again]\n", news.more) } else { String::new() };
             writeln!(io.out, "{gap}{more}{}", line(&news.state))?;
             return Ok(match news.state.status {
                 JobStatus::Running | JobStatus::Stopped => 0,
@@ -395,7 +395,13 @@ fn ask(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
         io.effects.lock().previews.push(preview);
         return Ok(0);
     }
-    let no_user = || Error::new(Code::InputRequired, "no user can be asked here", "decide, and state what you assumed");
+    let no_user = || {
+        Error::new(
+            Code::InputRequired,
+            "no user is available to answer",
+            "your own decision, with your assumptions stated",
+        )
+    };
     let forms = io.ctx.forms.clone().ok_or_else(no_user)?;
     let (reply, answer) = oneshot::channel();
     forms.blocking_send(FormRequest { questions: vec![question], reply }).map_err(|_| no_user())?;

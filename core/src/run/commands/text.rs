@@ -94,7 +94,8 @@ pub(super) const TAIL: Builtin = Builtin {
     run: tail,
 };
 
-/// How much of a text to print. `rest` inverts a number of lines, as `+` or `-` before it does.
+/// How much of a text to print. With `rest`, `head` prints all but the last `n` lines, and `tail` everything from line
+/// `n` on.
 enum Count {
     Lines {
         n: u64,
@@ -220,7 +221,7 @@ fn bounded(bytes: usize) -> Result<(), Fault> {
         return Ok(());
     }
     let message = "those lines are larger than 64 MB";
-    Err(Error::new(Code::InvalidArgs, message, "use fewer lines, or the program of that name: env tail …").into())
+    Err(Error::new(Code::InvalidArgs, message, "fewer lines, or the program of that name: env tail …").into())
 }
 
 fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
@@ -299,7 +300,7 @@ pub(super) const ECHO: Builtin = Builtin {
     about: "print text",
     usage: "[-n] [-e] [text…]",
     subcommands: &[],
-    details: "-n  without a new line at the end\n-e  \\n, \\t and \\\\ are a new line, a tab and a backslash",
+    details: "-n  without a newline at the end\n-e  \\n, \\t and \\\\ are a newline, a tab and a backslash",
     example: "echo done",
     stdin: Stdin::None,
     expands: false,
@@ -319,8 +320,8 @@ pub(super) const ECHO: Builtin = Builtin {
         if escapes {
             let known = text.replace("\\\\", "").split('\\').skip(1).all(|part| part.starts_with(['n', 't']));
             if !known {
-                let message = "echo -e knows \\n, \\t and \\\\";
-                return Err(Error::new(Code::Usage, message, "use the program printf").into());
+                let message = "echo -e supports only \\n, \\t and \\\\";
+                return Err(Error::new(Code::Usage, message, "the program printf").into());
             }
             let parts = text.split("\\\\").map(|part| part.replace("\\n", "\n").replace("\\t", "\t"));
             text = parts.collect::<Vec<_>>().join("\\");

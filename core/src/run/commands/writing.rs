@@ -19,7 +19,7 @@ pub(super) const WRITE: Builtin = Builtin {
     about: "write a file: write <path> [content], or from stdin",
     usage: "[-a] [-b] <path> [content] or pipe stdin",
     subcommands: &[],
-    details: "Folders above it are made. For text of several lines use stdin.\n-a  append   -b  the content is base64",
+    details: "Missing parent folders are created. For text of several lines use stdin.\n-a  append   -b  the content is base64",
     example: "cat a.txt | sort | write sorted.txt",
     stdin: Stdin::Optional,
     expands: false,
@@ -53,11 +53,7 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
     if flags.has('b') {
         after.retain(|byte| !byte.is_ascii_whitespace());
         after = STANDARD.decode(&after).map_err(|e| {
-            Error::new(
-                Code::InvalidArgs,
-                format!("the content is not valid base64: {e}"),
-                "use write without -b for text",
-            )
+            Error::new(Code::InvalidArgs, format!("the content is not valid base64: {e}"), "write without -b for text")
         })?;
     }
     let replacement = if flags.has('a') {
@@ -86,7 +82,7 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
     let path = replacement.preview.target.clone();
     if io.how == How::Dry {
         let mut effects = io.effects.lock();
-        // An earlier change of the line may alter this one.
+        // An earlier change of the line may affect this one.
         let depends = effects.changes_things();
         effects.previewed.insert(io.number, Some(after).filter(|_| !depends));
         let mut preview = replacement.preview;
@@ -105,7 +101,7 @@ fn change(io: &mut Io, replacement: Replacement) -> Result<i32, Fault> {
             None => false,
         };
         if !is_as_previewed {
-            let message = format!("the new content of {path} differs from the preview");
+            let message = format!("the new content of {path} would differ from the preview");
             return Err(Error::new(Code::FileChanged, message, "check the files, then repeat the line")
                 .with("input", path)
                 .into());

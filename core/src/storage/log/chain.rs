@@ -7,7 +7,7 @@ const KEY: &str = ",\"chain\":\"";
 /// `,"chain":"` + 32 hex + `"}`.
 const SUFFIX: usize = KEY.len() + 32 + 2;
 
-/// The chain of a line. `open` is its JSON object without the closing brace.
+/// Computes the chain of a line. `open` is the line's JSON object without the closing brace.
 pub(super) fn link(previous: Chain, open: &[u8]) -> Chain {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&previous);
@@ -32,7 +32,7 @@ pub(super) fn seal(previous: Chain, line: &mut String) -> Chain {
     chain
 }
 
-/// Splits a line into its JSON object without closing brace and chain, and the chain that it claims.
+/// Splits a line into its JSON object, without the closing brace and the chain, and the chain that it states.
 pub(super) fn split(line: &str) -> Option<(&str, Chain)> {
     let cut = line.len().checked_sub(SUFFIX).filter(|cut| line.is_char_boundary(*cut))?;
     let (open, tail) = line.split_at(cut);

@@ -1,4 +1,6 @@
-//! The few operations that a Log needs from a disk. Tests replace it with one that fails, tears writes, forgets or is slow.
+//! The few operations that a Log needs from a disk. Tests use a simulated disk that fails, tears writes, loses data or
+//! is slow.
+
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,11 +13,11 @@ use super::holder;
 
 /// A disk that holds Logs.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
-    /// Makes a folder and those above it, for their owner alone.
+    /// Creates a folder and its parents, accessible to the owner only.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
     /// How long to wait for a lock.
     fn patience(&self) -> Duration;
-    /// Makes a file that must not exist yet.
+    /// Creates a file; fails if it exists.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file for reading and appending.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
@@ -28,30 +30,30 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Renames a file over another one.
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes the names in a folder survive a power cut.
+    /// Makes the names in a folder durable, so that they survive a power cut.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
 /// One open file.
 pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
-    /// Writes at the end; like `write`, it may write less than it is given.
+    /// Appends bytes and returns how many. Like `write`, it may write only some of them.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
     fn len(&self) -> io::Result<u64>;
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// Whether this file has this name.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
-    /// Makes the bytes survive a power cut.
+    /// Makes the bytes durable, so that they survive a power cut.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the lock; false when another process has it.
+    /// Takes the lock; returns false if another process holds it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Releases the lock, also where a child process that is being started still has the file open.
+    /// Releases the lock, even if a child process that is being started still has the file open.
     fn unlock(&self);
-    /// The process that holds the lock, where the system tells.
+    /// Returns the process that holds the lock, if the system reports it.
     fn holder(&self) -> Option<u32>;
 }
 
-/// Appends all bytes, in as many writes as it takes.
+/// Appends all bytes, in as many writes as necessary.
 pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
@@ -64,7 +66,8 @@ pub(super) fn append_all(file: &dyn DiskFile, mut bytes: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Renames a file or a folder; fails if the new name is taken, also on file systems without such a call.
+/// Renames a file or a folder; fails if the new name is taken. File systems without an atomic call for it get the
+/// closest equivalent.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
@@ -89,7 +92,7 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 pub(crate) struct RealDisk;
 
 impl Disk for RealDisk {
-    /// A killed writer may leave a child that holds the lock until it executes its program.
+    /// A quarter of a second: a killed writer may leave a child that holds the lock until it executes its program.
     fn patience(&self) -> Duration {
         Duration::from_millis(250)
     }

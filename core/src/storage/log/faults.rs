@@ -1,6 +1,6 @@
-//! A disk that fails, tears and forgets, and what a Log must keep on it whatever happens.
+//! Tests on a simulated disk that fails, tears writes and loses data: a Log must never lose an acknowledged Entry.
 //!
-//! Every run prints its seed when it fails; `PIXIR_SEED` replays it, `PIXIR_STEPS` and `PIXIR_MUTATIONS` make it long.
+//! A failing run prints its seed. `PIXIR_SEED` replays it; `PIXIR_STEPS` and `PIXIR_MUTATIONS` set the length of a run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::*;
 use crate::protocol::event::UserMessage;
 
-mod sim; // the disk
+mod sim; // the simulated disk
 
 use sim::{Rng, SimDisk};
 
 fn from_env(name: &str, default: u64) -> u64 {
-    // The core reads no environment; its tests may.
+    // The core itself reads no environment variables; its tests may.
     std::env::vars().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
 }
 
@@ -23,20 +23,21 @@ fn said(text: &str) -> Fact {
     UserMessage { text: text.into(), ..UserMessage::default() }.into()
 }
 
-/// What was promised, to hold the disk against.
+/// The Entries that the Log acknowledged, to compare the disk with.
 #[derive(Default)]
 struct Promise {
     acknowledged: Vec<Uuid>,
-    /// How many of them were synchronised.
+    /// How many of the acknowledged Entries were synced.
     synced: usize,
-    /// Appends that were taken back; they may have left something, and nobody was told.
+    /// Appends that were taken back. They may have left a line, but a Session would not have published them.
     failed: Vec<Uuid>,
     /// Appends that failed; each may have left a line.
     failures: usize,
     established: bool,
     /// The last sync failed.
     poisoned: bool,
-    /// And the process that knew it is dead: nothing new can be promised before the disk has shown what it has.
+    /// A process died after a failed sync. Until a power cut shows what the disk really contains, no further Entry
+    /// counts as synced.
     frozen: bool,
 }
 
@@ -47,7 +48,7 @@ impl Promise {
         }
     }
 
-    /// What is there now must be what was promised, and may be nothing that never was.
+    /// Checks that every promised Entry is present, and that no Entry is present that was never appended.
     fn check(&mut self, contents: &[Arc<Entry>], power_lost: bool, seed: u64) {
         let must = if power_lost { self.synced } else { self.acknowledged.len() };
         let ids: Vec<Uuid> =
@@ -64,7 +65,7 @@ impl Promise {
     }
 }
 
-/// One machine's life: appends, syncs, faults, kills and power cuts in any order.
+/// Simulates one machine: appends, syncs, faults, kills and power cuts in random order. Returns the number of steps.
 fn live(seed: u64, steps: u64) -> u64 {
     let disk = SimDisk::new(seed);
     let mut rng = Rng(seed | 1);
@@ -117,7 +118,7 @@ fn live(seed: u64, steps: u64) -> u64 {
                     }
                     Err(e) => {
                         assert_eq!(e.code, Code::LogWriteFailed, "seed {seed}: {e:?}");
-                        // It may have been the sync with which it wanted to recover.
+                        // The failed operation may be the sync of the Log's recovery.
                         promise.poisoned |= open.doubtful;
                         promise.failures += 1;
                     }
@@ -130,7 +131,7 @@ fn live(seed: u64, steps: u64) -> u64 {
                 }
                 Err(_) => {
                     promise.poisoned = true;
-                    // As the Session does: what is not safe was not said.
+                    // A Session does the same: it takes back an Entry that is not durable and publishes nothing.
                     if just_appended && rng.one_in(2) {
                         open.take_back();
                         promise.failed.extend(promise.acknowledged.pop());
@@ -169,7 +170,7 @@ fn a_disk_that_fails_tears_and_forgets_never_loses_what_was_promised() {
         live(replay, 400);
         return;
     }
-    // What long runs have found is run every time.
+    // Seeds for which long runs have failed are repeated in every run.
     for found in [92, 160, 440] {
         live(found, 400);
     }
@@ -182,7 +183,8 @@ fn a_disk_that_fails_tears_and_forgets_never_loses_what_was_promised() {
     assert!(done >= steps);
 }
 
-/// A Session's beginning, some entries, a crash, a damaged line, a repair and more entries; stops at the first failure.
+/// The life of a Session: a start, some Entries, a crash, a damaged line, a repair and more Entries. Stops at the first
+/// failure.
 fn scenario(disk: &SimDisk, id: &SessionId, promise: &mut Promise) -> Result<()> {
     let path = PathBuf::from("/state/s.ndjson");
     let id = id.clone();
@@ -283,7 +285,7 @@ fn a_log_torn_at_every_byte_keeps_exactly_its_whole_entries_and_goes_on() {
         std::fs::write(&path, &whole[..cut]).expect("write");
         let survivors = ends.iter().filter(|end| **end <= cut).count();
         if survivors == 0 {
-            // A log has its first line before it has its name; this is no end that was torn off.
+            // A Log has its first line before it has its name, so an empty Log is not a torn end.
             let error = Log::open(&path, id.clone()).expect_err("nothing is left");
             assert_eq!(error.code, Code::CorruptLogLine);
             continue;
@@ -303,7 +305,7 @@ fn a_log_torn_at_every_byte_keeps_exactly_its_whole_entries_and_goes_on() {
     }
 }
 
-/// Changes a Log in one of the ways in which disks, editors and attackers do.
+/// Damages a Log in one of the ways in which disks, editors and attackers do.
 fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) -> bool {
     let at = rng.below(bytes.len());
     let line = |bytes: &[u8], at: usize| {
@@ -376,7 +378,7 @@ fn a_mutated_log_never_panics_keeps_its_valid_start_and_is_whole_after_a_repair(
         };
         let (log, after) = Log::open(&path, id.clone()).unwrap_or_else(|e| panic!("seed {seed}: after repair: {e:?}"));
         drop(log);
-        // Every line that still stands there as it was written is still there, with its number.
+        // Every line that the damage did not change survives the repair, with its number.
         let lines: std::collections::HashSet<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
         let standing = whole.split_inclusive(|b| *b == b'\n').zip(&original).filter(|(line, _)| lines.contains(line));
         let mut lost = 0;
@@ -385,7 +387,7 @@ fn a_mutated_log_never_panics_keeps_its_valid_start_and_is_whole_after_a_repair(
         }
         kept_all += u64::from(lost == 0);
         repaired += 1;
-        // Of copied lines one is kept; at most what stood next to damage is put aside.
+        // Only lines next to damage may be lost, at most one for each damaged line.
         assert!(lost <= plan.damage.len() as u64, "seed {seed}: {lost} lines lost");
         assert!(!repair(&path, &id, true).expect("a plan").is_needed(), "seed {seed}: a repair is whole");
         for left in std::fs::read_dir(folder.path()).expect("a folder").flatten().filter(|e| e.path() != path) {

@@ -15,9 +15,9 @@ use crate::protocol::remedy::Remedy;
 pub(super) const MAX_LINE: usize = 64 << 20;
 /// Bytes per read.
 const CHUNK: usize = 256 << 10;
-/// No line is shorter, bytes. It bounds how many lines a stretch of damage can hide.
+/// The length of the shortest possible line, bytes. It bounds how many lines a stretch of damage can hide.
 const SHORTEST: u64 = 150;
-/// The most missing lines that a gap in the numbers is believed to mean.
+/// The largest gap in the numbers that is taken for missing lines. A larger one means that the number is damaged.
 const MAX_GAP: u64 = 100_000;
 
 /// The contents of a Log, read without changing it.
@@ -29,7 +29,7 @@ pub struct Contents {
     pub damage: Vec<Damage>,
     /// Bytes after the last whole line, left by an interrupted write.
     pub torn: u64,
-    /// Lines that repeat the line before; they are read once.
+    /// The number of lines that repeat the line before; they are read once.
     pub duplicates: u64,
     /// Bytes of whole lines.
     pub(super) valid_len: u64,
@@ -49,7 +49,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// The error that the user reads.
+    /// Returns the error for the user.
     pub fn error(&self, path: &Path) -> Error {
         let id = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Error::new(
@@ -72,11 +72,11 @@ pub(super) enum Verdict {
     Proven,
     /// Readable, but the line before is damaged, so its chain cannot be checked.
     Unproven,
-    /// Readable, but lines before it are missing, or it stands in the wrong place.
+    /// Readable, but lines before it are missing, or it is out of order.
     AfterGap(String),
-    /// It was changed, or is no Entry.
+    /// The line was changed, or is not an Entry.
     Damaged(String),
-    /// The next line proves its content; only its own chain was changed.
+    /// Only the line's chain was changed; the next line proves the rest.
     ChainDamaged,
     /// A repetition of the line before.
     Duplicate,
@@ -125,7 +125,7 @@ pub fn read_on(path: &Path, from: Position) -> io::Result<Option<(Vec<Entry>, Po
     Ok(proven.then_some((entries, Position { bytes: reader.bytes, chain: reader.chain, next_seq: reader.seq })))
 }
 
-/// A position in a Log, to continue reading from.
+/// A position in a Log from which reading can continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Position {
     /// Bytes of whole lines before it.
@@ -149,10 +149,10 @@ impl Position {
 }
 
 impl Contents {
-    /// A Log has its first line when it gets its name, so a Log without any Entry is damaged.
+    /// Marks a Log without any Entry as damaged, because a Log gets its name only after its first line.
     pub(super) fn judged(mut self) -> Contents {
         if self.entries.is_empty() && self.damage.is_empty() {
-            self.damage.push(Damage { line: 1, reason: "no line of it is readable".into() });
+            self.damage.push(Damage { line: 1, reason: "no line is readable".into() });
         }
         self
     }
@@ -173,8 +173,8 @@ pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Re
     }
 }
 
-/// A line is judged by the chain of the line before, so the second half can be judged first on the assumption that its
-/// predecessor is right. The result counts only if the first half is proven and ends exactly there.
+/// Each line is judged by the chain of the line before. The second half is therefore judged on the assumption that the
+/// line before it is right. The result counts only if the first half is proven and ends exactly there.
 fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io::Result<Contents> {
     let supposed = (second.chain, second.seq, second.bytes, second.session.clone());
     let first = Reader { limit: Some(second.bytes), ..Reader::of(named) };
@@ -182,7 +182,8 @@ fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io:
         let beside = scope.spawn(|| part(file, second));
         (part(file, first), beside.join())
     });
-    let ((mut it, end), (rest, rest_end)) = (first?, second.map_err(|_| io::Error::other("a reader broke off"))??);
+    let ((mut it, end), (rest, rest_end)) =
+        (first?, second.map_err(|_| io::Error::other("a reader thread panicked"))??);
     let is_whole = it.damage.is_empty() && it.duplicates == 0 && it.torn == 0;
     if !is_whole || (end.chain, end.seq, end.bytes, end.session) != supposed {
         return part(file, Reader::of(named)).map(|(contents, _)| contents);
@@ -254,20 +255,20 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
 /// The state between two lines.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The chain of the last accepted line, and the number after it.
+    /// The chain of the last accepted line; `seq` is the number after it.
     chain: Chain,
     seq: u64,
     /// Lines and bytes of damage since then.
     damaged: (u64, u64),
-    /// The chain that the damaged line right before claims.
+    /// The chain that the damaged line right before states.
     claimed: Option<Chain>,
-    /// The chain that it should have.
+    /// The chain that the damaged line right before should have.
     computed: Option<Chain>,
     /// A line since the last accepted one has no readable chain.
     lost: bool,
     /// Bytes of whole lines.
     bytes: u64,
-    /// Where to stop reading.
+    /// The offset at which to stop reading.
     limit: Option<u64>,
     session: Option<SessionId>,
     /// The Session that the file is named after, until a line is proven.
@@ -275,7 +276,7 @@ pub(super) struct Reader {
     number: u64,
     /// The last accepted line.
     last: Vec<u8>,
-    /// A line that the next line may still prove.
+    /// A line whose verdict depends on the next line.
     suspect: Option<Suspect>,
 }
 
@@ -287,7 +288,7 @@ struct Suspect {
     reason: String,
 }
 
-/// What the next line says about the one before it.
+/// What the next line proves about the line before it.
 struct Next {
     follows_claimed: bool,
     follows_computed: bool,
@@ -396,7 +397,7 @@ impl Reader {
         // The `data` fits no known Entry. If the chain follows, a newer build wrote it so; otherwise it is as likely
         // damage.
         if entry.fact.is_misfit() && !(follows_chain || follows_claimed || follows_computed) {
-            let reason = format!("not an entry: no {} of this build", entry.fact.kind());
+            let reason = format!("not an entry: the data does not fit the type {}", entry.fact.kind());
             if !whole {
                 return self.torn(bytes, visit);
             }
@@ -405,7 +406,7 @@ impl Reader {
             self.bytes += len;
             return self.refuse(bytes, len, Some(claimed), reason, visit);
         }
-        // Two lines changed places: the line before was written after this one.
+        // Two lines were swapped: the line before was written after this one.
         let after_this = |it: &mut Suspect| {
             let open = std::str::from_utf8(&it.bytes).ok().and_then(chain::split).map(|(open, _)| open);
             it.entry.seq == entry.seq + 1 && open.is_some_and(|o| chain::link(claimed, o.as_bytes()) == it.claimed)
@@ -435,7 +436,7 @@ impl Reader {
                 visit(Line { number: self.number, bytes, entry: Some(entry), verdict, whole });
                 if let Some(Suspect { number, bytes, entry, claimed, .. }) = swapped {
                     self.accept(&entry, claimed);
-                    let verdict = Verdict::AfterGap("it precedes the line that it follows".into());
+                    let verdict = Verdict::AfterGap("it was swapped with the next line".into());
                     visit(Line { number, bytes: &bytes, entry: Some(entry), verdict, whole: true });
                     self.last = bytes;
                 }
@@ -470,7 +471,7 @@ impl Reader {
         }
     }
 
-    /// The line is no Entry. It proves the next line only if at least its chain is readable.
+    /// Rejects a line that is not an Entry. It proves the next line only if at least its chain is readable.
     fn refuse(
         &mut self,
         bytes: &[u8],
@@ -491,14 +492,14 @@ impl Reader {
         visit(Line { number: self.number, bytes, entry: None, verdict: Verdict::Torn, whole: false });
     }
 
-    /// Judges the line that waits for the next one.
+    /// Decides the verdict on the suspect line, now that the next line is known.
     fn settle(&mut self, next: Option<Next>, visit: &mut dyn FnMut(Line<'_>)) {
         let Some(Suspect { number, bytes, entry, claimed, reason }) = self.suspect.take() else { return };
         let gap = entry.seq.checked_sub(self.seq + self.damaged.0).filter(|gap| (1..=MAX_GAP).contains(gap));
         let verdict = match (next, gap) {
-            // The next line was written after this one as it is, except for its chain.
+            // The next line's chain follows from this line's content, so only this line's own chain is damaged.
             (Some(Next { follows_computed: true, .. }), None) if entry.seq == self.seq => Verdict::ChainDamaged,
-            // Lines before it are missing; it and the next line belong together.
+            // The next line follows this one, so both are intact and the lines before them are missing.
             (Some(Next { follows_claimed: true, seq, .. }), Some(gap)) if seq == entry.seq + 1 => {
                 Verdict::AfterGap(missing_before(gap))
             }

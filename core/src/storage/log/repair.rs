@@ -1,4 +1,5 @@
-//! Rewrites a damaged Log: readable lines keep their place, damaged ones move to a file beside it, which is recorded.
+//! Rewrites a damaged Log: readable lines keep their numbers, and placeholders replace damaged lines. The damaged Log
+//! stays in a quarantine file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,20 +15,20 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact, LogRepaired, SessionId, now};
 use crate::protocol::remedy::Remedy;
 
-/// What a repair does, or its preview.
+/// The changes of a repair, or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Entries that stay, with their numbers.
+    /// How many Entries stay. Each keeps its `seq`.
     pub kept: u64,
     /// Lines that are removed or get a new chain.
     pub damage: Vec<Damage>,
-    /// Lines that repeat the line before.
+    /// The number of lines that repeat the line before.
     pub duplicates: u64,
     /// Bytes after the last whole line.
     pub torn: u64,
-    /// Placeholders, so that every other Entry keeps its number.
+    /// The number of placeholders. They let every other Entry keep its `seq`.
     pub placeholders: u64,
-    /// The file that keeps the Log as it was.
+    /// The file that contains the Log as it was before the repair.
     pub quarantine: PathBuf,
 }
 
@@ -38,7 +39,8 @@ impl Repair {
     }
 }
 
-/// Repairs a Log under its lock and keeps the damaged one beside it. At every moment one of the two has the Log's name.
+/// Repairs a Log under its lock and keeps the damaged Log next to it. At every moment one of the two files has the
+/// Log's name.
 ///
 /// # Errors
 /// `SESSION_LOCKED`, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`; `CORRUPT_LOG_LINE` when no line can be read.
@@ -94,7 +96,7 @@ pub(super) fn repair_on(disk: Arc<dyn Disk>, path: &Path, id: &SessionId, dry_ru
     let folder = path.parent().expect("a log lies in a folder");
     let write = || -> std::io::Result<()> {
         let temporary = path.with_extension("repaired");
-        // An interrupted repair left it; this process holds the lock.
+        // An interrupted repair may have left the file. This process holds the lock, so no other repair uses it.
         let _ = disk.remove(&temporary);
         let new = disk.create(&temporary)?;
         new.try_lock()?;
@@ -142,7 +144,7 @@ impl Rewritten {
         self.plan.damage.push(Damage { line, reason: reason.to_owned() });
     }
 
-    /// Keeps a line as it is, with a new chain, after placeholders for the lines missing before it.
+    /// Copies a line unchanged except for its chain, after placeholders for the lines that are missing before it.
     fn keep(&mut self, entry: &Entry, bytes: &[u8]) {
         if entry.seq < self.next_seq {
             return;

@@ -1,4 +1,4 @@
-//! Appends to an open Log that do not block the runtime: a thread of the blocking pool waits for the disk.
+//! Appends to an open Log without blocking the runtime: a thread of the blocking pool waits for the disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{Log, Position};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, Fact};
 
-/// What an append waits for.
+/// What must be true before an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// The line is in the file; a crash of the process does not lose it.
@@ -19,8 +19,7 @@ pub(crate) enum Durability {
 /// The Log of a running Session. It has one owner, so appends happen in the order in which they are awaited.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
-    /// The Log itself goes to the thread that waits for the disk, and comes back with the outcome.
-    /// It is missing only meanwhile, and after that thread has panicked.
+    /// `None` while a blocking thread has the Log, and after that thread has panicked.
     log: Option<Log>,
 }
 
@@ -29,14 +28,14 @@ impl LogWriter {
         LogWriter { log: Some(log) }
     }
 
-    /// Records a fact. When its sync fails it is taken back, so that no watcher ever hears of it.
+    /// Records a Fact. If its sync fails, the Entry is taken back and no watcher receives it.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
     pub(crate) async fn append(&mut self, turn: Option<u32>, fact: Fact, durability: Durability) -> Result<Arc<Entry>> {
         let mut log = self.log.take().ok_or_else(lost)?;
-        // A write into the page cache takes microseconds, less than a hop to another thread.
-        // A doubtful Log rewrites its end and syncs it first, whatever is asked for.
+        // A write into the page cache takes microseconds, less than a switch to another thread. A doubtful Log is the
+        // exception: it first rewrites its end and syncs it.
         if durability == Durability::Written && !log.is_doubtful() {
             let appended = log.append(turn, fact);
             self.log = Some(log);
@@ -54,18 +53,18 @@ impl LogWriter {
         appended
     }
 
-    /// Where the acknowledged lines end.
+    /// The end of the acknowledged lines.
     pub(crate) fn position(&self) -> Option<Position> {
         self.log.as_ref().map(Log::position)
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.log.as_ref().map(Log::path)
     }
 }
 
 fn lost() -> Error {
-    let message = "the writer of the session log broke off because of a fault in pixir";
-    Error::new(Code::LogWriteFailed, message, "open the session again: nothing that was recorded is lost")
+    let message = "the writer of the session log stopped because of a bug in pixir";
+    Error::new(Code::LogWriteFailed, message, "open the session again; nothing that was recorded is lost")
 }

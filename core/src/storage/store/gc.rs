@@ -12,21 +12,21 @@ use super::{Store, failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::outputs::outputs_named;
 
-/// A younger file may belong to an Entry that is about to be written.
+/// Younger files are never removed, because an Entry that names them may be about to be written.
 const YOUNG: Duration = Duration::from_secs(3_600);
 
 /// The files that can be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Garbage {
-    /// Sessions that were in the trash long enough.
+    /// Sessions that have been in the trash for longer than `keep_trash`.
     pub trash: Vec<PathBuf>,
     /// Blobs that no Log names.
     pub blobs: Vec<PathBuf>,
     /// Saved outputs that no Log names, and folders without a Log.
     pub outputs: Vec<PathBuf>,
-    /// Temporary files that a crash left.
+    /// Temporary files left behind by a crash.
     pub leftovers: Vec<PathBuf>,
-    /// Bytes that removing them frees.
+    /// The number of bytes that the removal frees.
     pub bytes: u64,
 }
 
@@ -61,7 +61,7 @@ impl Store {
     fn look(&self, keep_trash: Duration, now: SystemTime) -> Result<Garbage, (PathBuf, io::Error)> {
         let mut it = Garbage::default();
         let mut names = Names::default();
-        // A Session that is deleted or restored meanwhile is in one of the three places.
+        // A Session that is deleted or restored meanwhile is found in at least one of the three folders.
         self.read_sessions(&mut names)?;
         for folder in names_in(&self.trash_folder())? {
             if is_old(&folder.join("manifest.json"), keep_trash, now) {
@@ -122,7 +122,7 @@ impl Store {
                 unless_gone(if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
             }
             for path in &garbage.outputs {
-                // When a Session is moved, its folder moves before its Log.
+                // A folder without a Log may belong to a Session that is being moved: its folder moves first.
                 let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                 if path.is_dir() && !self.places().iter().any(|place| place.id.as_str() == name) {
                     unless_gone(fs::remove_dir_all(path))?;
@@ -148,7 +148,8 @@ fn is_old(path: &Path, age: Duration, now: SystemTime) -> bool {
     fs::symlink_metadata(path).and_then(|m| m.modified()).is_ok_and(|at| at + age <= now)
 }
 
-/// Storing the same bytes again touches the blob, so the blob is moved aside and its age checked once more.
+/// Another process may store the same bytes now, which updates the blob's time. The blob is therefore moved aside and
+/// its age checked again before it is removed.
 fn remove_blob(path: &Path) -> io::Result<()> {
     let now = SystemTime::now();
     let aside = path.with_extension("going");
@@ -188,7 +189,7 @@ fn size_of(path: &Path) -> u64 {
     }
 }
 
-/// The names that appear in Logs.
+/// The names of files that appear in Logs.
 #[derive(Default)]
 struct Names {
     read: HashSet<PathBuf>,
@@ -198,7 +199,7 @@ struct Names {
 }
 
 impl Names {
-    /// Reads Logs and the files that repairs left, as text, so that unreadable lines keep what they name.
+    /// Reads Logs and the files that repairs left, as text, so that files named by unreadable lines are kept too.
     fn read_logs(&mut self, folder: &Path) -> Result<(), (PathBuf, io::Error)> {
         for path in names_in(folder)? {
             let name = text_of(&path);
@@ -208,7 +209,7 @@ impl Names {
                 continue;
             }
             match self.read_log(&path) {
-                // It was moved meanwhile, and is read at its new place.
+                // The Log was moved meanwhile and is read at its new location.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 other => other.map_err(|e| (path, e))?,
             }
@@ -234,7 +235,7 @@ impl Names {
     }
 }
 
-/// The texts of a line that look like names of blobs, whatever field they stand in.
+/// Returns the parts of a line that look like names of blobs, in any field.
 pub(crate) fn blobs_named(line: &[u8]) -> impl Iterator<Item = &str> {
     let texts = line.split(|b| *b == b'"');
     texts

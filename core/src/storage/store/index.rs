@@ -1,4 +1,5 @@
-//! One line for each Session, so that a list reads no Log. The Logs win: a line that is behind is updated from its Log.
+//! An index with one line for each Session, so that a list needs to read no Log. A line that is out of date is updated
+//! from its Log.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +18,7 @@ const FILE: &str = "index.jsonl";
 /// The most characters of a first prompt that a summary holds.
 const MAX_PROMPT: usize = 200;
 
-/// A Session's summary, known without opening it.
+/// A Session's summary, available without opening the Session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The Session's id.
@@ -26,7 +27,7 @@ pub struct Summary {
     pub name: Option<String>,
     /// The root of its workspace.
     pub workspace: String,
-    /// The first prompt, as one line; none when there was no prompt.
+    /// The first prompt, as one line; `None` if there was no prompt.
     pub first_prompt: Option<String>,
     /// The model, as `provider/model`.
     pub model: String,
@@ -96,7 +97,7 @@ impl Summary {
             }
             Fact::UserCommand(it) => {
                 self.turns += 1;
-                // Models read titles too, and this command was not for them.
+                // Models read titles too, and a `!!` command is hidden from them.
                 self.begin_with(if it.send_to_model { &it.command } else { "a command" });
             }
             Fact::ToolCall(_) => self.tool_calls += 1,
@@ -153,7 +154,7 @@ pub(crate) struct Indexed {
 }
 
 impl Indexed {
-    /// Adds a line to the index in one write. Nothing depends on its success.
+    /// Adds a line to the index in one write. A failure is only logged, because the index can be rebuilt from the Logs.
     pub(crate) fn keep(&self, folder: &Path) {
         keep(folder, std::slice::from_ref(self));
     }
@@ -200,7 +201,7 @@ pub(super) fn list(folder: &Path) -> Vec<Summary> {
     all
 }
 
-/// One Session of a folder; no other Log is read.
+/// Returns one Session of a folder, without reading any other Log.
 pub(super) fn one(folder: &Path, id: &SessionId) -> Option<Summary> {
     let it = match brought_up(folder, id, kept(folder).0.remove(id.as_str()))? {
         Line::Stands(it) => it,
@@ -236,7 +237,7 @@ fn brought_up(folder: &Path, id: &SessionId, old: Option<Indexed>) -> Option<Lin
     }
 }
 
-/// Reads only the lines that were appended since.
+/// Updates a summary from the lines that were appended since.
 fn read_on(path: &Path, mut it: Indexed) -> Option<Indexed> {
     let (entries, position) = log::read_on(path, it.position).ok()??;
     entries.iter().for_each(|entry| it.summary.take(entry));

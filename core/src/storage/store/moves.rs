@@ -35,7 +35,7 @@ impl Store {
     /// # Errors
     /// `SESSION_LOCKED`, `WRITE_FAILED`.
     pub fn delete(&self, place: &Place) -> Result<Trashed> {
-        // Opening it proves that no process writes it; a damaged Session can be deleted too.
+        // A lock proves that no other process writes the Session. A damaged Session can be deleted too.
         let held = match Log::open(&place.log(), place.id.clone()) {
             Ok((log, _)) => Some(log),
             Err(e) if e.code == Code::CorruptLogLine => None,
@@ -61,7 +61,7 @@ impl Store {
     /// Restores a Session from the trash.
     ///
     /// # Errors
-    /// `SESSION_NOT_FOUND` when it is not there, `WRITE_FAILED`, also when there is a Session with its id again.
+    /// `SESSION_NOT_FOUND` when it is not in the trash, `WRITE_FAILED`, also when a Session with this id exists again.
     pub fn undelete(&self, id: &SessionId) -> Result<Trashed> {
         let mine = self.trashed_folders().into_iter().filter(|(_, it)| it.summary.id == id.as_str());
         let (from, trashed) = mine.max_by(|(_, a), (_, b)| a.deleted.cmp(&b.deleted)).ok_or_else(|| {
@@ -122,8 +122,8 @@ fn manifest(folder: &Path) -> Option<Trashed> {
     serde_json::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
 }
 
-/// Moves all files of a Session, its Log last: the Log decides where the Session is. After a failure, files that were
-/// moved stay moved.
+/// Moves all files of a Session, its Log last, because the location of the Log is the location of the Session. After a
+/// failure, files that were already moved stay moved.
 fn move_all(place: &Place, from: &Path, to: &Path) -> std::io::Result<()> {
     let here = Place::new(from, place.id.clone());
     let there = Place::new(to, place.id.clone());

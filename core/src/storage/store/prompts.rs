@@ -8,18 +8,18 @@ use std::path::Path;
 use super::write_whole;
 
 const FILE: &str = "prompts.jsonl";
-/// A larger file is cut to its newer half, bytes.
+/// The size at which the file is cut to its newer half, bytes.
 const MOST: u64 = 4 << 20;
-/// A longer text is not stored, bytes.
+/// The longest text that is stored, bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The texts, oldest first; lines that are no JSON strings are skipped.
+/// Returns the texts, oldest first. Lines that are not JSON strings are skipped.
 pub(super) fn read(home: &Path) -> Vec<String> {
     let text = fs::read_to_string(home.join(FILE)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Adds texts, each in one write, so that several processes may add at once.
+/// Adds texts, each in one write, so that several processes can add texts at the same time.
 pub(super) fn add(home: &Path, texts: &[String]) -> io::Result<()> {
     let path = home.join(FILE);
     if fs::metadata(&path).is_ok_and(|it| it.len() > MOST) {

@@ -101,7 +101,7 @@ impl Document {
             Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {
-                Block::Summary { title: "Summary of the branch that was left".into(), text: it.summary.clone() }
+                Block::Summary { title: "Summary of the abandoned branch".into(), text: it.summary.clone() }
             }
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();

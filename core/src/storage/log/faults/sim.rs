@@ -1,4 +1,4 @@
-//! A disk in memory: what processes see, what survives a power cut, and operations that fail when they are told to.
+//! A simulated disk in memory: what processes see, what survives a power cut, and operations that fail on request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ impl Rng {
     }
 }
 
-/// What a file is: in memory, where every process sees it, and on the platter.
+/// A file's bytes in the page cache, where every process sees them, and on the platter.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Inode {
     pub(super) cache: Vec<u8>,
@@ -51,7 +51,7 @@ impl Inode {
         self.dirty[at..end].fill(true);
     }
 
-    /// The dirty bytes of a block reach the platter.
+    /// Writes the dirty bytes of a block to the platter.
     fn flush(&mut self, from: usize, to: usize) {
         if self.platter.len() < to {
             self.platter.resize(to, 0);
@@ -76,13 +76,13 @@ pub(super) struct Sim {
     pub(super) inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// Changes of names that no sync has made durable; a journal keeps their order.
+    /// Changes of names that no sync has made durable yet, in order.
     journal: Vec<NameChange>,
     rng: u64,
     boot: u64,
     next_handle: u64,
     pub(super) operations: u64,
-    /// Fail the n-th operation, or from the n-th on, with this error.
+    /// Which operation fails, whether all later ones fail too, and with which `errno`.
     pub(super) fail_at: Option<(u64, bool, i32)>,
 }
 
@@ -116,7 +116,7 @@ impl SimDisk {
         self.0.lock()
     }
 
-    /// Somebody else adds bytes to a file.
+    /// Adds bytes to a file, as another program would.
     pub(super) fn add(&self, path: &Path, bytes: &[u8]) {
         let mut sim = self.lock();
         let inode = sim.find(path).expect("it is there");
@@ -124,14 +124,15 @@ impl SimDisk {
         sim.inodes[inode].put(end, bytes);
     }
 
-    /// Every process dies; the machine goes on.
+    /// Kills every process. The machine continues, so the page cache survives.
     pub(super) fn kill(&self) {
         let mut sim = self.lock();
         sim.boot += 1;
         sim.inodes.iter_mut().for_each(|inode| inode.locked = None);
     }
 
-    /// The machine dies: of what was not synchronised, any part may be there, torn at blocks, and names are a prefix of the journal.
+    /// Cuts the power. Of data that was not synced, any set of blocks may survive; of name changes, any prefix of the
+    /// journal.
     pub(super) fn lose_power(&self) {
         self.kill();
         let mut sim = self.lock();
@@ -147,7 +148,7 @@ impl SimDisk {
         sim.names = sim.durable_names.clone();
         for inode in &mut sim.inodes {
             let blocks = inode.cache.len().div_ceil(BLOCK);
-            // The size may be known before the data is there.
+            // A file system may record the new size before the data.
             let size_first = rng.one_in(3);
             let cut_first = rng.one_in(2);
             for block in 0..blocks {
@@ -308,7 +309,7 @@ impl DiskFile for SimFile {
         self.with(|sim| {
             let mut rng = Rng(sim.rng);
             let failed = sim.tick();
-            // A write may stop short, and what fails may have written a part.
+            // A write may be short, and a failed write may have written part of the bytes.
             let n = if failed.is_err() || rng.one_in(20) { rng.below(bytes.len() + 1) } else { bytes.len() };
             sim.rng = rng.0 | 1;
             let inode = &mut sim.inodes[self.inode];
@@ -358,7 +359,7 @@ impl DiskFile for SimFile {
                 if failed.is_ok() || rng.one_in(2) {
                     inode.flush(from, to);
                 }
-                // After a failed sync the kernel takes the page for clean, whatever became of it.
+                // After a failed sync the kernel marks the page as clean, even if it was not written.
                 inode.dirty[from..to].fill(false);
             }
             if failed.is_ok() {
