@@ -282,9 +282,7 @@ impl Error {
         if self.code == Code::Usage || self.remedy.is_empty() {
             format!("[error] {name}: {}", self.message)
         } else {
-            let remedy = self.remedy.plain();
-            // `Use: use …` would repeat the verb.
-            format!("[error] {name}: {}. Use: {}", self.message, remedy.strip_prefix("use ").unwrap_or(&remedy))
+            format!("[error] {name}: {}. Use: {}", self.message, self.remedy.plain())
         }
     }
 }

@@ -59,7 +59,7 @@ impl Session {
             Err(Halt::Interrupted { left }) => {
                 let code = if input == "move_head" { NoticeCode::NotMoved } else { NoticeCode::RestoreInterrupted };
                 self.notice(Severity::Info, code.name(), left.clone());
-                let error = Error::new(Code::CommandFailed, left, "ask for it again to go on");
+                let error = Error::new(Code::CommandFailed, left, "do it again to continue");
                 if let Some(reply) = travel.reply {
                     let _ = reply.send(Err(error));
                 }
