@@ -383,6 +383,13 @@ mod tests {
         }
     }
 
+    /// The recorded remedy in a line, as it is written there.
+    fn remedy_in(line: &str) -> Option<&str> {
+        let (_, rest) = line.split_once(r#""remedy":"#)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        Some(values.next()?.expect("JSON").get())
+    }
+
     proptest! {
         /// Broken build: lines are read with plain derived code. It reports a newer build's value as damage, and writes
         /// a copy without a newer build's fields.
