@@ -31,11 +31,11 @@ impl Replacement {
         Replacement::of(would, ctx, at, before, after)
     }
 
-    /// Like [`Replacement::plan`], for bytes derived from `before`. Applying the change fails if the file differs from
+    /// Like [`Replacement::preview`], for bytes derived from `before`. Applying the change fails if the file differs from
     /// `before`.
     ///
     /// # Errors
-    /// As [`Replacement::plan`].
+    /// As [`Replacement::preview`].
     pub(crate) fn of(
         would: &str,
         ctx: &Context,

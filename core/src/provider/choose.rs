@@ -421,7 +421,7 @@ impl Providers {
     /// Records the answers of every Provider from now on.
     ///
     /// # Errors
-    /// As [`Recorder::create`].
+    /// `WRITE_FAILED`, also when the file exists already.
     pub fn record(&mut self, path: &std::path::Path) -> Result<()> {
         let secrets = self.known.values().filter_map(|it| it.endpoint.as_ref()?.credential().cloned()).collect();
         let recorder = Arc::new(Recorder::create(path, secrets)?);
