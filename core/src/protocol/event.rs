@@ -424,8 +424,9 @@ pub struct RestorePreview {
     pub token: String,
 }
 
-/// A line as it is parsed. `v` and `chain` are declared only so that they do not count as unknown fields.
+/// A line with the envelope that this build writes. `v` and `chain` are declared only so that they are known.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "`v` and `chain` are known and not used here")]
 struct LineRead<'a> {
     #[serde(default)]
@@ -486,20 +487,28 @@ impl Entry {
 
     /// Reads a line of a Log. The Entries of one Session share one allocation of its id.
     pub(crate) fn decode_next(line: &str, session: Option<&SessionId>) -> serde_json::Result<Entry> {
-        let (it, envelope): (LineRead<'_>, _) = open::from_str(line)?;
+        match serde_json::from_str(line) {
+            Ok(it) => Ok(Entry::of_line(&it, session, String::new())),
+            // The envelope may have fields of a newer build. This path reads the line twice more, so it is not the usual one.
+            Err(e) => match split_envelope(line) {
+                Ok((known, unknown)) if !unknown.is_empty() => {
+                    Ok(Entry::of_line(&serde_json::from_str(&known)?, session, unknown))
+                }
+                Ok(_) | Err(_) => Err(e),
+            },
+        }
+    }
+
+    fn of_line(it: &LineRead<'_>, session: Option<&SessionId>, envelope: String) -> Entry {
         let session_id = match session {
             Some(known) if known.as_str() == it.session_id => known.clone(),
             Some(_) | None => SessionId(it.session_id.into()),
         };
         let (fact, data) = Fact::from_data(it.kind, it.data);
-        let beyond = match (envelope, data) {
-            (Understood::Whole, Understood::Whole) => None,
-            (envelope, data) => Some(Box::new(Beyond {
-                data: (data == Understood::InPart).then(|| it.data.to_owned()),
-                envelope: if envelope == Understood::InPart { unknown_of_envelope(line)? } else { String::new() },
-            })),
-        };
-        Ok(Entry { id: it.id, session_id, seq: it.seq, ts: it.ts, turn: it.turn, fact, beyond })
+        let data = (data == Understood::InPart).then(|| it.data.to_owned());
+        let is_whole = data.is_none() && envelope.is_empty();
+        let beyond = (!is_whole).then(|| Box::new(Beyond { data, envelope }));
+        Entry { id: it.id, session_id, seq: it.seq, ts: it.ts, turn: it.turn, fact, beyond }
     }
 
     /// Whether this build understands the whole line.
@@ -508,15 +517,15 @@ impl Entry {
     }
 }
 
-fn unknown_of_envelope(line: &str) -> serde_json::Result<String> {
-    let mut unknown = String::new();
+/// Splits a line into a line with the known fields of the envelope, and the unknown fields as `,"name":value` each.
+fn split_envelope(line: &str) -> serde_json::Result<(String, String)> {
+    let (mut known, mut unknown) = (String::with_capacity(line.len()), String::new());
     for (name, value) in serde_json::from_str::<Members<'_>>(line)?.0 {
-        if !ENVELOPE.contains(&name.as_str()) {
-            let name = serde_json::to_string(&name)?;
-            unknown.extend([",", name.as_str(), ":", value.get()]);
-        }
+        let fields = if ENVELOPE.contains(&name.as_str()) { &mut known } else { &mut unknown };
+        let name = serde_json::to_string(&name)?;
+        fields.extend([",", name.as_str(), ":", value.get()]);
     }
-    Ok(unknown)
+    Ok((format!("{{{}}}", known.strip_prefix(',').unwrap_or_default()), unknown))
 }
 
 impl Beyond {
