@@ -91,6 +91,11 @@ impl Cli {
         diagnostics::start(&self.environment);
     }
 
+    /// From now on panics are appended to that log, and printed nowhere.
+    pub(crate) fn note_panics(&self) {
+        diagnostics::note_panics(&self.environment);
+    }
+
     // ─── Providers ───
 
     /// The Provider and model that the command line selects.

@@ -197,5 +197,5 @@ fn show(launch: Launch) -> Result<ExitSummary> {
             "pixir --headless works without one",
         )
     };
-    block_on(pixir_ui::run(launch)).map_err(failed)?
+    block_on(async { pixir_ui::run(launch).await.map_err(failed)? })
 }
