@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let run = || {
         let cli = Cli::new(args.run, Arc::clone(&output));
         cli.note_panics();
+        cli.check_clock()?;
         commands::run(args.command, args.prompt, &cli)
     };
     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {

@@ -35,9 +35,7 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
     driver.try_until_idle().await?;
     let mut file = match is_stdout {
         true => None,
-        false => {
-            Some(BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?))
-        }
+        false => Some(BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?)),
     };
     let mut write = |line: Value| match &mut file {
         None => {
