@@ -160,7 +160,10 @@ fn a_first_prompt_that_cannot_be_written_leaves_what_was_published() {
             // Where an Entry is lost, so is the success.
             let kinds: Vec<Value> =
                 shell.logs().iter().flat_map(|log| entries(log)).map(|it| it["type"].clone()).collect();
-            assert!(ran.code != 0 || kinds.last().is_some_and(|it| it == "turn_ended"), "{call} {at} {sticky}: {kinds:?}");
+            assert!(
+                ran.code != 0 || kinds.last().is_some_and(|it| it == "turn_ended"),
+                "{call} {at} {sticky}: {kinds:?}"
+            );
         }
     }
     assert!(published > tried, "most faults come after the first line");

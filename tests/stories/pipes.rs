@@ -109,7 +109,7 @@ const PRINTING: &[&str] = &[
     "tree ID --json",
     "fork ID --at 1 --dry-run",
     "undo ID --dry-run --json",
-    "redo ID --dry-run --json",
+    "redo UNDONE --dry-run --json",
     "inspect ID",
     "inspect ID --json",
     "replay ID",
@@ -125,7 +125,6 @@ const PRINTING: &[&str] = &[
     "tools list",
     "tools show read",
     "tools run ls {} --json",
-    "models list",
     "models list --json",
     "tui --script KEYS",
     "tui --script KEYS --screen json",
@@ -149,6 +148,8 @@ const SILENT: &[&str] = &["auth"];
 #[test]
 fn every_command_reports_an_output_that_cannot_be_written() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let undone = session(&shell);
+    assert_eq!(shell.run(["undo", &undone]).code, 0);
     let id = session(&shell);
     let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." }, { "text": "Hello." } ] }"#);
     let keys = shell.aside("keys.txt", "idle\nframe start\n");
@@ -158,6 +159,7 @@ fn every_command_reports_an_output_that_cannot_be_written() {
     let words = |line: &str, round: usize| -> Vec<String> {
         let word = |word: &str| match word {
             "ID" => id.clone(),
+            "UNDONE" => undone.clone(),
             "NEW" => shell.workspace().join(format!("export-{round}.md")).display().to_string(),
             "EXPORTED" => exported.display().to_string(),
             "ELSEWHERE" => elsewhere.path().display().to_string(),
