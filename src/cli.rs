@@ -41,6 +41,31 @@ impl Cli {
         Cli { options, environment: environment::read(), output }
     }
 
+    /// Fails where no command can work: the clock shows a time that no Log can hold.
+    pub(crate) fn check_clock(&self) -> Result<()> {
+        let now = jiff::Timestamp::try_from(std::time::SystemTime::now());
+        if now.is_ok_and(|now| now >= jiff::Timestamp::UNIX_EPOCH) {
+            return Ok(());
+        }
+        let message = "the clock of this machine shows a time before 1970 or after 9999";
+        Err(Error::new(Code::SessionStartFailed, message, "set the clock"))
+    }
+
+    /// Fails where the state folder is something else, or cannot have its name.
+    fn check_home(&self) -> Result<()> {
+        let home = &self.environment.home;
+        let why = match std::fs::metadata(home) {
+            Ok(it) if it.is_dir() => return Ok(()),
+            Ok(_) => "it is not a folder".to_owned(),
+            // It is created when something is written.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => e.to_string(),
+        };
+        let fix = "set PIXIR_HOME to a folder, or to a path where one can be created";
+        let shown: String = home.display().to_string().chars().take(200).collect();
+        Err(Error::new(Code::ConfigInvalid, format!("the state folder {shown} cannot be used: {why}"), fix))
+    }
+
     // ─── settings ───
 
     /// The user's configuration file, whether or not it exists.
@@ -91,6 +116,11 @@ impl Cli {
         diagnostics::start(&self.environment);
     }
 
+    /// From now on panics are appended to that log, and printed nowhere.
+    pub(crate) fn note_panics(&self) {
+        diagnostics::note_panics(&self.environment);
+    }
+
     // ─── Providers ───
 
     /// The Provider and model that the command line selects.
@@ -105,11 +135,13 @@ impl Cli {
 
     /// Every available Provider, and the selected one; this may look for local servers.
     pub(crate) async fn providers(&self) -> Result<Providers> {
+        self.check_home()?;
         Providers::find(&self.selection(), &self.config()?, &self.environment).await
     }
 
     /// The Providers that have a key or a configuration, without looking for servers.
     pub(crate) fn configured_providers(&self) -> Result<Providers> {
+        self.check_home()?;
         Providers::configured(&self.config()?, &self.environment)
     }
 
@@ -141,6 +173,7 @@ impl Cli {
         config: &Config,
         providers: Providers,
     ) -> Result<Harness> {
+        self.check_home()?;
         let Cli { options, environment, .. } = self;
         let session_options = Options {
             limits: Limits {

@@ -17,7 +17,7 @@ mod terminal; // the start and end of the terminal Presenter
 
 use args::{Args, Format};
 use cli::Cli;
-use output::{Output, exit_code};
+use output::{Output, exit_code, report_unprinted};
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
@@ -25,10 +25,12 @@ fn main() -> ExitCode {
         Err(e) => return ExitCode::from(args::reject(&e)),
     };
     let output = Arc::new(Output::new(&args.output));
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!("panic: {panic}\n{}", std::backtrace::Backtrace::force_capture())
-    }));
-    let run = || commands::run(args.command, args.prompt, &Cli::new(args.run, Arc::clone(&output)));
+    let run = || {
+        let cli = Cli::new(args.run, Arc::clone(&output));
+        cli.note_panics();
+        cli.check_clock()?;
+        commands::run(args.command, args.prompt, &cli)
+    };
     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err(Error::new(
             Code::CommandFailed,
@@ -43,5 +45,5 @@ fn main() -> ExitCode {
         output.error(&error);
         exit_code(error.code)
     });
-    ExitCode::from(exit)
+    ExitCode::from(report_unprinted(&output, exit))
 }

@@ -1,7 +1,7 @@
 //! The one writer to stdout, and the three renderings of an error.
 
-use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
 
 use pixir_core::text::strip::Stripper;
 use pixir_core::{Code, Error};
@@ -10,22 +10,31 @@ use serde_json::{Value, json};
 use crate::args::{ErrorFormat, Format, OutputOptions};
 use crate::remedies;
 
-/// Where results go. A reader may close the pipe early; output then stops without an error.
+/// Where results go. After the first write that fails, nothing more is written. A reader may close the pipe early, which
+/// is no error; see [`Output::failure`] for every other one.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) format: Format,
     error_format: ErrorFormat,
-    closed: AtomicBool,
+    stopped: OnceLock<io::Error>,
 }
 
 impl Output {
     pub(crate) fn new(options: &OutputOptions) -> Output {
-        Output { format: options.format(), error_format: options.error_format, closed: AtomicBool::new(false) }
+        Output { format: options.format(), error_format: options.error_format, stopped: OnceLock::new() }
     }
 
-    /// Whether the reader has closed the pipe.
+    /// Whether stdout takes no more: the reader has closed the pipe, or a write has failed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.stopped.get().is_some()
+    }
+
+    /// The error of a command whose result could not be printed in full. None if a reader, such as `head`, closed the
+    /// pipe because it had enough.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let e = self.stopped.get().filter(|e| e.kind() != ErrorKind::BrokenPipe)?;
+        let fix = "make room, or write to another place";
+        Some(Error::new(Code::WriteFailed, format!("write the output: {e}"), fix))
     }
 
     /// Prints one JSON document with its `schemaVersion`.
@@ -40,10 +49,24 @@ impl Output {
 
     /// Prints one line, or several.
     pub(crate) fn line(&self, text: &str) {
+        self.write(|out| out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
+    }
+
+    /// Prints bytes as they are. False if stdout takes no more.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> bool {
+        self.write(|out| out.write_all(bytes));
+        !self.is_closed()
+    }
+
+    /// Lets `print` write to stdout, and remembers its error.
+    pub(crate) fn write(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+        if self.is_closed() {
+            return;
+        }
         let mut out = io::stdout().lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-        if written.is_err() {
-            self.closed.store(true, Ordering::Relaxed);
+        if let Err(e) = print(&mut out).and_then(|()| out.flush()) {
+            // Only the first error matters, and this is the only place that sets it, under the lock of stdout.
+            let _ = self.stopped.set(e);
         }
     }
 
@@ -169,6 +192,13 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::OutputTruncated
         | Code::EmptyAnswer => 14,
     }
+}
+
+/// Reports a result that could not be printed in full, and returns the exit code: never 0 then.
+pub(crate) fn report_unprinted(output: &Output, exit: u8) -> u8 {
+    let Some(error) = output.failure() else { return exit };
+    output.error(&error);
+    if exit == 0 { exit_code(error.code) } else { exit }
 }
 
 fn flat(error: &Error) -> Value {

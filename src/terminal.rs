@@ -13,7 +13,7 @@ use pixir_ui::{
 };
 
 use crate::cli::{Attendance, Cli, block_on};
-use crate::output::chatter;
+use crate::output::{chatter, safe};
 
 /// Which Session to open.
 #[derive(Debug, Clone)]
@@ -108,11 +108,10 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
 /// Opens the terminal interface.
 pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
     let ExitSummary { session, answer, signal } = show(launch(cli, open, prompt)?)?;
-    if let Some(answer) = answer {
-        chatter(answer.trim_end());
-    }
-    if let Some(session) = session {
-        chatter(&format!("\npixir resume {session}"));
+    let resume = session.map(|session| format!("\npixir resume {session}"));
+    let last: Vec<String> = answer.map(|it| it.trim_end().to_owned()).into_iter().chain(resume).collect();
+    if !last.is_empty() {
+        say_after(&last.join("\n"));
     }
     Ok(signal.map_or(0, |number| 128 + number))
 }
@@ -150,7 +149,7 @@ pub(crate) fn run_replay(cli: &Cli, id: &str, options: ReplayOptions) -> Result<
 /// Opens the terminal interface on the demo.
 pub(crate) fn run_demo(cli: &Cli, folder: &Path) -> Result<u8> {
     let ExitSummary { signal, .. } = show(demo_launch(cli, folder)?)?;
-    chatter("this was the demo; `pixir doctor` shows how to connect a model");
+    say_after("this was the demo; `pixir doctor` shows how to connect a model");
     Ok(signal.map_or(0, |number| 128 + number))
 }
 
@@ -189,6 +188,13 @@ pub(crate) fn background(cli: &Cli) -> Background {
     if background.is_some_and(|it| matches!(it, "7" | "15")) { Background::Light } else { Background::Dark }
 }
 
+/// Prints a text on stderr when the interface has ended.
+fn say_after(text: &str) {
+    if !pixir_ui::print_after(&format!("{}\n", safe(text))) {
+        chatter(text);
+    }
+}
+
 fn show(launch: Launch) -> Result<ExitSummary> {
     let failed = |e: std::io::Error| {
         Error::new(
@@ -197,5 +203,5 @@ fn show(launch: Launch) -> Result<ExitSummary> {
             "pixir --headless works without one",
         )
     };
-    block_on(pixir_ui::run(launch)).map_err(failed)?
+    block_on(async { pixir_ui::run(launch).await.map_err(failed)? })
 }

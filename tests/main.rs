@@ -56,6 +56,7 @@ mod stories {
     mod damaged_logs; // torn, damaged and odd Logs
     mod future; // Logs of the next version
     mod event_order; // random sequences of events, reopened
+    mod starved; // full disks, few descriptors, odd clocks, folders that cannot be written
     mod log_faults; // system calls on the Log that fail
     mod replay; // a Session replayed, and as a cast
     mod sessions_together; // several watchers, several Sessions, slow disks

@@ -329,6 +329,18 @@ impl Terminal {
         rustix::process::kill_process(id, signal).expect("the signal is sent");
     }
 
+    /// Claims another size, while the screen stays as it is.
+    pub(crate) fn claim(&self, columns: u16, rows: u16) {
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
+    }
+
+    /// Waits until the program has ended, also while nothing is read from it; returns the time that took.
+    pub(crate) fn wait_until_ended(&mut self) -> Duration {
+        let began = Instant::now();
+        wait::until("the program ends", || self.child.try_wait().expect("it can be asked").is_some());
+        began.elapsed()
+    }
+
     /// Waits for the end; returns the exit code and the state of the terminal.
     pub(crate) fn end(mut self) -> Left {
         let status = wait::found(PATIENCE, || self.child.try_wait().expect("it can be asked")).unwrap_or_else(|| {
@@ -368,9 +380,14 @@ pub(crate) struct Left {
 }
 
 impl Left {
+    /// Checks that the terminal settings are those from before.
+    pub(crate) fn assert_settings_restored(&self) {
+        assert!(self.is_as_before, "the terminal settings have changed: {self:?}");
+    }
+
     /// Checks that every mode that was set is undone.
     pub(crate) fn assert_sane(&self) {
-        assert!(self.is_as_before, "the terminal settings have changed: {self:?}");
+        self.assert_settings_restored();
         assert!(!self.alternate && !self.cursor_hidden && !self.mouse && !self.paste, "{self:?}");
         let bytes = String::from_utf8_lossy(&self.bytes);
         for (on, off, what) in [

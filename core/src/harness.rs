@@ -1,6 +1,6 @@
 //! The factory of one workspace's Sessions: start, resume, open, list.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::call::{Context, Registry, Tool};
@@ -11,7 +11,7 @@ use crate::context::skills::Skill;
 use crate::conversation::history::History;
 use crate::files::images;
 use crate::files::snapshot::SessionSnapshot;
-use crate::files::workspace::Workspace;
+use crate::files::workspace::{Workspace, remove_left};
 use crate::process;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
@@ -72,6 +72,11 @@ impl Harness {
     ) -> Result<Harness> {
         let workspace = Workspace::open(workspace)?;
         let store = Store::new(&around.home);
+        // A killed pixir may have left processes that still change files, and files that it was writing.
+        let left = store.running().left();
+        process::sweep(&left);
+        remove_left(&left);
+        let workspace = workspace.noting(store.running());
         let logs = store.folder_of(workspace.root());
         let library = Library {
             logs: logs.clone(),
@@ -94,7 +99,7 @@ impl Harness {
             disk: Arc::new(RealDisk),
             options,
             snapshot: SessionSnapshot::default(),
-            stopping: Stopping::default(),
+            stopping: Stopping::noting(store.running()),
             read_set: Arc::default(),
             jobs: None,
             library: Arc::new(library),
@@ -133,7 +138,7 @@ impl Harness {
         self.spawn(id, LogAccess::Writes(LogWriter::new(log)), History::fold([first]), None)
     }
 
-    /// Continues a Session. A damaged one opens for reading only, and tells its watchers so. This reads the whole Log: async
+    /// Continues a Session. One that is damaged or cannot be written opens for reading only, and tells its watchers so. This reads the whole Log: async
     /// code calls it on a thread that may block, inside the runtime that the Session is to run on.
     ///
     /// # Errors
@@ -142,7 +147,9 @@ impl Harness {
         let path = self.services.place(id).log();
         match self.open_log(id) {
             Ok((log, contents)) => self.go_on(id, log, contents.entries),
-            Err(damaged) if damaged.code == Code::CorruptLogLine => self.show(id, damaged, log::read(&path)?.entries),
+            Err(why) if matches!(why.code, Code::CorruptLogLine | Code::SessionReadOnly) => {
+                self.show(id, why, log::read(&path)?.entries)
+            }
             Err(e) => Err(e),
         }
     }
@@ -151,7 +158,7 @@ impl Harness {
     /// Blocks like [`Harness::resume`].
     ///
     /// # Errors
-    /// As [`Harness::resume`]; `CORRUPT_LOG_LINE` when it is damaged.
+    /// As [`Harness::resume`]; `CORRUPT_LOG_LINE` when it is damaged, `SESSION_READ_ONLY` when it cannot be written.
     pub fn open_for_maintenance(&self, id: &SessionId) -> Result<Handle> {
         let (mut log, contents) = self.open_log(id)?;
         let mut history = History::fold(contents.entries);
@@ -231,10 +238,11 @@ impl Harness {
     /// Runs a Session; `note` is a notice for its first watcher.
     fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
         let outputs = self.services.place(&id).outputs();
-        let stopping = Stopping::default();
+        let stopping = Stopping::noting(self.store.running());
         let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
-        let workspace = Workspace::open(self.services.workspace.root())?.with_overflow(outputs);
+        let workspace = Workspace::open(self.services.workspace.root())?;
+        let workspace = workspace.with_overflow(outputs).noting(self.store.running());
         let library = Library { session: Some(id.clone()), ..(*self.services.library).clone() };
         let services = Services {
             workspace: Arc::new(workspace),
@@ -310,6 +318,11 @@ impl Harness {
     /// Sessions with at least one prompt, the latest first.
     pub fn sessions(&self) -> Vec<Summary> {
         self.store.list(&self.services.logs)
+    }
+
+    /// Files among the Logs of this workspace that are not files; see [`Store::special_files`].
+    pub fn special_files(&self) -> Vec<PathBuf> {
+        self.store.special_files(&self.services.logs)
     }
 
     /// The Session with the latest entry.

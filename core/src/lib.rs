@@ -53,5 +53,5 @@ pub use context::{prompt, skills::Skill};
 pub use conversation::{history, tree, usage};
 pub use files::changes;
 
-// Programs that a Presenter starts itself, such as an editor.
-pub use process::{OfThePerson, adopt_orphans};
+// Processes and signals of the program around it.
+pub use process::{EndSignals, OfThePerson, adopt_orphans};

@@ -1,8 +1,12 @@
 //! Child processes: groups that are stopped together, and background jobs.
 
+pub(crate) mod ending; // signals that end the program
 pub(crate) mod group; // process groups, strays, a command's environment
 pub(crate) mod jobs; // background jobs of a Session
+mod sweep; // processes that a killed pixir has left
 
+pub use ending::EndSignals;
 pub(crate) use group::environment;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program, shell};
 pub use group::{OfThePerson, adopt_orphans};
+pub(crate) use sweep::sweep;

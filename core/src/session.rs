@@ -65,6 +65,8 @@ pub(crate) struct Session {
     indexed: Indexed,
     /// Entries when it was opened.
     opened_with: u64,
+    /// An Entry could not be recorded. What was published before it must stay in the file.
+    lost_entry: bool,
     /// A notice for the first watcher.
     note: Option<String>,
     /// What the first watcher hears of entries that a newer build wrote.
@@ -127,6 +129,7 @@ impl Session {
             printed: BTreeMap::new(),
             opened_with: indexed.summary.entries,
             indexed,
+            lost_entry: false,
             note,
             of_newer_build,
             effort_explained: false,
@@ -430,6 +433,7 @@ impl Session {
             && let Some(path) = log.path()
             // Only if it began here; a Log that was found may be all that is left of a conversation.
             && self.opened_with == 1
+            && !self.lost_entry
             && !self.history.entries().iter().any(|e| e.fact.is_conversation() || matches!(e.fact, Fact::LogRepaired(_)))
             // A draft that was left in it is found again at the next start.
             && self.services.place(&self.id).presenter_state().is_none()

@@ -6,14 +6,16 @@ use pixir_core::error::nearest;
 use pixir_core::{Code, Error};
 
 use super::{Args, OutputOptions};
-use crate::output::{Output, exit_code};
+use crate::output::{Output, exit_code, report_unprinted};
 
 /// Prints help and version as results and everything else as an error; returns the exit code.
 pub(crate) fn reject(e: &clap::Error) -> u8 {
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let _ = e.print();
-            return 0;
+            let output = Output::new(&OutputOptions::default());
+            // The parser prints to stdout itself, in colour where that is a terminal.
+            output.write(|_| e.print());
+            return report_unprinted(&output, 0);
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();

@@ -1,46 +1,43 @@
 //! The async runtime of a command, and the signals that stop it.
 
+use std::panic::catch_unwind;
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use pixir_core::{Code, EndSignals, Error, Result};
 
 /// Runs a future to its end. Blocking tasks that still run then are abandoned.
-pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        // Idle blocking threads end early: their timeout would wake an idle screen later.
-        .thread_keep_alive(Duration::from_millis(300))
-        .enable_all()
-        .build()
-        .expect("the system has resources for two threads");
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let build = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            // Idle blocking threads end early: their timeout would wake an idle screen later.
+            .thread_keep_alive(Duration::from_millis(300))
+            .enable_all()
+            .build()
+    };
+    // Without descriptors the builder fails; without threads or memory for them it panics.
+    let runtime = catch_unwind(build).map_err(|_| starved("it could not start its threads"))?;
+    let runtime = runtime.map_err(|e| starved(&e.to_string()))?;
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
 }
 
-/// SIGINT, SIGTERM and SIGHUP. From construction on they are received and no longer kill the process.
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
+/// The signals that end pixir. From construction on they are received and no longer kill the process.
+pub(crate) struct Signals(EndSignals);
 
 impl Signals {
-    pub(crate) fn listen() -> Signals {
-        let listen = |kind| signal(kind).expect("these signals can be caught");
-        Signals {
-            interrupt: listen(SignalKind::interrupt()),
-            terminate: listen(SignalKind::terminate()),
-            hangup: listen(SignalKind::hangup()),
-        }
+    pub(crate) fn listen() -> Result<Signals> {
+        EndSignals::listen().map(Signals).map_err(|e| starved(&e.to_string()))
     }
 
     /// Waits for the next signal and returns its exit code.
     pub(crate) async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 130,
-            _ = self.terminate.recv() => 143,
-            _ = self.hangup.recv() => 129,
-        }
+        128 + self.0.next().await
     }
+}
+
+fn starved(why: &str) -> Error {
+    let fix = "raise the limits of this shell: ulimit -n (open files), -u (processes), -v (memory)";
+    Error::new(Code::SessionStartFailed, format!("the system does not give pixir what it needs to run: {why}"), fix)
 }

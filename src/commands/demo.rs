@@ -70,7 +70,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             blobs: harness.blobs().clone(),
             narrate: Narrate::OnStdout,
         };
-        let exit = headless::run(&handle, job, Signals::listen()).await;
+        let exit = headless::run(&handle, job, Signals::listen()?).await;
         if !cli.output.is_json() {
             chatter("this was the demo; `pixir doctor` shows how to connect a model");
         }

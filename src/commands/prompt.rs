@@ -44,7 +44,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     let workspace = cli.workspace()?;
     block_on(async {
         // Signals are caught before the first await, so that even a slow start ends with a result.
-        let signals = Signals::listen();
+        let signals = Signals::listen()?;
         let harness = cli.harness(&workspace, Attendance::Unattended).await?;
         if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
             // A script that calls pixir would take the demo's text for an answer.

@@ -1,6 +1,6 @@
 //! `pixir run`: a line of the run language, presented as for a model, or byte for byte.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -38,7 +38,7 @@ pub(super) fn run(cli: &Cli, args: RunArgs) -> Result<u8> {
     let stdin = if args.stdin { Some(read_stdin()?) } else { None };
     let harness = cli.offline_harness()?;
     block_on(async {
-        let mut signals = Signals::listen();
+        let mut signals = Signals::listen()?;
         // A signal drops the call, and with it every process that the call started.
         let outcome = tokio::select! {
             outcome = attend(cli, &harness, args, stdin) => outcome,
@@ -66,7 +66,7 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
             Ok(allowed) => allowed?,
             Err(call::Gone) => unreachable!("only a Session drops a call"),
         }
-        print_raw(line, &ctx).await?
+        print_raw(cli, line, &ctx).await?
     } else {
         ctx.dry_run = effect == Effect::Preview;
         report(cli, call::carry_out_prepared(&call, tool::prepared(line), ctx, &authority).await)?
@@ -75,19 +75,8 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
 }
 
 /// Prints every byte of the output, and nothing else.
-async fn print_raw(line: PreparedLine, ctx: &Context) -> Result<i32> {
-    let mut failed: Option<std::io::Error> = None;
-    let mut write = |bytes: &[u8]| {
-        let mut out = std::io::stdout().lock();
-        failed = out.write_all(bytes).and_then(|()| out.flush()).err();
-        failed.is_none()
-    };
-    let (ended, effects) = line.perform(ctx, &mut write).await?;
-    // A reader such as `head` closes the pipe when it has enough; every other failure is an error.
-    if let Some(e) = failed.filter(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
-        let fix = "make room, or write to another place";
-        return Err(Error::new(Code::WriteFailed, format!("write the output: {e}"), fix));
-    }
+async fn print_raw(cli: &Cli, line: PreparedLine, ctx: &Context) -> Result<i32> {
+    let (ended, effects) = line.perform(ctx, &mut |bytes: &[u8]| cli.output.bytes(bytes)).await?;
     for (name, error) in &ended.errors {
         chatter(&error.for_model(name));
     }

@@ -107,7 +107,7 @@ async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result
     let ctx = harness.tool_context(&call.id);
     let authority = Unattended { mode: cli.command_mode() };
     let effect = if cli.options.dry_run { Effect::Preview } else { Effect::Perform };
-    let mut signals = Signals::listen();
+    let mut signals = Signals::listen()?;
     let outcome = tokio::select! {
         outcome = carry_out(harness, &call, ctx, &authority, effect) => report(cli, outcome).map(|_| 0),
         code = signals.next() => Ok(code),

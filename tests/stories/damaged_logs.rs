@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pixir_core::event::HeadMoved;
 use serde_json::json;
@@ -10,7 +12,8 @@ use serde_json::json;
 use super::sessions::{done, session};
 use crate::driver::{Pixir, log_of, say};
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, entries};
+use crate::shell::{Ran, Shell, entries, ran, skip};
+use crate::wait;
 
 #[tokio::test]
 async fn a_torn_last_line_hides_no_entry_before_it() {
@@ -130,6 +133,135 @@ fn a_lost_first_line_costs_only_its_own_facts() {
     done(&shell.run(["sessions", "repair", &id, "--json"]));
     assert_eq!(entries(&log).len(), text.lines().count(), "a note stands in its place");
     assert_eq!(shell.run(["diagnose", "--json"]).code, 0);
+    done(&shell.run(["undo", &id, "--json"]));
+    assert_eq!(shell.read("a.txt"), "alpha\n");
+}
+
+/// What is named like a Log and is no file is skipped in words, and never opened.
+///
+/// Broken build: `regular::open` opens what it finds; then every row hangs.
+#[test]
+fn special_files_named_like_logs_are_skipped_with_a_notice() {
+    for kind in ["fifo", "zero", "socket", "folder", "loop"] {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let id = session(&shell);
+        let folder = shell.logs()[0].parent().expect("a folder").to_owned();
+        let odd = "20991231T235959-abcdef";
+        let path = folder.join(format!("{odd}.ndjson"));
+        let socket;
+        match kind {
+            "fifo" => assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success()),
+            "zero" => symlink("/dev/zero", &path).expect("link"),
+            "socket" => {
+                socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+                drop(socket);
+            }
+            "folder" => fs::create_dir(&path).expect("mkdir"),
+            _ => symlink(&path, &path).expect("link"),
+        }
+        let run = |args: &[&str]| ends(&shell, args);
+        let listed = run(&["sessions", "list"]);
+        assert!(listed.code == 0 && listed.stdout.contains(&id), "{kind}: {}", listed.stderr);
+        assert!(listed.stderr.contains(odd) && listed.stderr.contains("skipped"), "{kind}: {}", listed.stderr);
+        let document = done(&run(&["sessions", "list", "--json"]));
+        assert_eq!(document["skipped"].as_array().map(Vec::len), Some(1), "{kind}");
+        for args in [&["sessions", "show", odd][..], &["sessions", "verify", odd], &["resume", odd, "x", "--headless"]]
+        {
+            let ran = run(args);
+            assert!(ran.code > 0 && ran.stderr.contains("code:"), "{kind}, {args:?}: {}", ran.stderr);
+        }
+        let greeting = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." } ] }"#);
+        let provider = format!("script:{}", greeting.display());
+        let on = run(&["resume", "--last", "x", "--headless", "--provider", &provider]);
+        assert_eq!((on.code, on.stdout.trim()), (0, "Hello."), "{kind}: {}", on.stderr);
+        for args in
+            [&["sessions", "verify", "--all"][..], &["sessions", "list", "--all"], &["gc", "--dry-run"], &["diagnose"]]
+        {
+            assert_eq!(run(args).code, 0, "{kind}, {args:?}");
+        }
+    }
+}
+
+/// A FIFO or a device in place of the index of Sessions is not opened either.
+///
+/// Broken build: `index::kept` reads the file without looking at its kind.
+#[test]
+fn a_special_file_in_place_of_the_index_does_not_hang() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let index = shell.logs()[0].with_file_name("index.jsonl");
+    fs::remove_file(&index).expect("there is one");
+    assert!(Command::new("mkfifo").arg(&index).status().expect("mkfifo runs").success());
+    let listed = ends(&shell, &["sessions", "list"]);
+    assert!(listed.code == 0 && listed.stdout.contains(&id), "{}", listed.stderr);
+}
+
+fn ends(shell: &Shell, args: &[&str]) -> Ran {
+    let mut child = shell.command(args).spawn().expect("it starts");
+    let has_ended = wait::within(wait::PATIENCE, || child.try_wait().expect("it can be asked").is_some());
+    if !has_ended {
+        let _ = child.kill();
+    }
+    let ran = ran(child.wait_with_output().expect("it ends"));
+    assert!(has_ended, "{args:?} hangs");
+    ran
+}
+
+/// A Session whose Log may not be written opens to look at, and says why.
+///
+/// Broken build: `Harness::resume` returns the error of the open.
+#[test]
+fn a_session_that_may_not_be_written_opens_to_look_at() {
+    for (file, folder) in [(0o444, 0o755), (0o444, 0o555)] {
+        let shell = Shell::new(&[("a.txt", "alpha\n")]);
+        let id = session(&shell);
+        let log = shell.logs()[0].clone();
+        // The superuser may write everything, so the command runs as a user who owns nothing.
+        let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(shell.home().parent().expect("a folder")).status();
+        assert!(opened.expect("chmod runs").success());
+        let at = log.parent().expect("a folder");
+        fs::set_permissions(&log, fs::Permissions::from_mode(file)).expect("chmod");
+        fs::set_permissions(at, fs::Permissions::from_mode(folder)).expect("chmod");
+        let before = fs::read(&log).expect("read");
+        let plain = shell.command(["resume", &id, "x", "--headless", "--json"]);
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(plain.get_program()).args(plain.get_args()).current_dir(shell.workspace()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let Ok(output) = command.output() else { return skip("there is no setpriv") };
+        let ran = ran(output);
+        if ran.stderr.contains("setpriv:") {
+            return skip("this user cannot become another one");
+        }
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        assert_eq!(ran.error_after_chatter()["code"], "SESSION_READ_ONLY", "{}", ran.stderr);
+        assert!(ran.stderr.contains("writable"), "{}", ran.stderr);
+        assert_eq!(fs::read(&log).expect("read"), before);
+        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).expect("chmod");
+    }
+}
+
+/// A Log whose line ends a program has converted is readable as it is, and whole after a repair.
+///
+/// Broken build: `Reader::line` takes the CR for a part of the line.
+#[test]
+fn a_log_with_converted_line_ends_is_repaired() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let log = shell.logs()[0].clone();
+    let text = fs::read_to_string(&log).expect("read");
+    fs::write(&log, text.replace('\n', "\r\n")).expect("write");
+    let shown = done(&shell.run(["sessions", "show", &id, "--json"]));
+    assert_eq!(shown["session"]["damaged"], json!(true));
+    let repaired = done(&shell.run(["sessions", "repair", &id, "--json"]));
+    assert_eq!(repaired["repair"]["kept"], json!(text.lines().count()), "{repaired}");
+    assert_eq!(shell.run(["sessions", "verify", &id]).code, 0);
+    let whole = entries(&log);
+    let kept: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")).collect();
+    for (before, after) in kept.iter().zip(&whole) {
+        assert_eq!((&before["seq"], &before["data"]), (&after["seq"], &after["data"]));
+    }
     done(&shell.run(["undo", &id, "--json"]));
     assert_eq!(shell.read("a.txt"), "alpha\n");
 }

@@ -98,3 +98,95 @@ fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
     assert_eq!((count("tool_call"), count("user_message")), (count("tool_result"), count("turn_ended")), "{what}");
     ran.code != 0
 }
+
+/// A shim in which the n-th call on a Log fails with "no space", and with `STICKY` every later one.
+const FULL: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int calls;
+static int fails(const char *call, int fd) {
+  char name[64], path[4096];
+  if (strcmp(getenv("CALL"), call)) return 0;
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(name, path, sizeof path - 1);
+  if (n < 0) return 0;
+  path[n] = 0;
+  if (!strstr(path, ".ndjson") && !strstr(path, ".begun")) return 0;
+  int at = __sync_add_and_fetch(&calls, 1), first = atoi(getenv("AT"));
+  if (at != first && !(getenv("STICKY") && at > first)) return 0;
+  errno = ENOSPC;
+  return 1;
+}
+ssize_t write(int fd, const void *b, size_t n) { return fails("write", fd) ? -1 : syscall(SYS_write, fd, b, n); }
+int fdatasync(int fd) { return fails("fdatasync", fd) ? -1 : syscall(SYS_fdatasync, fd); }
+"#;
+
+/// Every published Entry stays in the file, `session_started` too, when no later write succeeds.
+///
+/// Broken build: a Session in which nothing was said removes its Log, though a prompt was refused by the disk.
+#[test]
+fn a_first_prompt_that_cannot_be_written_leaves_what_was_published() {
+    let shell = Shell::new(&[]);
+    let source = shell.aside("full.c", FULL);
+    let shim = shell.home().with_file_name("full.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
+    if !built.is_ok_and(|it| it.success()) {
+        return skip("there is no C compiler for the disk");
+    }
+    let (mut tried, mut published) = (0, 0);
+    for call in ["write", "fdatasync"] {
+        for (at, sticky) in (1..=6).flat_map(|at| [(at, false), (at, true)]) {
+            let shell = Shell::new(&[]);
+            let greeting = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." } ] }"#);
+            let provider = format!("script:{}", greeting.display());
+            let mut command = shell.command(["--provider", &provider, "--headless", "--format", "jsonl", "hi"]);
+            command.env("LD_PRELOAD", &shim).env("CALL", call).env("AT", at.to_string());
+            if sticky {
+                command.env("STICKY", "1");
+            }
+            let ran = crate::shell::ran(command.output().expect("it runs"));
+            tried += 1;
+            let lines = ran.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            for line in lines.filter(|line| line["seq"].is_u64()) {
+                published += 1;
+                let is_there = shell.logs().iter().any(|log| entries(log).iter().any(|it| it["id"] == line["id"]));
+                assert!(is_there, "{call} {at} {sticky}: {line} is in no file\n{}", ran.stderr);
+            }
+            // Where an Entry is lost, so is the success.
+            let kinds: Vec<Value> =
+                shell.logs().iter().flat_map(|log| entries(log)).map(|it| it["type"].clone()).collect();
+            assert!(
+                ran.code != 0 || kinds.last().is_some_and(|it| it == "turn_ended"),
+                "{call} {at} {sticky}: {kinds:?}"
+            );
+        }
+    }
+    assert!(published > tried, "most faults come after the first line");
+    figures(&format!("QR6: {tried} failures of the disk tried, {published} published entries, 0 failed"));
+}
+
+/// A Turn has its one end also when an answer is too large for a line of the Log.
+///
+/// Broken build: `on_report` abandons the Turn after every error of the Log.
+#[test]
+fn an_entry_that_is_too_large_for_the_log_ends_its_turn() {
+    let shell = Shell::new(&[]);
+    // Each of these characters takes six bytes in JSON, so that the line is longer than 64 MB.
+    let steps = serde_json::json!({ "steps": [ { "text": "\u{1}".repeat(11 << 20) }, { "text": "Small." } ] });
+    let script = shell.aside("large.json", &steps.to_string());
+    let provider = format!("script:{}", script.display());
+    let ran = shell.run(["--provider", &provider, "--headless", "--json", "hi"]);
+    let log = shell.logs().remove(0);
+    let kinds: Vec<String> =
+        entries(&log).iter().map(|it| it["type"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(kinds, ["session_started", "user_message", "turn_ended"], "{}", ran.stderr);
+    let end = &entries(&log)[2]["data"];
+    assert_eq!((end["status"].as_str(), end["error"]["code"].as_str()), (Some("failed"), Some("LOG_ENCODE_FAILED")));
+    assert!(ran.code == 1 && ran.stderr.contains("LOG_ENCODE_FAILED"), "exit {}: {}", ran.code, ran.stderr);
+    assert_eq!(shell.run(["sessions", "verify", "last"]).code, 0);
+}

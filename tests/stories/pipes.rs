@@ -1,10 +1,15 @@
 //! Standard input and output as pipes: slow, closed, left open.
 
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::process::Stdio;
 
+use serde_json::Value;
+
+use super::sessions::session;
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, ran};
+use crate::shell::{Shell, figures, ran};
 
 #[test]
 fn a_closed_stdout_ends_the_program_quietly() {
@@ -69,4 +74,146 @@ fn a_closed_stdout_of_replay_is_no_error() {
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panic") && !said.contains("error"), "{said}");
+}
+
+/// Every command that prints a result, in its formats. `ID` stands for a Session.
+const PRINTING: &[&str] = &[
+    "--help",
+    "--version",
+    "sessions list --help",
+    "demo --headless",
+    "demo --headless --json",
+    "demo --headless --format jsonl",
+    "resume ID go --headless --provider script:SCRIPT",
+    "resume ID go --headless --provider script:SCRIPT --json",
+    "resume ID go --headless --provider script:SCRIPT --format jsonl",
+    "sessions list",
+    "sessions list --json",
+    "sessions list --format jsonl",
+    "sessions list --format tsv",
+    "sessions show ID",
+    "sessions show ID --json",
+    "sessions rename ID name --json",
+    "sessions delete ID --dry-run --json",
+    "sessions move ID --workspace ELSEWHERE --dry-run --json",
+    "sessions export ID",
+    "sessions export ID --to html",
+    "sessions export ID --to json",
+    "sessions export ID --output NEW --json",
+    "sessions import EXPORTED --dry-run --json",
+    "sessions verify ID",
+    "sessions verify --all --json",
+    "sessions repair ID",
+    "sessions repair ID --json",
+    "tree ID",
+    "tree ID --json",
+    "fork ID --at 1 --dry-run",
+    "undo ID --dry-run --json",
+    "redo UNDONE --dry-run --json",
+    "inspect ID",
+    "inspect ID --json",
+    "replay ID",
+    "replay ID --json",
+    "replay ID --format jsonl",
+    "replay ID --cast -",
+    "diagnose ID",
+    "diagnose ID --json",
+    "gc --dry-run",
+    "gc --dry-run --json",
+    "run help",
+    "run --raw help",
+    "tools list",
+    "tools show read",
+    "tools run ls {} --json",
+    "models list --json",
+    "tui --script KEYS",
+    "tui --script KEYS --screen json",
+    "themes list",
+    "themes list --json",
+    "auth status",
+    "auth status --json",
+    "schema",
+    "schema --events",
+    "doctor",
+    "doctor --json",
+];
+
+/// Commands that have nothing to print: they need a terminal, or an answer of the user.
+const SILENT: &[&str] = &["auth"];
+
+/// A command whose result is lost says so: on `/dev/full`, which takes no byte. A reader that has enough is no error.
+///
+/// Broken builds: `Output::write` ignores its error; `main` returns the command's own exit code; a command prints past
+/// `Output`.
+#[test]
+fn every_command_reports_an_output_that_cannot_be_written() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let undone = session(&shell);
+    assert_eq!(shell.run(["undo", &undone]).code, 0);
+    let id = session(&shell);
+    let script = shell.aside("greeting.json", r#"{ "steps": [ { "text": "Hello." }, { "text": "Hello." } ] }"#);
+    let keys = shell.aside("keys.txt", "idle\nframe start\n");
+    let exported = shell.run(["sessions", "export", &id, "--to", "json"]).stdout;
+    let exported = shell.aside("exported.json", &exported);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let words = |line: &str, round: usize| -> Vec<String> {
+        let word = |word: &str| match word {
+            "ID" => id.clone(),
+            "UNDONE" => undone.clone(),
+            "NEW" => shell.workspace().join(format!("export-{round}.md")).display().to_string(),
+            "EXPORTED" => exported.display().to_string(),
+            "ELSEWHERE" => elsewhere.path().display().to_string(),
+            "KEYS" => keys.display().to_string(),
+            word => word.replace("SCRIPT", &script.display().to_string()),
+        };
+        line.split(' ').map(word).collect()
+    };
+    let mut failed = Vec::new();
+    for line in PRINTING {
+        // What a command says when its result is printed.
+        let whole = shell.run(words(line, 0));
+        if whole.stdout.is_empty() {
+            failed.push(format!("{line} prints nothing: {}", whole.stderr));
+        }
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("there is /dev/full");
+        let lost = ran(shell.command(words(line, 1)).stdout(full).output().expect("it runs"));
+        if lost.code == 0 || !lost.stderr.contains("WRITE_FAILED") {
+            failed.push(format!("{line} > /dev/full: exit {}, {}", lost.code, lost.stderr));
+        }
+        let mut child = shell.command(words(line, 2)).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let closed = ran(child.wait_with_output().expect("it ends"));
+        if closed.stderr.contains("WRITE_FAILED") || closed.stderr.contains("panic") {
+            failed.push(format!("{line} | true: exit {}, {}", closed.code, closed.stderr));
+        }
+    }
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    let commands = shell.run(["schema"]).document()["commands"]["commands"].as_array().cloned().unwrap_or_default();
+    let known: BTreeSet<&str> = commands.iter().filter_map(|it| it["name"].as_str()).collect();
+    let tried: BTreeSet<&str> = PRINTING.iter().chain(SILENT).filter_map(|it| it.split(' ').next()).collect();
+    let untried: Vec<&&str> = known.iter().filter(|it| !tried.contains(**it)).collect();
+    assert!(untried.is_empty() && known.len() > 15, "commands without a row: {untried:?} of {known:?}");
+    figures(&format!(
+        "QO1: {} outputs, each lost and each closed: {} tried, 0 failed",
+        PRINTING.len(),
+        2 * PRINTING.len()
+    ));
+}
+
+/// A disk that is full in the middle of a result is an error too.
+///
+/// Broken build: only the first write is checked.
+#[test]
+fn a_result_that_is_cut_by_a_full_disk_is_an_error() {
+    let shell = Shell::new(&[]);
+    let path = shell.aside("schema.json", "");
+    // A file of at most 2 blocks of 512 bytes; the signal that announces the limit is ignored, as on a full disk.
+    let line = format!("trap '' XFSZ; ulimit -f 2; exec {} schema > {}", env!("CARGO_BIN_EXE_pixir"), path.display());
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &line]).current_dir(shell.workspace()).env("PIXIR_HOME", shell.home());
+    let ran = ran(command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("it runs"));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("WRITE_FAILED"), "{}", ran.stderr);
+    let written = std::fs::read_to_string(&path).expect("a part");
+    assert!(!written.is_empty() && serde_json::from_str::<Value>(&written).is_err());
 }

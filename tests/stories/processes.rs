@@ -88,3 +88,81 @@ fn no_process_outlives_an_interrupt_or_a_signal() {
         assert!(until_gone(&marker), "{signal:?}: survivors of {command}");
     }
 }
+
+/// Kinds of processes that a command leaves running. `MARK` sleeps for a unique time.
+const KINDS: [(&str, &str); 8] = [
+    ("plain", "sleep MARK"),
+    ("background", "sleep MARK & wait"),
+    ("ignores signals", "trap '' TERM HUP INT QUIT; sleep MARK; sleep MARK"),
+    ("own session", "setsid sleep MARK & wait"),
+    ("double fork", "( ( sleep MARK & ) & ); sleep MARK"),
+    ("own session without parent", "setsid -f sleep MARK; sleep MARK"),
+    ("pipes kept open", "sleep MARK | cat | cat"),
+    ("no environment", "env -i PATH=\"$PATH\" sleep MARK & wait"),
+];
+
+/// What a killed pixir leaves running ends before the next one in the workspace does anything.
+///
+/// Broken builds: `Harness::new` sweeps nothing; `Group::start` notes nothing; a sweep only sends SIGTERM, or looks for the
+/// leader alone.
+#[test]
+fn no_process_outlives_the_next_pixir_after_a_kill() {
+    let (mut tried, mut failed) = (0, Vec::new());
+    for signal in [Signal::KILL, Signal::QUIT, Signal::ABORT] {
+        for (kind, command) in KINDS {
+            let marker = mark();
+            let shell = Shell::new(&[]);
+            let command = format!("touch started; {}", command.replace("MARK", &marker));
+            let provider = script(&shell, std::slice::from_ref(&command));
+            let mut child = shell
+                .command(["--provider", &provider, "--headless", "--json", "--write", "go"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it starts");
+            wait::until("its process runs", || {
+                shell.workspace().join("started").exists() && is_running(&format!("sleep\0{marker}"))
+            });
+            kill_process(Pid::from_child(&child), signal).expect("it runs");
+            child.wait().expect("it ends");
+            tried += 1;
+            // Any command that opens the workspace; the survivors are gone when it ends.
+            let listed = shell.run(["sessions", "list", "--json"]);
+            if listed.code != 0 || !wait::within(Duration::from_secs(1), || !is_running(&marker)) {
+                failed.push(format!("{signal:?}, {kind}"));
+            }
+            let notes = std::fs::read_dir(shell.home().join("running")).map_or(0, Iterator::count);
+            assert_eq!(notes, 0, "{signal:?}, {kind}: notes are left");
+            if signal != Signal::KILL {
+                let ends = crate::shell::entries(&shell.logs()[0]);
+                let last = ends.last().expect("entries");
+                assert_eq!((&last["type"], &last["data"]["status"]), (&json!("turn_ended"), &json!("interrupted")));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} of {tried} left processes: {failed:?}", failed.len());
+    crate::shell::figures(&format!("QR1: {tried} kinds of death and child tried, {} failed", failed.len()));
+}
+
+/// A sweep ends what the dead process started, and nothing that a living one runs.
+///
+/// Broken build: notes are not compared with the process that wrote them.
+#[test]
+fn a_sweep_leaves_the_processes_of_a_living_pixir_alone() {
+    let marker = mark();
+    let shell = Shell::new(&[]);
+    let provider = script(&shell, &[format!("touch started; sleep {marker}")]);
+    let mut child = shell
+        .command(["--provider", &provider, "--headless", "--json", "--write", "go"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    wait::until("its process runs", || is_running(&format!("sleep\0{marker}")));
+    assert_eq!(shell.run(["sessions", "list"]).code, 0);
+    assert_eq!(shell.run(["run", "ls", "--json"]).code, 0);
+    assert!(is_running(&marker), "it still runs");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    child.wait().expect("it ends");
+    assert!(until_gone(&marker));
+}

@@ -173,6 +173,69 @@ fn every_way_out_restores_the_terminal() {
     println!("QU1, QU2: {cells} cells, each left as it was found; a window closed was noticed in {longest:?} at most");
 }
 
+/// Signals that few programs expect end the Turn and give the terminal back like the others.
+///
+/// Broken build: one of them is missing in `ENDING`.
+#[test]
+fn every_signal_that_can_be_caught_ends_the_turn_and_restores_the_terminal() {
+    let signals =
+        [Signal::USR1, Signal::USR2, Signal::ALARM, Signal::ABORT, Signal::XCPU, Signal::VTALARM, Signal::PROF];
+    let mut cells = 0;
+    for signal in signals {
+        for state in [State::Idle, State::Streaming, State::Tool] {
+            let shell = Shell::new(&[]);
+            let server = state.server();
+            let terminal = state.reach(&shell, &server);
+            terminal.signal(signal);
+            let left = terminal.end();
+            left.assert_sane();
+            assert_eq!(i64::from(left.code), 128 + i64::from(signal.as_raw()), "{state:?}, {signal:?}");
+            if !matches!(state, State::Idle) {
+                let entries = crate::shell::entries(&shell.logs()[0]);
+                let ends: Vec<_> = entries.iter().filter(|it| it["type"] == "turn_ended").collect();
+                assert_eq!(ends.len(), 1, "{state:?}, {signal:?}");
+                assert_eq!(ends[0]["data"]["status"], "interrupted");
+            }
+            cells += 1;
+        }
+    }
+    assert!(!is_running(slept()), "a command survived");
+    crate::shell::figures(&format!("QR1: {cells} cells of a signal and a state tried, 0 failed"));
+}
+
+/// A terminal that takes nothing, as after Ctrl+S or over a connection that hangs, does not keep pixir from ending.
+///
+/// Broken build: the answer or the resume command is written to a stderr that blocks.
+#[test]
+fn a_signal_ends_pixir_on_a_terminal_that_takes_nothing() {
+    let mut longest = std::time::Duration::ZERO;
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::USR1, 138)] {
+        for flags in [&[][..], &["--inline"]] {
+            let shell = Shell::new(&[]);
+            let server = Server::start(vec![text(&"A screen full of words. ".repeat(600))]);
+            let mut terminal = terminal(&shell, &server, flags, (200, 60));
+            terminal.wait_for("Ask pixir");
+            terminal.send("fill it\r");
+            terminal.wait_that("is full", |screen| screen.contains("full of words") && screen.contains("/ commands"));
+            terminal.hold(true);
+            // The terminal's buffer is full once another whole screen is no longer written.
+            let is_full = |terminal: &mut Terminal| {
+                let before = terminal.handed_over();
+                terminal.send("\x0c");
+                !wait::within(std::time::Duration::from_millis(300), || terminal.handed_over() > before + 1_000)
+            };
+            wait::until("the terminal takes no more", || is_full(&mut terminal));
+            terminal.signal(signal);
+            longest = longest.max(terminal.wait_until_ended());
+            terminal.hold(false);
+            let left = terminal.end();
+            left.assert_settings_restored();
+            assert_eq!(left.code, code, "{signal:?}, {flags:?}");
+        }
+    }
+    crate::shell::figures(&format!("QR2: 6 tried, 0 failed; pixir ended after {longest:?} at most"));
+}
+
 /// Set in the child that the next test starts: itself, in a terminal.
 const IS_CHILD: &str = "PIXIR_TEST_IS_CHILD";
 

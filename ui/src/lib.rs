@@ -26,5 +26,5 @@ pub use app::{
     ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start, run,
 };
 pub use input::action::reference;
-pub use terminal::{MouseOwner, Screen, ScreenMode};
+pub use terminal::{MouseOwner, Screen, ScreenMode, print_after};
 pub use transcript::replay::{Playback, ReplayOptions};

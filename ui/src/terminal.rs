@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -60,8 +60,12 @@ const GIVE_BACK: &str =
     "\x18\x1b]8;;\x1b\\\x1b[m\x1b[?2031l\x1b[?1004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?7h";
 const GIVE_BACK_LAST: &str = "\x1b[?2026l\x1b[?25h\x1b[23;0t";
 
-/// How long the terminal may take to accept the last bytes.
-const LAST_WRITE: Duration = Duration::from_secs(1);
+/// How long the terminal may take to accept the last bytes of one kind: the pending frame, the undone modes, the text
+/// after the end. Together they stay below the second in which a signal ends pixir.
+const LAST_WRITE: Duration = Duration::from_millis(250);
+/// The most columns and cells that are drawn. A cell takes about 100 bytes.
+const MOST_COLUMNS: u16 = 4_000;
+const MOST_CELLS: u32 = 500_000;
 /// How long pixir waits for late answers, so that they do not reach the shell.
 const DRAIN: Duration = Duration::from_millis(50);
 
@@ -201,7 +205,7 @@ impl Screen {
     /// Draws one frame, in one write. Bytes that the terminal has not accepted yet are kept. False when another frame
     /// has to follow: the terminal has not reported its cursor yet, or more rows have to be printed.
     pub(crate) fn draw(&mut self, scene: &mut impl Scene) -> io::Result<bool> {
-        let (columns, rows) = terminal::size()?;
+        let (columns, rows) = size()?;
         if self.inline.is_some() {
             let wants_whole = scene.wants_whole_screen(columns, rows);
             self.turn_to(wants_whole)?;
@@ -251,7 +255,7 @@ impl Screen {
         if self.inline.is_none() {
             return Ok(());
         }
-        let (columns, rows) = terminal::size()?;
+        let (columns, rows) = size()?;
         self.turn_to(false)?;
         // Each frame prints a limited number of rows.
         loop {
@@ -407,6 +411,22 @@ impl Screen {
     }
 }
 
+/// Prints a text after the interface has ended, where standard error is a terminal: as much of it as the terminal accepts
+/// in a moment, because a terminal that accepts nothing must not keep pixir from ending. False where it is none.
+pub fn print_after(text: &str) -> bool {
+    let Some(mut out) = Out::of(io::stderr()) else { return false };
+    out.write_all_within(text.as_bytes(), LAST_WRITE);
+    true
+}
+
+/// The size that is drawn: that of the terminal, unless it claims to be far larger than any screen.
+fn size() -> io::Result<(u16, u16)> {
+    let (columns, rows) = terminal::size()?;
+    let columns = columns.min(MOST_COLUMNS);
+    let most_rows = MOST_CELLS / u32::from(columns.max(1));
+    Ok((columns, rows.min(u16::try_from(most_rows).unwrap_or(u16::MAX))))
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
         // After the answer to the last query no late answers are expected.
@@ -466,14 +486,17 @@ struct Out {
 
 impl Out {
     fn new() -> Out {
+        Out::of(io::stdout()).unwrap_or(Out { own: None, watch: None, pending: Vec::new() })
+    }
+
+    /// The terminal that a stream leads to, if it is one that can be opened.
+    fn of(stream: impl AsFd) -> Option<Out> {
         // O_NONBLOCK belongs to the open file, which stdout shares with the shell. Opening the terminal by its name
         // gives pixir an open file of its own.
-        let own = rustix::termios::ttyname(io::stdout(), Vec::new()).ok().and_then(|name| {
-            let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-            let name = name.into_string().ok()?;
-            File::options().write(true).custom_flags(i32::try_from(flags.bits()).ok()?).open(name).ok()
-        });
-        Out { own, watch: None, pending: Vec::new() }
+        let name = rustix::termios::ttyname(stream, Vec::new()).ok()?.into_string().ok()?;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let own = File::options().write(true).custom_flags(i32::try_from(flags.bits()).ok()?).open(name).ok()?;
+        Some(Out { own: Some(own), watch: None, pending: Vec::new() })
     }
 
     /// Writes what the terminal accepts now, and keeps the rest.

@@ -10,9 +10,13 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _, Permi
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
 use crate::storage::outputs::OUTPUTS;
+use crate::storage::running::{Left, Running, Subject, path_text};
 
 /// Files larger than this are not read whole, bytes.
 const MAX_WHOLE: u64 = 64 << 20;
+
+/// The start of the name of a file that is being written.
+const TEMPORARY: &str = ".pixir-";
 
 /// `O_NONBLOCK`: opening a FIFO or a device must not wait for its other end.
 const O_NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -26,6 +30,8 @@ pub struct Workspace {
     dir: Dir,
     /// The folder of saved outputs. Tools may read them as [`OUTPUTS`]; nothing may write them.
     overflow: Option<PathBuf>,
+    /// Where temporary files are noted, so that a later pixir can remove those of a killed one.
+    notes: Running,
 }
 
 impl fmt::Debug for Workspace {
@@ -65,6 +71,21 @@ fn is_protected_name(path: &Path) -> bool {
         || names.last().is_some_and(|last| matches!(last.as_str(), ".gitmodules" | ".envrc"))
 }
 
+/// Removes the temporary files that a killed pixir has left in a workspace: files that it has noted before it made them,
+/// and whose names only pixir gives.
+pub(crate) fn remove_left(left: &[Left]) {
+    for it in left.iter().filter(|it| it.subject == Subject::File) {
+        let path = it.as_path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let random = name.strip_prefix(TEMPORARY).and_then(|it| it.strip_suffix(".tmp"));
+        let is_own = random.is_some_and(|it| it.len() == 32 && it.bytes().all(|b| b.is_ascii_hexdigit()));
+        let is_there = std::fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
+        if !is_own || !is_there || std::fs::remove_file(&path).is_ok() {
+            it.settled();
+        }
+    }
+}
+
 /// The contents of a file, with its permission bits.
 #[derive(Debug)]
 pub struct Contents {
@@ -98,13 +119,20 @@ impl Workspace {
             Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
                 .with("input", root.display().to_string())
         })?;
-        Ok(Workspace { root, dir, overflow: None })
+        Ok(Workspace { root, dir, overflow: None, notes: Running::default() })
     }
 
     /// Returns the same root with a folder of saved outputs, readable as [`OUTPUTS`].
     #[must_use]
     pub fn with_overflow(mut self, folder: PathBuf) -> Workspace {
         self.overflow = Some(folder);
+        self
+    }
+
+    /// Returns the same root, noting its temporary files here.
+    #[must_use]
+    pub(crate) fn noting(mut self, notes: Running) -> Workspace {
+        self.notes = notes;
         self
     }
 
@@ -275,7 +303,8 @@ impl Workspace {
         let folder = if parent.as_os_str().is_empty() { self.dir.try_clone() } else { self.dir.open_dir(parent) }
             .map_err(|e| failed(&e))?;
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
-        let temporary = format!(".pixir-{:x}.tmp", uuid::Uuid::now_v7().as_u128());
+        let temporary = format!("{TEMPORARY}{:032x}.tmp", uuid::Uuid::now_v7().as_u128());
+        let _note = self.notes.note(Subject::File, path_text(&self.root.join(parent).join(&temporary)));
         let write = || -> io::Result<Replaced> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));

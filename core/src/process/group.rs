@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,11 +19,13 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use crate::storage::running::{Note, Running, Subject, start_of};
+
 /// How long processes may take to end after SIGTERM before they get SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
 
 /// The environment variable that marks every process of a command.
-const TAG: &str = "PIXIR_COMMAND";
+pub(super) const TAG: &str = "PIXIR_COMMAND";
 /// How long the pipes are still read after the command has ended.
 const DRAIN: Duration = Duration::from_millis(100);
 /// How long a stop searches for processes that left their group.
@@ -84,17 +86,26 @@ fn of_the_person() -> MutexGuard<'static, BTreeSet<i32>> {
 /// Dropping a future cannot wait, so such groups are stopped on tasks of their own. An interrupt waits for those tasks
 /// here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stopping(Arc<watch::Sender<usize>>);
+pub(crate) struct Stopping {
+    running: Arc<watch::Sender<usize>>,
+    /// Where groups are noted, so that a later pixir can end those of a killed one.
+    notes: Running,
+}
 
 impl Stopping {
+    /// Groups that are noted here.
+    pub(crate) fn noting(notes: Running) -> Stopping {
+        Stopping { notes, ..Stopping::default() }
+    }
+
     /// Returns when none of these groups has a process left.
     pub(crate) async fn finished(&self) {
         // This value holds the sender, so the channel cannot close.
-        let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
     fn begin(&self) -> StoppingOne {
-        self.0.send_modify(|running| *running += 1);
+        self.running.send_modify(|running| *running += 1);
         StoppingOne(self.clone())
     }
 }
@@ -104,7 +115,7 @@ struct StoppingOne(Stopping);
 
 impl Drop for StoppingOne {
     fn drop(&mut self) {
-        self.0.0.send_modify(|running| *running -= 1);
+        self.0.running.send_modify(|running| *running -= 1);
     }
 }
 
@@ -121,15 +132,20 @@ impl Group {
     /// # Errors
     /// The system's error when the command cannot be started.
     pub(crate) fn start(mut command: Command, stopping: &Stopping) -> io::Result<(Child, Group)> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let tag = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        command.env(TAG, &tag);
+        let note = stopping.notes.note(Subject::Group, b"");
+        command.env(TAG, &note.name);
         // The lock is held until the new child is registered: another command's sweep must not take it for a stray.
         let mut leaders = leaders();
         let child = command.spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         leaders.extend(leader.map(|pid| pid.as_raw_nonzero().get()));
-        let members = Members { leader, tag, reaped: AtomicBool::new(false) };
+        drop(leaders);
+        if let Some(pid) = leader.map(|pid| pid.as_raw_nonzero().get())
+            && let Some(start) = start_of(pid)
+        {
+            note.add(&format!("{pid} {start}"));
+        }
+        let members = Members { leader, note, reaped: AtomicBool::new(false) };
         Ok((child, Group { members: Some(members), stopping: stopping.clone() }))
     }
 
@@ -187,7 +203,8 @@ impl Drop for KillOnDrop {
 #[derive(Debug)]
 struct Members {
     leader: Option<Pid>,
-    tag: String,
+    /// Its name is the tag of the processes. It is removed with this value, once they are stopped.
+    note: Note,
     /// The leader is reaped, so its process id may be reused once the group is empty.
     reaped: AtomicBool,
 }
@@ -246,7 +263,7 @@ impl Members {
         let leaders = leaders();
         let others = of_the_person().clone();
         let is_of_this = |pid: &Pid| match tag_of(*pid) {
-            Some(tag) => tag == self.tag,
+            Some(tag) => tag == self.note.name,
             // Its environment has no tag. Its session may identify the command; otherwise it belongs here if no other
             // command runs.
             None => {

@@ -23,7 +23,9 @@ impl Session {
             let message = format!("record the tool result: {}", e.message);
             Error { code: Code::ToolResultRecordFailed, message, ..e }
         };
-        let entry = log.append(turn, fact, durability).await.map_err(lost)?;
+        let entry = log.append(turn, fact, durability).await.map_err(lost);
+        self.lost_entry |= entry.is_err();
+        let entry = entry?;
         if let Fact::ToolResult(it) = &entry.fact {
             self.services.snapshot.recorded(&it.call_id);
         }

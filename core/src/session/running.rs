@@ -3,18 +3,25 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Map;
+
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::Permissions;
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
-use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::error::{Code, Error, ErrorBody, Result};
 use crate::protocol::event::{
     AssistantMessage, Attachment, Delivery, Fact, Live, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus,
     UserCommand, UserMessage,
 };
 use crate::protocol::input::{Accepted, Message};
 use crate::turn::{Outcome, Report, Reports, Step, Turn};
+
+/// The error of a Turn whose own error is too large for the Log.
+fn without_details(code: Code) -> ErrorBody {
+    Error::new(code, "the turn failed; its error is too large for the session log", "send the message again").body()
+}
 
 /// A compaction begins by itself when this part of the model's window is used.
 const PRESSURE: f64 = 0.85;
@@ -101,6 +108,7 @@ impl Session {
             Some(Report::Record { fact, reply }) => match self.record_report(*fact).await {
                 Ok(()) => drop(reply.send(())),
                 // The work waits for a reply that never comes, so that nothing runs after a failed write.
+                Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
                 Err(error) => self.abandon(error),
             },
             Some(Report::Live(live)) => self.relay(live),
@@ -244,7 +252,7 @@ impl Session {
         task.abort();
         let _ = (&mut task).await;
         let error = Error::new(Code::CommandFailed, "the turn was interrupted", "send a message to continue");
-        let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: serde_json::Map::new() };
+        let outcome = Outcome { status: TurnStatus::Interrupted, error: Some(error), details: Map::new() };
         let number = turn.number;
         self.record_end(turn, input, outcome).await;
         self.set_status(Status::Idle);
@@ -271,20 +279,36 @@ impl Session {
             facts.push(AssistantMessage { text: draft.text, partial: true, phase: None }.into());
         }
         facts.extend(self.results_cut_off().await);
-        facts.push(
-            TurnEnded {
-                status: outcome.status,
-                error: outcome.error.map(|e| e.body()),
-                usage: turn.usage,
-                cost: turn.cost,
-                duration_ms: u64::try_from(turn.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-                tool_calls: turn.tool_calls,
-                details: outcome.details,
-            }
-            .into(),
-        );
+        let end = TurnEnded {
+            status: outcome.status,
+            error: outcome.error.map(|e| e.body()),
+            usage: turn.usage,
+            cost: turn.cost,
+            duration_ms: u64::try_from(turn.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            tool_calls: turn.tool_calls,
+            details: outcome.details,
+        };
+        // An end without what others have written into it: texts and details can be too large for a line.
+        let bare = TurnEnded {
+            error: end.error.as_ref().map(|error| without_details(error.kind.code())),
+            details: Map::new(),
+            ..end.clone()
+        };
+        facts.push(end.into());
         for fact in facts {
-            if let Err(error) = self.record(number, fact).await {
+            let is_end = matches!(fact, Fact::TurnEnded(_));
+            let recorded = match self.record(number, fact).await {
+                Err(error) if error.code == Code::LogEncodeFailed && is_end => {
+                    self.record(number, bare.clone().into()).await
+                }
+                // The Turn ends, also when one of its last parts is too large for the Log.
+                Err(error) if error.code == Code::LogEncodeFailed => {
+                    self.refuse(input, &error);
+                    Ok(())
+                }
+                recorded => recorded,
+            };
+            if let Err(error) = recorded {
                 self.refuse(input, &error);
                 return;
             }

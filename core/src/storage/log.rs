@@ -130,7 +130,7 @@ impl Log {
     ///
     /// # Errors
     /// `SESSION_LOCKED` when another process writes it, `CORRUPT_LOG_LINE` when a line before the end is damaged
-    /// (then the Log can only be read), `LOG_READ_FAILED` or `LOG_WRITE_FAILED`.
+    /// (then the Log can only be read), `SESSION_READ_ONLY` when it may not be written, `LOG_READ_FAILED` or `LOG_WRITE_FAILED`.
     pub fn open(path: &Path, session_id: SessionId) -> Result<(Log, Contents)> {
         Log::open_on(Arc::new(RealDisk), path, session_id)
     }
@@ -155,7 +155,7 @@ impl Log {
             doubtful: false,
             ids: Ids::new(),
         };
-        log.mend_end(&contents).map_err(|e| write_failed(path, &e))?;
+        log.mend_end(&contents).map_err(|e| unwritable(&e).unwrap_or_else(|| write_failed(path, &e)))?;
         Ok((log, contents))
     }
 
@@ -388,7 +388,7 @@ fn lock(disk: &dyn Disk, file: &dyn DiskFile, path: &Path, id: &SessionId) -> Re
 /// another file.
 fn open_locked(disk: &dyn Disk, path: &Path, id: &SessionId) -> Result<Arc<dyn DiskFile>> {
     for _ in 0..3 {
-        let file = disk.open(path).map_err(|e| read_failed(path, &e))?;
+        let file = disk.open(path).map_err(|e| unwritable(&e).unwrap_or_else(|| read_failed(path, &e)))?;
         lock(disk, &*file, path, id)?;
         if file.is_at(path).map_err(|e| unreadable(path, &e))? {
             return Ok(file);
@@ -417,6 +417,15 @@ fn write_failed(path: &Path, e: &io::Error) -> Error {
     Error::new(Code::LogWriteFailed, format!("write the session log: {e}"), fix).with("log", path.display().to_string())
 }
 
+/// The error of a Log that this user may not write, if that is what the system says. It can still be read.
+fn unwritable(e: &io::Error) -> Option<Error> {
+    let is_forbidden = matches!(e.kind(), IoKind::PermissionDenied | IoKind::ReadOnlyFilesystem);
+    is_forbidden.then(|| {
+        let fix = Remedy::steps([Remedy::CheckStateFolder, "make the session log and its folder writable".into()]);
+        Error::new(Code::SessionReadOnly, format!("the session log cannot be written: {e}"), fix)
+    })
+}
+
 fn read_failed(path: &Path, e: &io::Error) -> Error {
     if e.kind() == IoKind::NotFound {
         return Error::new(
@@ -429,6 +438,9 @@ fn read_failed(path: &Path, e: &io::Error) -> Error {
 }
 
 fn unreadable(path: &Path, e: &io::Error) -> Error {
-    Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
-        .with("log", path.display().to_string())
+    let fix = match e.kind() {
+        IoKind::InvalidInput => "move it to another folder",
+        _ => "check the file's owner and permissions",
+    };
+    Error::new(Code::LogReadFailed, format!("read the session log: {e}"), fix).with("log", path.display().to_string())
 }

@@ -10,6 +10,8 @@ use crate::protocol::event::{SessionId, SettingsChanged};
 use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::blobs;
 use crate::storage::log::Log;
+use crate::storage::regular;
+use crate::storage::running::Running;
 
 mod gc; // removal of files that no Log refers to
 mod index; // one summary for each Session, rebuilt from the Logs
@@ -62,7 +64,7 @@ impl Place {
 
     /// Reads the state that a Presenter saved, if any.
     pub fn presenter_state(&self) -> Option<String> {
-        fs::read_to_string(self.presenter_file()).ok()
+        regular::read_to_string(&self.presenter_file()).ok()
     }
 
     /// Saves a Presenter's state for the next time, also after a crash. The file is written whole or not at all.
@@ -132,6 +134,11 @@ impl Store {
         blobs::Blobs::new(self.home.join("blobs"))
     }
 
+    /// Notes of what running processes have started.
+    pub(crate) fn running(&self) -> Running {
+        Running::new(self.home.join("running"))
+    }
+
     /// The folder of a workspace's Logs.
     pub fn folder_of(&self, workspace: &Path) -> PathBuf {
         self.home.join("sessions").join(slug(workspace))
@@ -147,6 +154,17 @@ impl Store {
         let mut all: Vec<Summary> = self.folders().iter().flat_map(|folder| self.list(folder)).collect();
         all.sort_by(|a, b| b.last_activity.cmp(&a.last_activity).then_with(|| b.id.cmp(&a.id)));
         all
+    }
+
+    /// Files of a folder that are named like Logs but are FIFOs, devices, sockets, folders or dangling links. They are
+    /// never opened.
+    pub fn special_files(&self, folder: &Path) -> Vec<PathBuf> {
+        index::special_files(folder)
+    }
+
+    /// The same for the folders of all workspaces.
+    pub fn all_special_files(&self) -> Vec<PathBuf> {
+        self.folders().iter().flat_map(|folder| index::special_files(folder)).collect()
     }
 
     fn folders(&self) -> Vec<PathBuf> {

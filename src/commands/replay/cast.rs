@@ -1,7 +1,7 @@
 //! A Session as an asciicast: a header, then the output to a terminal, with times.
 
 use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use pixir_core::{Code, Error, Result};
 use pixir_ui::ReplayOptions;
 use pixir_ui::script::{self, Driver};
 use pixir_ui::theme::Depth;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::Cli;
 use crate::output::chatter;
@@ -33,17 +33,22 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
     launch.look.depth = Depth::True;
     let mut driver = Driver::new(launch, columns, rows)?;
     driver.try_until_idle().await?;
-    let to: Box<dyn Write> = if is_stdout {
-        Box::new(std::io::stdout())
-    } else {
-        Box::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?)
+    let mut file = match is_stdout {
+        true => None,
+        false => Some(BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?)),
     };
-    let mut file = BufWriter::new(to);
+    let mut write = |line: Value| match &mut file {
+        None => {
+            cli.output.line(&line.to_string());
+            Ok(())
+        }
+        Some(file) => writeln!(file, "{line}").map_err(failed),
+    };
     let header = json!({
         "version": 2, "width": columns, "height": rows, "title": format!("pixir {id}"),
         "env": { "TERM": "xterm-256color" },
     });
-    writeln!(file, "{header}").map_err(failed)?;
+    write(header)?;
     let mut time = Duration::ZERO;
     let mut bytes = String::from("\x1b[2J\x1b[H");
     loop {
@@ -51,17 +56,19 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
         driver.try_until_idle().await?;
         bytes.push_str(&driver.paint());
         if !bytes.is_empty() {
-            writeln!(file, "{}", json!([time.as_secs_f64(), "o", bytes])).map_err(failed)?;
+            write(json!([time.as_secs_f64(), "o", bytes]))?;
             bytes.clear();
         }
         match driver.replay_step() {
-            Some(pause) => time += pause,
-            None => break,
+            Some(pause) if !cli.output.is_closed() => time += pause,
+            Some(_) | None => break,
         }
     }
     let end = (time + LAST_FRAME).as_secs_f64();
-    writeln!(file, "{}", json!([end, "o", "\x1b[?25h"])).map_err(failed)?;
-    file.flush().map_err(failed)?;
+    write(json!([end, "o", "\x1b[?25h"]))?;
+    if let Some(mut file) = file {
+        file.flush().map_err(failed)?;
+    }
     driver.close().await?;
     if !is_stdout {
         chatter(&format!("wrote {} ({end:.1} s); play it with: asciinema play", path.display()));

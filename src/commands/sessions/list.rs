@@ -36,6 +36,10 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
     }
     let mut sessions = if args.all { harness.store().list_all() } else { harness.sessions() };
     let total = sessions.len();
+    let special = if args.all { harness.store().all_special_files() } else { harness.special_files() };
+    for path in &special {
+        output.aside(&format!("note: {} is not a file, and was skipped; move it away", path.display()));
+    }
     if let Some(cursor) = &args.cursor {
         let at = sessions.iter().position(|it| it.id == *cursor).ok_or_else(|| {
             Error::new(Code::NotFound, "the list does not contain the session of --cursor", "list without --cursor")
@@ -56,6 +60,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
             let rows = rows.iter().map(|row| project(row, &args.select)).collect::<Result<Vec<_>>>()?;
             output.document(json!({
                 "sessions": rows, "total": total, "truncated": next.is_some(), "nextCursor": next,
+                "skipped": special,
             }));
         }
         Format::Tsv | Format::Plain if !args.select.is_empty() => {

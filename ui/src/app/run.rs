@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use pixir_core::Result;
+use pixir_core::{EndSignals, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{App, ExitSummary, Launch, next_event, replay_due};
@@ -226,7 +226,7 @@ enum Signal {
 }
 
 struct Signals {
-    end: [(u8, tokio::signal::unix::Signal); 4],
+    end: EndSignals,
     stop: tokio::signal::unix::Signal,
     go_on: tokio::signal::unix::Signal,
     resized: tokio::signal::unix::Signal,
@@ -234,10 +234,9 @@ struct Signals {
 
 impl Signals {
     fn new() -> io::Result<Signals> {
-        let of = |number: u8| Ok::<_, io::Error>((number, signal(SignalKind::from_raw(i32::from(number)))?));
         let other = |it: rustix::process::Signal| signal(SignalKind::from_raw(it.as_raw()));
         Ok(Signals {
-            end: [of(1)?, of(2)?, of(3)?, of(15)?],
+            end: EndSignals::listen()?,
             stop: other(rustix::process::Signal::TSTP)?,
             go_on: other(rustix::process::Signal::CONT)?,
             resized: signal(SignalKind::window_change())?,
@@ -245,13 +244,9 @@ impl Signals {
     }
 
     async fn next(&mut self) -> Signal {
-        let [(hup, a), (int, b), (quit, c), (term, d)] = &mut self.end;
         tokio::select! {
             biased;
-            _ = a.recv() => Signal::End(*hup),
-            _ = b.recv() => Signal::End(*int),
-            _ = c.recv() => Signal::End(*quit),
-            _ = d.recv() => Signal::End(*term),
+            number = self.end.next() => Signal::End(number),
             _ = self.stop.recv() => Signal::Stop,
             _ = self.go_on.recv() => Signal::GoOn,
             _ = self.resized.recv() => Signal::Resized,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::holder;
+use crate::storage::regular;
 
 /// A disk that holds Logs.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
@@ -106,7 +107,7 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(OpenOptions::new().read(true).append(true).open(path)?))
+        Ok(Arc::new(regular::open(path, OpenOptions::new().read(true).append(true))?))
     }
 
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {

@@ -10,6 +10,7 @@ use super::{read_failed, unreadable};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Entry, SessionId};
 use crate::protocol::remedy::Remedy;
+use crate::storage::regular;
 
 /// The longest line that is read or written, bytes.
 pub(super) const MAX_LINE: usize = 64 << 20;
@@ -72,7 +73,7 @@ pub(super) enum Verdict {
     Proven,
     /// Readable, but the line before is damaged, so its chain cannot be checked.
     Unproven,
-    /// Readable, but lines before it are missing, or it is out of order.
+    /// Readable, but lines before it are missing, it is out of order, or its end was changed.
     AfterGap(String),
     /// The line was changed, or is not an Entry.
     Damaged(String),
@@ -99,7 +100,7 @@ pub(super) struct Line<'a> {
 /// # Errors
 /// `LOG_READ_FAILED` when the file cannot be read at all.
 pub fn read(path: &Path) -> Result<Contents> {
-    let file = std::fs::File::open(path).map_err(|e| read_failed(path, &e))?;
+    let file = regular::open_to_read(path).map_err(|e| read_failed(path, &e))?;
     let named = path.file_stem().and_then(|name| SessionId::parse(name.to_str()?).ok());
     contents(&file, named.as_ref()).map(Contents::judged).map_err(|e| unreadable(path, &e))
 }
@@ -110,7 +111,7 @@ pub fn read(path: &Path) -> Result<Contents> {
 /// # Errors
 /// Errors of the file system.
 pub fn read_on(path: &Path, from: Position) -> io::Result<Option<(Vec<Entry>, Position)>> {
-    let file = std::fs::File::open(path)?;
+    let file = regular::open_to_read(path)?;
     if from.bytes > DiskFile::len(&file)? {
         return Ok(None);
     }
@@ -362,8 +363,23 @@ impl Reader {
         self.refuse(b"", bytes, None, "longer than 64 MB".into(), visit);
     }
 
+    /// A program that converts line ends adds a byte to every line. What is left of the line is judged as usual, and
+    /// counts as damage, because the next line must not be appended to such a Log.
     fn line(&mut self, bytes: &[u8], whole: bool, visit: &mut dyn FnMut(Line<'_>)) {
-        let len = bytes.len() as u64 + u64::from(whole);
+        let Some(line) = bytes.strip_suffix(b"\r").filter(|_| whole) else {
+            return self.bare_line(bytes, bytes.len() as u64 + u64::from(whole), whole, visit);
+        };
+        let mut visit = |mut line: Line<'_>| {
+            if matches!(line.verdict, Verdict::Proven | Verdict::Unproven) {
+                line.verdict = Verdict::AfterGap("it ends in CR LF instead of LF".into());
+            }
+            visit(line);
+        };
+        self.bare_line(line, bytes.len() as u64 + 1, whole, &mut visit);
+    }
+
+    /// Judges a line without its end; `len` is its length with it, in bytes.
+    fn bare_line(&mut self, bytes: &[u8], len: u64, whole: bool, visit: &mut dyn FnMut(Line<'_>)) {
         if whole && !self.last.is_empty() && bytes == self.last {
             self.settle(None, visit);
             self.number += 1;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{Store, failed};
 use crate::protocol::error::{Code, Error, Result};
 use crate::storage::outputs::outputs_named;
+use crate::storage::regular;
 
 /// Younger files are never removed, because an Entry that names them may be about to be written.
 const YOUNG: Duration = Duration::from_secs(3_600);
@@ -208,6 +209,10 @@ impl Names {
             if !counts || !self.read.insert(path.clone()) {
                 continue;
             }
+            // A FIFO or a folder with such a name holds no line, and a link that leads nowhere none that can be read.
+            if fs::metadata(&path).is_ok_and(|it| !it.is_file()) || path.is_symlink() && !path.exists() {
+                continue;
+            }
             match self.read_log(&path) {
                 // The Log was moved meanwhile and is read at its new location.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -218,7 +223,7 @@ impl Names {
     }
 
     fn read_log(&mut self, path: &Path) -> io::Result<()> {
-        let mut reader = io::BufReader::with_capacity(256 << 10, fs::File::open(path)?);
+        let mut reader = io::BufReader::with_capacity(256 << 10, regular::open_to_read(path)?);
         let mut line = Vec::new();
         // Files that a repair left are named after their Session too.
         let session = name_of(&text_of(path)).split('.').next().unwrap_or_default().to_owned();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::write_whole;
 use crate::protocol::event::{Cost, Delivery, Entry, Fact, SessionId, Usage};
 use crate::storage::log::{self, Position};
+use crate::storage::regular;
 
 const FILE: &str = "index.jsonl";
 /// The most characters of a first prompt that a summary holds.
@@ -162,15 +163,39 @@ impl Indexed {
 
 fn keep(folder: &Path, fresh: &[Indexed]) {
     let lines: String = fresh.iter().filter_map(|it| serde_json::to_string(it).ok()).map(|line| line + "\n").collect();
-    let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(FILE));
+    let path = folder.join(FILE);
+    let options = fs::OpenOptions::new().append(true).create(true).mode(0o600).clone();
+    let file = if path.exists() { regular::open(&path, &options) } else { options.open(&path) };
     if let Err(e) = file.and_then(|mut file| file.write_all(lines.as_bytes())) {
         tracing::warn!("the session index was not written: {e}");
     }
 }
 
 pub(super) fn ids_in(folder: &Path) -> Vec<SessionId> {
+    named_like_logs(folder).into_iter().filter(|(file, _)| is_regular(file)).map(|(_, id)| id).collect()
+}
+
+/// Everything in a folder that is named like a Log and is no file: it is never opened.
+pub(super) fn special_files(folder: &Path) -> Vec<PathBuf> {
+    named_like_logs(folder).into_iter().map(|(file, _)| file).filter(|it| !is_regular(it)).map(|it| it.path()).collect()
+}
+
+fn named_like_logs(folder: &Path) -> Vec<(fs::DirEntry, SessionId)> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter_map(|file| SessionId::parse(file.file_name().to_str()?.strip_suffix(".ndjson")?).ok()).collect()
+    let log = |file: fs::DirEntry| {
+        let id = SessionId::parse(file.file_name().to_str()?.strip_suffix(".ndjson")?).ok()?;
+        Some((file, id))
+    };
+    files.filter_map(log).collect()
+}
+
+/// A regular file, or a link to one. The folder itself has the kind of most files, so that most need no system call.
+fn is_regular(file: &fs::DirEntry) -> bool {
+    match file.file_type() {
+        Ok(kind) if kind.is_symlink() => fs::metadata(file.path()).is_ok_and(|it| it.is_file()),
+        Ok(kind) => kind.is_file(),
+        Err(_) => false,
+    }
 }
 
 /// All Sessions of a folder, the latest first.
@@ -215,7 +240,7 @@ pub(super) fn one(folder: &Path, id: &SessionId) -> Option<Summary> {
 
 /// The summaries of the index by id, and the number of its lines.
 fn kept(folder: &Path) -> (HashMap<String, Indexed>, usize) {
-    let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+    let text = regular::read_to_string(&folder.join(FILE)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Indexed>(line).ok());
     let mut count = 0;
     let known = lines.inspect(|_| count += 1).map(|it| (it.summary.id.clone(), it)).collect();

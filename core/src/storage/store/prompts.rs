@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::write_whole;
+use crate::storage::regular;
 
 const FILE: &str = "prompts.jsonl";
 /// The size at which the file is cut to its newer half, bytes.
@@ -15,7 +16,7 @@ const LONGEST: usize = 64 << 10;
 
 /// Returns the texts, oldest first. Lines that are not JSON strings are skipped.
 pub(super) fn read(home: &Path) -> Vec<String> {
-    let text = fs::read_to_string(home.join(FILE)).unwrap_or_default();
+    let text = regular::read_to_string(&home.join(FILE)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 

@@ -12,8 +12,8 @@ pub(crate) fn render(document: &Document) -> String {
         "# {}\n\n- session: `{}`\n- workspace: `{}`\n- model: {}\n- began: {}\n- tokens: {} in, {} out\n",
         safe(it.title()),
         it.id,
-        it.workspace,
-        it.model,
+        safe(&it.workspace),
+        safe(&it.model),
         it.created,
         it.usage.input,
         it.usage.output
@@ -66,7 +66,7 @@ fn folded(title: &str, body: &str) -> String {
 
 fn tool(it: &Tool) -> String {
     let output = it.result.as_ref().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
-    let mut text = format!("**{}** `{}`\n\n", it.call.name, safe(&it.target()).replace('`', "'"));
+    let mut text = format!("**{}** `{}`\n\n", safe(&it.call.name), safe(&it.target()).replace('`', "'"));
     if let Some(why) = &it.refused {
         text.push_str(&format!("*refused: {}*\n\n", safe(why)));
     }

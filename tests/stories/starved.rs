@@ -1,0 +1,233 @@
+//! Where the machine does not give pixir what it needs: folders, disk, descriptors, a sensible clock or screen.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::connected::start;
+use crate::pty::Terminal;
+use crate::server::{Dialect, Server, call, text};
+use crate::shell::{Ran, Shell, figures, ran, skip};
+use crate::wait;
+
+/// Runs a line of bash in which `$PIXIR` is the binary. It must end at all.
+fn bash(shell: &Shell, line: &str) -> Ran {
+    let mut command = Command::new("bash");
+    command.args(["-c", line]).current_dir(shell.workspace()).env("PIXIR", env!("CARGO_BIN_EXE_pixir"));
+    command.env("PIXIR_HOME", shell.home()).env("HOME", shell.home()).stdin(Stdio::null());
+    ended(command)
+}
+
+/// The end of a command that must not hang.
+fn ended(mut command: Command) -> Ran {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let ended = wait::within(wait::PATIENCE, || child.try_wait().expect("it can be asked").is_some());
+    if !ended {
+        let _ = child.kill();
+    }
+    let ran = ran(child.wait_with_output().expect("it ends"));
+    assert!(ended, "it hangs: {}", ran.stderr);
+    ran
+}
+
+/// Everything logs as much as it can to a folder that takes nothing, and panics too.
+///
+/// Broken builds: the file is made by a library that panics where it cannot; the panic hook logs through `tracing`.
+#[test]
+fn a_log_folder_that_cannot_be_written_stops_nothing() {
+    let mut tried = 0;
+    for kind in ["file", "link to nowhere", "fifo", "full"] {
+        let shell = Shell::new(&[]);
+        fs::create_dir_all(shell.home()).expect("mkdir");
+        let log = shell.home().join("log");
+        match kind {
+            "file" => fs::write(&log, "not a folder").expect("write"),
+            "link to nowhere" => symlink("/nowhere/at/all", &log).expect("link"),
+            "fifo" => {
+                fs::create_dir(&log).expect("mkdir");
+                let made = Command::new("mkfifo").arg(log.join("pixir.log")).status().expect("mkfifo runs");
+                assert!(made.success());
+            }
+            _ => {
+                fs::create_dir(&log).expect("mkdir");
+                symlink("/dev/full", log.join("pixir.log")).expect("link");
+            }
+        }
+        let server = Server::start(vec![text("Hello.")]);
+        let mut args = server.flags(Dialect::Chat);
+        args.extend(["--headless", "hi"].map(str::to_owned));
+        let mut command = shell.command(args);
+        command.env("PIXIR_LOG", "trace");
+        let ran = ended(command);
+        assert_eq!((ran.code, ran.stdout.trim()), (0, "Hello."), "{kind}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("racing"), "{kind}: {}", ran.stderr);
+        tried += 1;
+    }
+    figures(&format!("QO2: {tried} log folders tried, 0 failed"));
+}
+
+/// Nothing but pixir draws on the screen, also while every line of its own log is lost.
+///
+/// Broken build: the writer of the log returns its error, which the library prints.
+#[test]
+fn a_full_disk_leaves_the_screen_whole() {
+    let shell = Shell::new(&[]);
+    let log = shell.home().join("log");
+    fs::create_dir_all(&log).expect("mkdir");
+    symlink("/dev/full", log.join("pixir.log")).expect("link");
+    let server = Server::start(vec![text("Hello there.")]);
+    let flags = server.flags(Dialect::Chat);
+    let args: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+    let mut terminal = Terminal::of(&shell, pixir, &args, &[("PIXIR_LOG", "trace")], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("Hello there.");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let all = String::from_utf8_lossy(&left.bytes).into_owned();
+    assert!(!all.contains("tracing") && !all.contains("No space"), "{}", left.screen);
+}
+
+/// Few descriptors are an error with a remedy, at every number of them.
+///
+/// Broken builds: `block_on` expects its runtime; a panic hook that logs waits for itself.
+#[test]
+fn few_descriptors_are_an_error_and_no_hang() {
+    let (mut tried, mut worked) = (0, 0);
+    for descriptors in 5..=20 {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![text("Hello."), text("Hello."), text("Hello."), text("Hello.")]);
+        let flags = server.flags(Dialect::Chat).join(" ");
+        let ran = bash(&shell, &format!("ulimit -n {descriptors}; exec \"$PIXIR\" --headless {flags} hi"));
+        tried += 1;
+        worked += u32::from(ran.code == 0);
+        // Below 6 the system cannot even load the program.
+        let is_told = ran.stderr.contains("code:") || ran.stderr.contains("shared libraries");
+        assert!(ran.code == 0 || (ran.code > 0 && is_told), "{descriptors}: exit {}\n{}", ran.code, ran.stderr);
+        assert!(!ran.stderr.contains("this is a bug"), "{descriptors}: {}", ran.stderr);
+    }
+    figures(&format!("QR3: {tried} limits of descriptors tried, {worked} enough, 0 failed"));
+}
+
+/// Closed standard streams are no reason to hang or to panic.
+///
+/// Broken build: an error on stderr that is unwrapped.
+#[test]
+fn closed_streams_are_survived() {
+    for closed in ["<&-", "2>&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"] {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![text("Hello.")]);
+        let flags = server.flags(Dialect::Chat).join(" ");
+        let ran = bash(&shell, &format!("\"$PIXIR\" --headless {flags} hi {closed}"));
+        assert_eq!(ran.code, 0, "{closed}: {}", ran.stderr);
+        let lost = bash(&shell, &format!("\"$PIXIR\" sessions show nothing {closed}"));
+        assert_eq!(lost.code, 5, "{closed}: {}", lost.stderr);
+    }
+}
+
+/// A shim that shows another time to one process.
+const CLOCK: &str = "#include <time.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n#include <stdlib.h>\n\
+    int clock_gettime(clockid_t id, struct timespec *t) {\n\
+      long r = syscall(SYS_clock_gettime, id, t);\n\
+      if (id == CLOCK_REALTIME) { t->tv_sec = atoll(getenv(\"SHOWN\")); }\n\
+      return (int)r; }\n";
+
+/// A clock before 1970 or beyond 9999 is an error in words, and the last days of 9999 are a time like any other.
+///
+/// Broken builds: the check at the start is missing, and a library panics; a log that is named by the day.
+#[test]
+fn an_odd_clock_is_an_error_in_words() {
+    let shell = Shell::new(&[]);
+    let source = shell.aside("clock.c", CLOCK);
+    let shim = shell.home().with_file_name("clock.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
+    if !built.is_ok_and(|it| it.success()) {
+        return skip("there is no C compiler for the clock");
+    }
+    // 1969-12-31, 1970-01-01, 2038, 9999-12-29, year 11000.
+    for (shown, works) in
+        [("-86400", false), ("1", true), ("2147483648", true), ("253402000000", true), ("285000000000", false)]
+    {
+        let mut command = shell.command(["demo", "--headless", "--json"]);
+        command.env("LD_PRELOAD", &shim).env("SHOWN", shown).env("PIXIR_LOG", "trace");
+        let ran = ended(command);
+        if works {
+            assert_eq!(ran.code, 0, "{shown}: {}", ran.stderr);
+        } else {
+            assert_eq!((ran.code, ran.error()["code"].clone()), (1, json!("SESSION_START_FAILED")), "{shown}");
+            assert!(ran.stderr.contains("clock"), "{shown}: {}", ran.stderr);
+        }
+    }
+}
+
+/// A terminal that claims to have 65,535 columns and rows is drawn as far as it makes sense.
+///
+/// Broken build: the canvas has the size that the terminal claims, which takes 400 GB.
+#[test]
+fn a_terminal_that_claims_four_billion_cells_is_drawn() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Hello there.")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    for (columns, rows) in [(65_535, 65_535), (65_535, 1), (1, 65_535), (0, 0), (80, 24)] {
+        let before = terminal.written();
+        terminal.claim(columns, rows);
+        if (columns, rows) == (65_535, 65_535) {
+            terminal.wait_that_written("a frame of that size", before + 100);
+        }
+    }
+    terminal.settle();
+    terminal.send("go\r");
+    terminal.wait_for("Hello there.");
+    let status = fs::read_to_string(format!("/proc/{}/status", terminal.process())).expect("it runs");
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    assert!(peak.is_some_and(|kb| kb < 400 << 10), "{peak:?} KB");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// The state folder is named where it is the reason, in every command that needs it.
+///
+/// Broken build: the first file in it that is read reports its own error, or a list is empty.
+#[test]
+fn a_home_that_is_no_folder_is_named_as_the_reason() {
+    let shell = Shell::new(&[]);
+    let file = shell.aside("home-file", "not a folder");
+    let below = file.join("state");
+    let long = format!("/tmp/{}", "x".repeat(5_000));
+    for home in [file.display().to_string(), below.display().to_string(), long] {
+        for args in
+            [&["sessions", "list", "--json"][..], &["hi", "--headless", "--json"], &["models", "list", "--json"]]
+        {
+            let mut command = shell.command(args);
+            command.env("PIXIR_HOME", &home);
+            let ran = ended(command);
+            assert_eq!(
+                (ran.code, ran.error()["code"].clone()),
+                (10, json!("CONFIG_INVALID")),
+                "{args:?}: {}",
+                ran.stderr
+            );
+            assert!(ran.stderr.contains("state folder") && ran.stderr.contains("PIXIR_HOME"), "{}", ran.stderr);
+        }
+    }
+}
+
+/// A limit on the size of files is a disk that is full: an error, and no signal that kills without a word.
+///
+/// Broken build: SIGXFSZ is not caught.
+#[test]
+fn a_limit_on_files_is_an_error() {
+    let shell = Shell::new(&[]);
+    let server =
+        Server::start(vec![call("c1", "bash", json!({"command": "seq 1 3000"})), text(&"word ".repeat(2_000))]);
+    let flags = server.flags(Dialect::Chat).join(" ");
+    let ran = bash(&shell, &format!("ulimit -f 4; exec \"$PIXIR\" --headless --write {flags} hi"));
+    assert!(ran.code > 0 && ran.code < 128, "exit {}: {}", ran.code, ran.stderr);
+    assert!(ran.stderr.contains("_FAILED"), "{}", ran.stderr);
+}
