@@ -57,9 +57,9 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
     let mut save_due = None;
     let mut stopped = false;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
-    let mut changed = drawn;
+    let mut last_event = None;
     loop {
-        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, changed));
+        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, last_event));
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !screen.is_stalled();
         let mut key_at = None;
@@ -112,6 +112,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
                 drawn = draw(app, screen, presence)?;
+                last_event = None;
                 continue;
             }
             () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
@@ -124,7 +125,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.dirty = true;
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
-            event = next_event(&mut app.watch) => app.on_event(event).await,
+            event = next_event(&mut app.watch) => {
+                last_event = Some(Instant::now());
+                app.on_event(event).await;
+            }
             Some(result) = app.results.recv() => app.on_background(result).await,
         }
         app.drain().await;
@@ -155,9 +159,9 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
         }
         // A key is answered at once. Everything else waits for the next frame, or until nothing more happens.
         let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
-        changed = Instant::now();
         if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen, presence)?;
+            last_event = None;
             if let Some(key_at) = key_at {
                 FrameStats::note(&mut app.state.stats.echoes, drawn - key_at);
             }
@@ -165,9 +169,11 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
     }
 }
 
-/// When a change is drawn, after the last frame and the last event.
-fn frame_due(drawn: Instant, changed: Instant) -> Instant {
-    (drawn + FRAME).min((changed + QUIET).max(drawn + QUIET_FRAME))
+/// When a change is drawn: a frame after the last one. Events of the Session are drawn earlier when no more of them
+/// arrive; a clock or a spinner is not.
+fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
+    let quiet = last_event.map(|at| (at + QUIET).max(drawn + QUIET_FRAME));
+    quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
 }
 
 /// Runs the user's own editor on the draft, with the terminal. Returns the signal that ends pixir, if one arrives.
@@ -279,11 +285,13 @@ mod tests {
     fn what_nothing_follows_is_drawn_within_8_ms_and_a_stream_30_times_a_second() {
         let at = |ms: u64| Duration::from_millis(ms);
         let drawn = Instant::now();
-        assert_eq!(frame_due(drawn, drawn + at(20)), drawn + at(22), "long after a frame");
-        assert_eq!(frame_due(drawn, drawn + at(1)), drawn + at(8), "directly after a frame");
-        assert_eq!(frame_due(drawn, drawn + at(32)), drawn + at(33));
+        let due = |ms: u64| frame_due(drawn, Some(drawn + at(ms)));
+        assert_eq!(due(20), drawn + at(22), "long after a frame");
+        assert_eq!(due(1), drawn + at(8), "directly after a frame");
+        assert_eq!(due(32), drawn + at(33));
+        assert_eq!(frame_due(drawn, None), drawn + at(33), "a spinner waits for its frame");
         // Events that follow each other push the frame back, but not beyond the usual one.
-        let latest = (0..33).map(|ms| frame_due(drawn, drawn + at(ms))).max();
+        let latest = (0..33).map(due).max();
         assert_eq!(latest, Some(drawn + at(33)));
     }
 }
