@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use pixir_core::Fact;
 use pixir_core::event::{
-    AssistantMessage, Cost, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, TurnEnded, TurnStatus, Usage,
-    UserMessage,
+    AssistantMessage, Cost, HistoryCompaction, SessionId, SessionStarted, ToolCall, ToolResult, Toolset, Trigger,
+    TurnEnded, TurnStatus, Usage, UserMessage,
 };
 use pixir_core::log::Log;
 
@@ -70,4 +70,24 @@ pub(crate) fn write_log(folder: &Path, workspace: &Path, entries: usize) -> (Ses
     let took = began.elapsed().as_secs_f64();
     log.establish().expect("establish");
     (id, path, took)
+}
+
+/// The same, compacted: the next request has a summary and the last Turn only.
+pub(crate) fn write_compacted(folder: &Path, workspace: &Path, entries: usize) {
+    let (id, path, _) = write_log(folder, workspace, entries);
+    let (mut log, contents) = Log::open(&path, id).expect("open");
+    let summary = HistoryCompaction {
+        strategy: "deterministic".into(),
+        trigger: Trigger::Manual,
+        summary: "It looked at many parts and fixed them.".into(),
+        kept_from_seq: contents.entries.len() as u64 - 9,
+        entries_dropped: entries as u64,
+        tokens_before: 0,
+        tokens_after: 0,
+        files_read: Vec::new(),
+        files_modified: Vec::new(),
+        pinned: Vec::new(),
+    };
+    log.append(None, summary.into()).expect("append");
+    log.sync().expect("sync");
 }

@@ -3,6 +3,7 @@
 //! A screen of 200x60 in the middle of 1,000, 10,000 and 100,000 entries; scrolled by the wheel, or written in. Instructions are
 //! counted by valgrind, where it is installed, calls of the allocator with them; they are the same on every run.
 
+#[expect(dead_code, reason = "the bench of growth uses more of it")]
 mod conversation;
 #[path = "../tests/driver.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]

@@ -2,6 +2,7 @@
 //!
 //! Ratios between the columns show how the cost grows; seconds are for orientation.
 
+#[expect(dead_code, reason = "the bench of growth uses more of it")]
 mod conversation;
 #[path = "../tests/pty.rs"]
 #[expect(dead_code, reason = "the stories use more of it")]

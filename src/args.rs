@@ -39,6 +39,20 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
+/// Parses the command line.
+///
+/// # Errors
+/// Those of the parser; also help and the version, which are to be printed.
+pub(crate) fn parse() -> Result<Args, clap::Error> {
+    let mut words = std::env::args_os().skip(1);
+    // The version alone needs no table of all arguments, which is most of the work of such a start.
+    if let (Some("--version" | "-V"), None) = (words.next().as_ref().and_then(|word| word.to_str()), words.next()) {
+        let only_version = clap::Command::new("pixir").version(env!("CARGO_PKG_VERSION"));
+        only_version.try_get_matches()?;
+    }
+    Args::try_parse()
+}
+
 /// How a Session runs.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Run options")]

@@ -226,13 +226,23 @@ impl Cli {
     /// The readable entries of a Session's Log. Damage is reported beside the result.
     pub(crate) fn entries(&self, place: &Place) -> Result<Vec<Arc<Entry>>> {
         let contents = log::read(&place.log())?;
+        self.note_damage(place, &contents);
+        Ok(contents.entries)
+    }
+
+    /// Checks the Log of a Session without keeping its entries, and notes damage as [`Cli::entries`] does.
+    pub(crate) fn report_damage(&self, place: &Place) -> Result<()> {
+        self.note_damage(place, &log::scan(&place.log(), &mut drop)?);
+        Ok(())
+    }
+
+    fn note_damage(&self, place: &Place, contents: &log::Contents) {
         if let Some(damage) = contents.damage.first() {
             self.output.aside(&format!(
                 "note: line {} of this session's log is damaged ({}); pixir sessions repair {} --dry-run",
                 damage.line, damage.reason, place.id
             ));
         }
-        Ok(contents.entries)
     }
 
     // ─── settings of a Session ───

@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser as _;
 use pixir_core::{Code, Error};
 
 mod args; // the options that all commands share
@@ -15,12 +14,12 @@ mod output; // the one writer to stdout and stderr
 mod remedies; // the text of remedies on the command line
 mod terminal; // the start and end of the terminal Presenter
 
-use args::{Args, Format};
+use args::Format;
 use cli::Cli;
 use output::{Output, exit_code, report_unprinted};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match args::parse() {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),
     };

@@ -75,13 +75,23 @@ impl Pixir {
 
     /// Resumes an existing Session; `write` puts its Log into the folder.
     pub(crate) fn resumed(columns: u16, rows: u16, write: impl FnOnce(&std::path::Path, &std::path::Path)) -> Pixir {
+        Pixir::resumed_with(Script::default(), columns, rows, write)
+    }
+
+    /// The same, with a script for the Turns that follow.
+    pub(crate) fn resumed_with(
+        script: Script,
+        columns: u16,
+        rows: u16,
+        write: impl FnOnce(&std::path::Path, &std::path::Path),
+    ) -> Pixir {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = folder.path().join("app");
         fs::create_dir_all(&workspace).expect("mkdir");
         let workspace = workspace.canonicalize().expect("it is there");
         let store = pixir_core::store::Store::new(&folder.path().join("home"));
         write(&store.folder_of(&workspace), &workspace);
-        let mut launch = launch(&folder, Script::default());
+        let mut launch = launch(&folder, script);
         launch.open = Box::new(|harness| harness.resume(&harness.latest()?));
         Pixir { screen: Driver::new(launch, columns, rows).expect("the theme is there"), folder }
     }

@@ -62,7 +62,7 @@ const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
 const WHERE: &[u8] = b"\x1b[6n";
 /// The replies of a modern terminal: synchronized updates, bracketed pastes, the kitty keyboard protocol, a dark
 /// background.
-const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
+pub(crate) const ANSWERS: &str = "\x1b[?2026;2$y\x1b[?2004;2$y\x1b[?2031;0$y\x1b[?0u\x1bP>|story 1.0\x1b\\\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c";
 
 /// A terminal with pixir in it.
 pub(crate) struct Terminal {
@@ -83,6 +83,11 @@ impl Terminal {
     /// A terminal that answers no query.
     pub(crate) fn mute(shell: &Shell, args: &[&str], columns: u16, rows: u16) -> Terminal {
         Terminal::made(shell, env!("CARGO_BIN_EXE_pixir").as_ref(), args, &[], (columns, rows), false)
+    }
+
+    /// Another program in a terminal that answers no query.
+    pub(crate) fn mute_of(shell: &Shell, program: &str, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        Terminal::made(shell, program.as_ref(), args, &[], (columns, rows), false)
     }
 
     /// Another program in a terminal of its own.

@@ -129,7 +129,11 @@ impl Harness {
             toolset: self.beginning.toolset,
             mode: self.beginning.mode,
             effort: self.beginning.effort.clone(),
-            context: prompt::collect_context(&self.services.workspace, self.services.user_folder.as_deref()),
+            context: prompt::collect_context(
+                &self.services.workspace,
+                self.services.user_folder.as_deref(),
+                &self.services.environment,
+            ),
             parent: None,
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };

@@ -1,6 +1,5 @@
 //! One Turn: ask the model, run the tools that it calls, repeat until an answer calls none.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,10 +19,11 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
-use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure, Request};
+use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::tools::bash;
 
 mod budget; // limits on tokens and money
+mod call_ids; // one id for each call
 mod ending; // outcomes of a Turn
 mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
@@ -49,8 +49,9 @@ pub(crate) struct Turn {
     services: Services,
     budget: Budget,
     outputs: PathBuf,
-    /// Numbers the saved outputs. It starts at the length of the Log, which never shrinks, so no name is used twice.
-    next_output: AtomicU64,
+    /// Numbers the saved outputs, and calls whose id was taken. It starts at the length of the Log, which never shrinks, so
+    /// no name is used twice.
+    next_number: AtomicU64,
     began: Instant,
 }
 
@@ -69,7 +70,7 @@ impl Turn {
             steered,
             outputs: services.place(id).outputs(),
             services: services.clone(),
-            next_output: AtomicU64::new(entries as u64),
+            next_number: AtomicU64::new(entries as u64),
             began: Instant::now(),
         }
     }
@@ -213,7 +214,7 @@ impl Turn {
             self.record_usage(step, usage, answer.usd).await?;
         }
         let mut calls = Vec::new();
-        for part in unique(&step.request, answer.parts) {
+        for part in call_ids::unique(&step.request, answer.parts, &self.next_number) {
             match part {
                 AnswerPart::Reasoning { text, item } => {
                     self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
@@ -309,7 +310,7 @@ impl Turn {
     async fn call(&self, call: &Call, toolset: Toolset, sees_images: bool) -> Result<Done, Gone> {
         let (forms, mut opened) = mpsc::channel(1);
         let (progress, mut printed) = mpsc::channel(64);
-        let number = self.next_output.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let ctx = Context {
             overflow: Some(Overflow { folder: self.outputs.clone(), name: format!("cmd-{number}") }),
             forms: Some(forms).filter(|_| self.services.options.can_ask),
@@ -379,27 +380,6 @@ impl Authority for Turn {
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
         Turn::record(self, decision).await
     }
-}
-
-/// Gives every call of an answer its own id, because results refer to calls by id. A call that a Provider repeats
-/// exactly is dropped; another call with the same id gets a new id.
-fn unique(request: &Request, part: Vec<AnswerPart>) -> Vec<AnswerPart> {
-    let mut seen: HashSet<String> = request.items.iter().filter_map(|item| item.call_id().map(str::to_owned)).collect();
-    let mut known: HashSet<(String, String, String)> = HashSet::new();
-    let own = |part| {
-        let AnswerPart::Call(mut call) = part else { return Some(part) };
-        if !known.insert((call.id.clone(), call.name.clone(), call.args.to_string())) {
-            return None;
-        }
-        let given = call.id.clone();
-        let mut n = 2;
-        while !seen.insert(call.id.clone()) {
-            call.id = format!("{given}_{n}");
-            n += 1;
-        }
-        Some(AnswerPart::Call(call))
-    };
-    part.into_iter().filter_map(own).collect()
 }
 
 fn millis(took: Duration) -> u64 {

@@ -20,20 +20,23 @@ pub(crate) struct ForkArgs {
 
 pub(super) fn run(cli: &Cli, args: &ForkArgs) -> Result<u8> {
     let (harness, place) = cli.locate(&args.id)?;
-    let history = History::fold(cli.entries(&place)?);
-    let empty = || Error::new(Code::NothingToDo, "this session has no messages yet", "pixir sessions list");
-    let at = args.at.or(history.head()).ok_or_else(empty)?;
-    let path = history.path_of(at);
-    if !history.entry(at).is_some_and(|entry| entry.fact.is_conversation()) {
-        let fix = format!("pixir tree {}", place.id);
-        return Err(Error::new(Code::NotFound, format!("entry {at} is not a message"), fix).with("input", at));
-    }
+    let (at, copied) = {
+        // Dropped before the Session is opened, which reads its Log again.
+        let history = History::fold(cli.entries(&place)?);
+        let empty = || Error::new(Code::NothingToDo, "this session has no messages yet", "pixir sessions list");
+        let at = args.at.or(history.head()).ok_or_else(empty)?;
+        if !history.entry(at).is_some_and(|entry| entry.fact.is_conversation()) {
+            let fix = format!("pixir tree {}", place.id);
+            return Err(Error::new(Code::NotFound, format!("entry {at} is not a message"), fix).with("input", at));
+        }
+        (at, history.path_of(at).len())
+    };
     let dry_run = cli.options.dry_run;
     let mut document = json!({
-        "ok": true, "dry_run": dry_run, "parent_session_id": place.id, "forked_to_seq": at, "entries": path.len(),
+        "ok": true, "dry_run": dry_run, "parent_session_id": place.id, "forked_to_seq": at, "entries": copied,
     });
     if dry_run {
-        cli.output.either(document, &format!("would copy {} entries of {}, up to {at}", path.len(), place.id));
+        cli.output.either(document, &format!("would copy {copied} entries of {}, up to {at}", place.id));
         return Ok(0);
     }
     let id = block_on(async {

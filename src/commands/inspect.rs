@@ -31,9 +31,13 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
         }
         entries.retain(|entry| entry.seq <= seq);
     }
-    let inspection = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
+    let mut inspection = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
     if cli.output.is_json() {
+        drop(entries);
+        // Moved and not copied, because the request can be as large as the Log.
+        let request = std::mem::take(&mut inspection.request);
         let mut document = serde_json::to_value(&inspection).expect("an inspection serializes to JSON");
+        document["request"] = request;
         document["session_id"] = json!(place.id);
         cli.output.document(document);
     } else {

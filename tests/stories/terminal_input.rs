@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::connected::{start, terminal};
-use crate::pty::Terminal;
+use crate::pty::{ANSWERS, Terminal};
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::Shell;
 use crate::wait;
@@ -118,8 +118,70 @@ fn a_mute_terminal_works_and_a_burst_is_not_sent() {
     terminal.send("first line\rsecond line\r");
     terminal.wait_for("second line");
     assert!(server.bodies().is_empty(), "a burst is a paste");
+    terminal.settle();
     terminal.send("\r");
     terminal.wait_for("Got it.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}
+
+/// Broken build: text with its Enter in one read is a paste until the terminal has marked one.
+#[test]
+fn text_and_enter_in_one_read_send() {
+    for answers in [true, false] {
+        let shell = Shell::new(&[]);
+        let server = Server::start(vec![text("Got it.")]);
+        let flags = server.flags(Dialect::Chat);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let mut terminal =
+            if answers { Terminal::start(&shell, &flags, 80, 24) } else { Terminal::mute(&shell, &flags, 80, 24) };
+        terminal.wait_for("Ask pixir");
+        terminal.send("hello there\r");
+        terminal.wait_for("Got it.");
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+        assert_eq!(server.bodies().len(), 1, "answers: {answers}");
+    }
+}
+
+/// Broken build: the lines of a burst are keys where the terminal marks its pastes.
+#[test]
+fn an_unmarked_burst_of_lines_is_one_message() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("Got all."), text("never")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.wait_for("✓ m");
+    terminal.send("first line\rsecond line\rthird line\r");
+    terminal.wait_for("third line");
+    assert!(server.bodies().is_empty(), "a burst is a paste");
+    terminal.settle();
+    terminal.send("\r");
+    terminal.wait_for("Got all.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    let bodies = server.bodies();
+    assert_eq!(bodies.len(), 1);
+    assert!(bodies[0].to_string().contains("first line\\nsecond line\\nthird line"), "{}", bodies[0]);
+}
+
+/// Broken build: pixir waits 50 ms for the replies of the terminal, however late they are.
+#[test]
+fn late_replies_of_the_terminal_do_not_reach_the_shell() {
+    let shell = Shell::new(&[]);
+    let pixir = env!("CARGO_BIN_EXE_pixir");
+    let script = format!("'{pixir}'; echo over; cat");
+    let mut terminal = Terminal::mute_of(&shell, "sh", &["-c", &script], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("\x04");
+    // pixir has given the screen back, and is about to end.
+    terminal.wait_for_bytes("\x1b[?1049l");
+    wait::lapse(Duration::from_millis(200));
+    terminal.send(ANSWERS);
+    terminal.wait_for("over");
+    terminal.send("typed\r");
+    let screen = terminal.wait_for("typed\ntyped");
+    assert!(!screen.contains("2026") && !screen.contains("story"), "{screen}");
     terminal.send("\x04");
     terminal.end().assert_sane();
 }

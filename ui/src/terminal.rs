@@ -66,8 +66,9 @@ const LAST_WRITE: Duration = Duration::from_millis(250);
 /// The most columns and cells that are drawn. A cell takes about 100 bytes.
 const MOST_COLUMNS: u16 = 4_000;
 const MOST_CELLS: u32 = 500_000;
-/// How long pixir waits for late answers, so that they do not reach the shell.
-const DRAIN: Duration = Duration::from_millis(50);
+/// How long after the last query a reply may still come. pixir waits this long for it before it ends, so that it does
+/// not reach the shell; a reply that has come ends the wait.
+const REPLY: Duration = Duration::from_secs(1);
 
 /// What the terminal can do, as far as it has reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,6 +141,8 @@ pub struct Screen {
     /// The canvas of the rows that are printed into the terminal's history.
     settled: Canvas,
     pub(crate) features: Features,
+    /// When the terminal was last asked what it can do.
+    asked_at: Instant,
 }
 
 impl std::fmt::Debug for Screen {
@@ -161,7 +164,7 @@ impl Screen {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 if keyboard::is_of_the_screen() {
-                    give_back(None);
+                    give_back(Late::Left);
                 }
                 before(panic);
             }));
@@ -176,6 +179,7 @@ impl Screen {
             inline: inline.then(Inline::new),
             settled: Canvas::default(),
             features: Features::default(),
+            asked_at: Instant::now(),
         };
         WHOLE.store(!inline, Ordering::SeqCst);
         screen.enter()?;
@@ -383,7 +387,7 @@ impl Screen {
     /// Gives the terminal back for a while. [`Screen::resume`] takes it again.
     pub(crate) fn pause(&mut self) {
         self.write_pending();
-        give_back(None);
+        give_back(Late::Left);
     }
 
     /// Takes the terminal again. Its content is unknown, so the next frame is painted from scratch.
@@ -429,8 +433,8 @@ fn size() -> io::Result<(u16, u16)> {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // After the answer to the last query no late answers are expected.
-        give_back(Some(if self.features.asked { Duration::ZERO } else { DRAIN }));
+        // After the reply to the last query no late replies are expected.
+        give_back(Late::Discarded { until: (!self.features.asked).then(|| self.asked_at + REPLY) });
     }
 }
 
@@ -448,9 +452,17 @@ pub(crate) fn can_suspend() -> bool {
     rustix::process::getsid(None).is_ok_and(|session| session != group)
 }
 
-/// Undoes every mode, if the terminal is taken. With `late`, at the end of the process, it also waits for late answers
-/// of the terminal and discards them.
-fn give_back(late: Option<Duration>) {
+/// What happens to input that arrives when the terminal has been given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Late {
+    /// It is for the program that gets the terminal now.
+    Left,
+    /// At the end of the process, replies to queries are discarded; they are waited for until this moment.
+    Discarded { until: Option<Instant> },
+}
+
+/// Undoes every mode, if the terminal is taken.
+fn give_back(late: Late) {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -470,8 +482,8 @@ fn give_back(late: Option<Duration>) {
     };
     let bytes = format!("\x18{keys}{GIVE_BACK}{own_lines}{own_keys}{place}{GIVE_BACK_LAST}");
     Out::new().write_all_within(bytes.as_bytes(), LAST_WRITE);
-    if let Some(late) = late {
-        keyboard::drain(late);
+    if let Late::Discarded { until } = late {
+        keyboard::drain(until);
     }
     let _ = terminal::disable_raw_mode();
 }

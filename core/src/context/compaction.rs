@@ -1,6 +1,6 @@
 //! Decides where to cut a long History, and writes the summary of the part before the cut.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::conversation::history::{History, is_request, length_of, starts_turn};
@@ -29,9 +29,10 @@ pub(crate) fn plan(
 ) -> Result<HistoryCompaction> {
     // A small window leaves less room for verbatim History.
     let keep = window.map_or(KEEP_TOKENS, |window| KEEP_TOKENS.min(window / 4));
-    let path: Vec<&Arc<Entry>> = history.path().collect();
-    let untold = Untold::of(&path);
-    let cut = find_cut(&path, &untold, keep).ok_or_else(|| {
+    // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session.
+    let path: Vec<&Arc<Entry>> = history.recent_path().collect();
+    let before = (history.path().len() - path.len()) as u64;
+    let cut = find_cut(history, &path, keep).ok_or_else(|| {
         Error::new(
             Code::NothingToDo,
             "there is nothing to compact: the whole conversation is recent",
@@ -46,26 +47,22 @@ pub(crate) fn plan(
     if let Some(earlier) = earlier {
         it.earlier(earlier);
     }
-    let from = earlier.map_or(0, |e| e.kept_from_seq);
-    for entry in dropped.iter().filter(|e| e.seq >= from && !untold.holds(&e.fact)) {
+    for entry in dropped.iter().filter(|e| !history.is_untold(&e.fact)) {
         it.gather(&entry.fact);
     }
-    let pinned: Vec<u64> = dropped.iter().map(|e| e.seq).filter(|seq| history.mark(*seq).pinned.is_some()).collect();
-    it.pinned = dropped
-        .iter()
-        .filter(|e| pinned.contains(&e.seq) && !untold.holds(&e.fact))
-        .filter_map(|e| spoken(&e.fact))
-        .collect();
+    let dropped_pins = || history.pinned().filter(|e| e.seq < path[cut].seq);
+    let pinned: Vec<u64> = dropped_pins().map(|e| e.seq).collect();
+    it.pinned = dropped_pins().filter(|e| !history.is_untold(&e.fact)).filter_map(|e| spoken(&e.fact)).collect();
     let summary = it.summary(history, path[cut..].iter().any(|e| is_request(&e.fact)), instructions);
     let tokens_before = history.estimated_tokens();
-    let kept: u64 = path[cut..].iter().filter(|e| !untold.holds(&e.fact)).map(|e| tokens(&e.fact)).sum();
+    let kept: u64 = path[cut..].iter().filter(|e| !history.is_untold(&e.fact)).map(|e| tokens(&e.fact)).sum();
     Ok(HistoryCompaction {
         strategy: "deterministic".into(),
         trigger,
         kept_from_seq: path[cut].seq,
         tokens_before,
         tokens_after: kept + summary.len() as u64 / 4,
-        entries_dropped: cut as u64,
+        entries_dropped: before + cut as u64,
         files_read: it.read.into_iter().collect(),
         files_modified: it.modified.into_iter().collect(),
         summary,
@@ -85,8 +82,7 @@ pub(crate) fn branch(history: &History, to_seq: Option<u64>) -> Option<BranchSum
     let (left, common_seq) = left_behind(history, to_seq);
     let from_seq = left.last()?.seq;
     let mut it = Gathered::default();
-    let untold = Untold::of(&left.iter().collect::<Vec<_>>());
-    left.iter().filter(|entry| !untold.holds(&entry.fact)).for_each(|entry| it.gather(&entry.fact));
+    left.iter().filter(|entry| !history.is_untold(&entry.fact)).for_each(|entry| it.gather(&entry.fact));
     let mut text = String::from(
         "The user went back to before this and goes another way. Made from the session log, without a model.\n",
     );
@@ -112,27 +108,6 @@ fn section(text: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
-/// Commands that the user ran without showing them to the model; no summary contains them either.
-struct Untold(HashSet<String>);
-
-impl Untold {
-    fn of(path: &[&Arc<Entry>]) -> Untold {
-        let ids = path.iter().filter_map(|entry| match &entry.fact {
-            Fact::UserCommand(it) if !it.send_to_model => Some(it.call_id.clone()),
-            _ => None,
-        });
-        Untold(ids.collect())
-    }
-
-    fn holds(&self, fact: &Fact) -> bool {
-        match fact {
-            Fact::UserCommand(it) => self.0.contains(&it.call_id),
-            Fact::ToolResult(it) => self.0.contains(&it.call_id),
-            _ => false,
-        }
-    }
-}
-
 /// Returns the text of an entry that a summary repeats word for word.
 fn spoken(fact: &Fact) -> Option<String> {
     match fact {
@@ -147,7 +122,7 @@ fn spoken(fact: &Fact) -> Option<String> {
 }
 
 /// Returns the earliest cut with at most `keep` tokens after it: at the start of a Turn, else between two rounds.
-fn find_cut(path: &[&Arc<Entry>], untold: &Untold, keep: u64) -> Option<usize> {
+fn find_cut(history: &History, path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
     let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
     let mut after = 0;
     let mut whole_turn = None;
@@ -155,7 +130,7 @@ fn find_cut(path: &[&Arc<Entry>], untold: &Untold, keep: u64) -> Option<usize> {
     let mut unanswered = 0_i64;
     for at in (first_new..path.len()).rev() {
         let fact = &path[at].fact;
-        after += if untold.holds(fact) { 0 } else { tokens(fact) };
+        after += if history.is_untold(fact) { 0 } else { tokens(fact) };
         match fact {
             Fact::ToolResult(_) => unanswered += 1,
             Fact::ToolCall(_) | Fact::UserCommand(_) => unanswered -= 1,

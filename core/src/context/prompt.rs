@@ -113,10 +113,13 @@ fn context_text(started: &SessionStarted) -> String {
 }
 
 /// Collects the context documents of the workspace and the user. They are recorded, so every resume sees the same ones.
-pub(crate) fn collect_context(workspace: &Workspace, user_folder: Option<&std::path::Path>) -> Vec<ContextDocument> {
+pub(crate) fn collect_context(
+    workspace: &Workspace,
+    user_folder: Option<&std::path::Path>,
+    variables: &[(String, String)],
+) -> Vec<ContextDocument> {
     let root = workspace.root().display();
-    let environment =
-        format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, jiff::Zoned::now().date());
+    let environment = format!("workspace: {root}\nplatform: {}\ndate: {}", std::env::consts::OS, today(variables));
     let mut documents = vec![ContextDocument { source: "environment".into(), text: environment }];
     if let Some(folder) = user_folder {
         let path = folder.join("AGENTS.md");
@@ -131,6 +134,17 @@ pub(crate) fn collect_context(workspace: &Workspace, user_folder: Option<&std::p
     });
     documents.extend(found);
     documents
+}
+
+/// The date here. Where no variable names a time zone, the rules of this machine's own are in one file; to learn their
+/// name, jiff would walk the whole database of zones.
+fn today(variables: &[(String, String)]) -> jiff::civil::Date {
+    let is_named = variables.iter().any(|(name, value)| name == "TZ" && !value.is_empty());
+    let rules = if is_named { None } else { std::fs::read("/etc/localtime").ok() };
+    match rules.and_then(|rules| jiff::tz::TimeZone::tzif("local", &rules).ok()) {
+        Some(zone) => jiff::Timestamp::now().to_zoned(zone).date(),
+        None => jiff::Zoned::now().date(),
+    }
 }
 
 fn document(source: &str, text: &str) -> ContextDocument {

@@ -1,6 +1,6 @@
 //! The Entries of a Log folded into what the model reads: the path to the Head, every call with its result.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::protocol::event::{
@@ -10,6 +10,7 @@ use crate::protocol::event::{
 
 mod item; // items of a request
 
+pub(crate) use item::json_len;
 pub use item::{Item, Piece};
 use item::{command_text, piece_of, result_of};
 
@@ -78,8 +79,13 @@ pub struct History {
     parents: Vec<Option<usize>>,
     /// Indices of Entries from the root to the Head.
     path: Vec<usize>,
+    /// Indices of compactions, on every branch.
+    compactions: Vec<usize>,
     items: Vec<Item>,
     item_bytes: usize,
+    /// How often an Entry was folded into items, for the test of how the cost grows.
+    #[cfg(test)]
+    folded: usize,
     /// Calls on the path without a result.
     open_calls: Vec<String>,
     /// The Turn of the open calls.
@@ -91,6 +97,8 @@ pub struct History {
     /// Labels and pins, by the number of their Entry.
     marks: HashMap<u64, Label>,
     jumps: Vec<Jump>,
+    /// Commands that the user ran without showing them to the model, by call id.
+    untold: HashSet<String>,
     /// In a fork, the last Entry that was copied from the parent.
     copied_to: Option<u64>,
     /// In a fork, the first Session of its family.
@@ -138,6 +146,11 @@ impl History {
             self.turns = turn;
             // Copied Turns ended in the parent; a fork does not copy their ends.
             self.turn_open = self.copied_to.is_none_or(|seq| entry.seq > seq);
+        }
+        if let Fact::UserCommand(it) = &entry.fact
+            && !it.send_to_model
+        {
+            self.untold.insert(it.call_id.clone());
         }
         match &entry.fact {
             Fact::SessionStarted(it) => {
@@ -189,6 +202,7 @@ impl History {
             }
             Fact::HistoryCompaction(_) => {
                 self.path.push(index);
+                self.compactions.push(index);
                 self.last_input = None;
                 self.refold();
             }
@@ -257,30 +271,55 @@ impl History {
         }
     }
 
+    /// Folds the path to the Head anew. It reads only what the next request contains: the last compaction, and the
+    /// Entries that it keeps.
     fn refold(&mut self) {
         self.items.clear();
         self.item_bytes = 0;
         self.open_calls.clear();
         self.open_command = None;
-        let path: Vec<Arc<Entry>> = self.path().cloned().collect();
-        let compaction = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_)));
-        let kept_from = compaction.map(|at| match &path[at].fact {
-            Fact::HistoryCompaction(it) => {
+        let mut reasoning_from = self.reasoning_from;
+        if let Some((at, _)) = self.last_compaction() {
+            let entry = Arc::clone(&self.entries[at]);
+            if let Fact::HistoryCompaction(it) = &entry.fact {
                 self.make(Piece::text(summary_text(it)));
-                it.kept_from_seq
             }
-            _ => 0,
-        });
-        let reasoning_from = self.reasoning_from.max(compaction.map_or(0, |at| path[at].seq));
-        for entry in &path {
+            reasoning_from = reasoning_from.max(entry.seq);
+        }
+        for at in self.recent_from()..self.path.len() {
+            let entry = Arc::clone(&self.entries[self.path[at]]);
             let is_stale = matches!(entry.fact, Fact::Reasoning(_)) && entry.seq < reasoning_from;
-            if kept_from.is_none_or(|seq| entry.seq >= seq) && !is_stale {
-                self.fold_item(entry);
+            if !is_stale {
+                self.fold_item(&entry);
             }
         }
     }
 
+    /// The index of the last compaction on the path, and the number of the first Entry that it keeps.
+    fn last_compaction(&self) -> Option<(usize, u64)> {
+        let at = self.compactions.iter().rev().copied().find(|at| self.path.binary_search(at).is_ok())?;
+        match &self.entries[at].fact {
+            Fact::HistoryCompaction(it) => Some((at, it.kept_from_seq)),
+            _ => None,
+        }
+    }
+
+    /// The part of the path that the next request is made of: from the first Entry that the last compaction keeps.
+    pub(crate) fn recent_path(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> + ExactSizeIterator {
+        self.path[self.recent_from()..].iter().map(|index| &self.entries[*index])
+    }
+
+    /// The place on the path at which the next request begins.
+    fn recent_from(&self) -> usize {
+        let kept_from = self.last_compaction().map_or(0, |(_, seq)| seq);
+        self.path.partition_point(|index| self.entries[*index].seq < kept_from)
+    }
+
     fn fold_item(&mut self, entry: &Arc<Entry>) {
+        #[cfg(test)]
+        {
+            self.folded += 1;
+        }
         if self.fold_command(&entry.fact) {
             return;
         }
@@ -401,6 +440,23 @@ impl History {
     /// The name and the pin of an Entry.
     pub fn mark(&self, seq: u64) -> Label {
         self.marks.get(&seq).cloned().unwrap_or(Label { seq, ..Label::default() })
+    }
+
+    /// The pinned Entries of the path, oldest first.
+    pub(crate) fn pinned(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        let mut seqs: Vec<u64> = self.marks.values().filter(|it| it.pinned.is_some()).map(|it| it.seq).collect();
+        seqs.sort_unstable();
+        let indices = seqs.into_iter().filter_map(|seq| self.index_of(seq));
+        indices.filter(|index| self.path.binary_search(index).is_ok()).map(|index| &self.entries[index])
+    }
+
+    /// The Fact is a command that the user did not show to the model, or its result.
+    pub(crate) fn is_untold(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::UserCommand(it) => self.untold.contains(&it.call_id),
+            Fact::ToolResult(it) => self.untold.contains(&it.call_id),
+            _ => false,
+        }
     }
 
     /// All moves of the Head, oldest first.
@@ -575,6 +631,40 @@ mod tests {
         let history = log(vec![ran("1", true), result("1"), ran("2", false), result("2"), says("so?"), ran("3", true)]);
         assert_eq!(told(&history), ["<command by=\"the user\">\ncmd 1\n</command>\n<output>\nout 1\n</output>", "so?"]);
         assert_eq!(history.orphans().collect::<Vec<_>>(), ["3"], "a command that was cut off gets a result as well");
+    }
+
+    /// Broken build: a compaction folds the path from the root again.
+    #[test]
+    fn a_compaction_folds_what_it_keeps_however_long_the_session_is() {
+        let turn = |n: u64| {
+            let compaction = HistoryCompaction {
+                strategy: "deterministic".into(),
+                trigger: crate::protocol::event::Trigger::Threshold,
+                // The last two Turns stay.
+                kept_from_seq: (n * 4).saturating_sub(4),
+                summary: "before".into(),
+                files_read: Vec::new(),
+                files_modified: Vec::new(),
+                tokens_before: 0,
+                tokens_after: 0,
+                entries_dropped: 0,
+                pinned: Vec::new(),
+            };
+            let call = format!("call {n}");
+            let result = ToolResult { call_id: call.clone(), ..ToolResult::default() };
+            [says("a"), calls(&call), result.into(), compaction.into()]
+        };
+        let of = |turns: u64| log((0..turns).flat_map(turn).collect());
+        let (short, long) = (of(100), of(10_000));
+        assert_eq!(told(&long).len(), told(&short).len());
+        assert_eq!(long.recent_path().len(), short.recent_path().len());
+        assert!(
+            long.folded <= 101 * short.folded,
+            "{} Entries were folded, {} for 100 Turns",
+            long.folded,
+            short.folded
+        );
+        assert!(long.folded < 12 * 40_000, "{} for 40,000 Entries", long.folded);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Exports a Session as one complete JSON document, and imports it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::ser::{Error as _, SerializeMap as _, SerializeSeq as _};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::files::changes::blobs_of;
@@ -21,30 +23,147 @@ use crate::storage::store::{Place, Store, Summary, blobs_named};
 
 const KIND: &str = "pixir-session";
 
-/// A whole Session. Lines are those of the Log, with their chains; files are Base64.
-#[derive(Debug, Serialize, Deserialize)]
+/// A whole Session as it is read. Lines are those of the Log, with their chains; files are Base64. Texts stay where they
+/// are in the file, because a Log can be large.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct Document<'a> {
     schema_version: u32,
     kind: String,
     session_id: String,
     summary: Summary,
-    /// Unreadable lines of the Log, which the document does not contain.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", skip_deserializing)]
-    damage: Vec<Damage>,
-    log: Vec<Box<RawValue>>,
+    #[serde(borrow)]
+    log: Vec<&'a RawValue>,
     /// Blobs by name.
-    #[serde(default)]
-    blobs: BTreeMap<String, String>,
+    #[serde(borrow, default)]
+    blobs: BTreeMap<String, &'a RawValue>,
     /// Saved outputs by file name.
-    #[serde(default)]
-    outputs: BTreeMap<String, String>,
+    #[serde(borrow, default)]
+    outputs: BTreeMap<String, &'a RawValue>,
     /// Files that repairs left, by file name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    aside: BTreeMap<String, String>,
+    #[serde(borrow, default)]
+    aside: BTreeMap<String, &'a RawValue>,
+}
+
+/// The same as it is written: lines and files are read one by one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Export<'a> {
+    schema_version: u32,
+    kind: &'a str,
+    session_id: &'a str,
+    summary: Summary,
+    /// Unreadable lines of the Log, which the document does not contain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damage: Vec<Damage>,
+    log: Lines<'a>,
+    blobs: Files<'a>,
+    outputs: Files<'a>,
+    #[serde(skip_serializing_if = "Files::is_empty")]
+    aside: Files<'a>,
     /// Whether blobs and outputs were left out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     without_files: bool,
+}
+
+/// The whole lines of a Log.
+struct Lines<'a> {
+    path: &'a Path,
+    /// A running Session may have appended lines since the Log was checked.
+    bytes: u64,
+}
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let file = fs::File::open(self.path).map_err(S::Error::custom)?;
+        let mut lines = BufReader::with_capacity(BUFFER, file.take(self.bytes));
+        let mut sequence = serializer.serialize_seq(None)?;
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line).map_err(S::Error::custom)? > 0 {
+            let text = std::str::from_utf8(&line).unwrap_or_default().trim_end_matches('\n');
+            // A line that is no JSON is damage, which the document names.
+            if let Ok(raw) = serde_json::from_str::<&RawValue>(text) {
+                sequence.serialize_element(raw)?;
+            }
+            line.clear();
+        }
+        sequence.end()
+    }
+}
+
+/// Files by name, read when they are written.
+struct Files<'a> {
+    names: BTreeSet<String>,
+    read: Box<ReadFile<'a>>,
+}
+
+/// Reads one file. A lost one is left out; `diagnose` reports it.
+type ReadFile<'a> = dyn Fn(&str) -> Option<Vec<u8>> + 'a;
+
+impl<'a> Files<'a> {
+    fn none() -> Files<'a> {
+        Files { names: BTreeSet::new(), read: Box::new(|_| None) }
+    }
+
+    /// Files of one folder, by their own names.
+    fn of(paths: impl Iterator<Item = PathBuf>, folder: &'a Path) -> Files<'a> {
+        let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        Files { names: paths.filter_map(name).collect(), read: Box::new(|name| fs::read(folder.join(name)).ok()) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+impl Serialize for Files<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for name in &self.names {
+            if let Some(bytes) = (self.read)(name) {
+                map.serialize_entry(name, &STANDARD.encode(bytes))?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Passes a document on in pieces of whole characters.
+struct Pieces<'a> {
+    buffer: Vec<u8>,
+    write: &'a mut dyn FnMut(&str) -> Result<()>,
+    failed: Option<Error>,
+}
+
+/// The size of a piece, bytes.
+const BUFFER: usize = 256 << 10;
+
+impl Pieces<'_> {
+    fn pass_on(&mut self) -> io::Result<()> {
+        // JSON is written character by character, so no piece ends within one.
+        let text = std::str::from_utf8(&self.buffer).map_err(io::Error::other)?;
+        let passed = (self.write)(text);
+        self.buffer.clear();
+        passed.map_err(|e| {
+            let message = e.message.clone();
+            self.failed = Some(e);
+            io::Error::other(message)
+        })
+    }
+}
+
+impl io::Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER {
+            self.pass_on()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass_on()
+    }
 }
 
 /// What an import did, or its preview.
@@ -62,56 +181,59 @@ pub struct Imported {
     pub already_there: bool,
 }
 
-/// Exports a Session as one document.
+/// Exports a Session as one document, which `write` gets in pieces. The memory in use does not grow with the Log.
 ///
 /// # Errors
-/// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`.
-pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> {
-    let contents = log::read(&place.log())?;
-    let mut text = fs::read(place.log()).map_err(|e| {
-        Error::new(Code::LogReadFailed, format!("read the session log: {e}"), "check the file's owner and permissions")
+/// `SESSION_NOT_FOUND`, `LOG_READ_FAILED`, and those of `write`.
+pub fn export(place: &Place, blobs: &Blobs, with_files: bool, write: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    let mut unreadable = None;
+    let contents = log::scan(&place.log(), &mut |entry| {
+        if !with_files {
+            return;
+        }
+        names.extend(blobs_of(&entry.fact).into_iter().cloned());
+        // A newer build may name blobs in fields that this build does not know.
+        if !entry.is_understood() {
+            match entry.encode() {
+                Ok(line) => names.extend(blobs_named(line.as_bytes()).map(str::to_owned)),
+                Err(e) => unreadable = Some(e),
+            }
+        }
     })?;
-    // A running Session may have appended lines since the Log was checked.
-    text.truncate(usize::try_from(contents.position().bytes).unwrap_or(usize::MAX));
-    let whole = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    let lines = whole.filter_map(|line| RawValue::from_string(String::from_utf8(line.to_vec()).ok()?).ok());
-    let mut document = Document {
+    if let Some(e) = unreadable {
+        return Err(e);
+    }
+    let (log, outputs) = (place.log(), place.outputs());
+    let folder = log.parent().expect("a log lies in a folder");
+    let (mut saved, mut aside) = (Files::none(), Files::none());
+    if with_files {
+        let there = fs::read_dir(&outputs).into_iter().flatten().flatten();
+        saved = Files::of(there.map(|file| file.path()), &outputs);
+        aside = Files::of(place.left_by_repairs().into_iter(), folder);
+    }
+    let position = contents.position();
+    let document = Export {
         schema_version: 1,
-        kind: KIND.into(),
-        session_id: place.id.to_string(),
+        kind: KIND,
+        session_id: place.id.as_str(),
         summary: place.summary().unwrap_or_default(),
         damage: contents.damage,
-        log: lines.collect(),
-        blobs: BTreeMap::new(),
-        outputs: BTreeMap::new(),
-        aside: BTreeMap::new(),
+        log: Lines { path: &log, bytes: position.bytes },
+        blobs: Files { names, read: Box::new(|name| blobs.get(name).ok()) },
+        outputs: saved,
+        aside,
         without_files: !with_files,
     };
-    if with_files {
-        let mut names: BTreeSet<String> =
-            contents.entries.iter().flat_map(|entry| blobs_of(&entry.fact)).cloned().collect();
-        // A newer build may name blobs in fields that this build does not know.
-        for entry in contents.entries.iter().filter(|entry| !entry.is_understood()) {
-            names.extend(blobs_named(entry.encode()?.as_bytes()).map(str::to_owned));
-        }
-        for name in names {
-            // A lost blob cannot be exported; `diagnose` reports it.
-            if let Ok(bytes) = blobs.get(&name) {
-                document.blobs.insert(name, STANDARD.encode(bytes));
-            }
-        }
-        for path in place.left_by_repairs() {
-            if let (Some(name), Ok(bytes)) = (path.file_name().and_then(|n| n.to_str()), fs::read(&path)) {
-                document.aside.insert(name.to_owned(), STANDARD.encode(bytes));
-            }
-        }
-        for file in fs::read_dir(place.outputs()).into_iter().flatten().flatten() {
-            if let (Ok(name), Ok(bytes)) = (file.file_name().into_string(), fs::read(file.path())) {
-                document.outputs.insert(name, STANDARD.encode(bytes));
-            }
-        }
-    }
-    Ok(serde_json::to_string_pretty(&document).expect("a document is JSON"))
+    let mut pieces = Pieces { buffer: Vec::with_capacity(2 * BUFFER), write, failed: None };
+    let written = serde_json::to_writer_pretty(&mut pieces, &document).map_err(io::Error::from);
+    written.and_then(|()| pieces.pass_on()).map_err(|e| {
+        let lost = || {
+            let fix = "check the file's owner and permissions";
+            Error::new(Code::LogReadFailed, format!("read the session log: {e}"), fix)
+        };
+        pieces.failed.take().unwrap_or_else(lost)
+    })
 }
 
 /// Imports a document into the folder of this workspace. Everything is checked before anything is written.
@@ -120,45 +242,50 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool) -> Result<String> 
 /// `INVALID_ARGS` for another document or a changed one, `WRITE_FAILED` when another Session has its id.
 pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
     let bad = |why: String| Error::new(Code::InvalidArgs, why, Remedy::ExportSession);
-    let document: Document =
+    let document: Document<'_> =
         serde_json::from_str(text).map_err(|e| bad(format!("this file is not an exported session: {e}")))?;
     if document.kind != KIND || document.schema_version != 1 {
         return Err(bad("this file is not an exported session of a known version".into()));
     }
     let id = SessionId::parse(&document.session_id)?;
     let place = Place::new(&store.folder_of(workspace), id);
-    let bytes: Vec<u8> = document.log.iter().flat_map(|line| [line.get().as_bytes(), b"\n"].concat()).collect();
-    let decode = |(name, text): (&String, &String)| match STANDARD.decode(text) {
-        Ok(bytes) => Ok((name.clone(), bytes)),
-        Err(e) => Err(bad(format!("{name} is not base64: {e}"))),
+    let lines = || document.log.iter().flat_map(|line| [line.get().as_bytes(), b"\n".as_slice()]);
+    let decode = |(name, text): (&String, &&RawValue)| {
+        let base64: Cow<'_, str> =
+            serde_json::from_str(text.get()).map_err(|e| bad(format!("{name} is not a text: {e}")))?;
+        STANDARD.decode(base64.as_ref()).map_err(|e| bad(format!("{name} is not base64: {e}")))
     };
-    let blobs: Vec<(String, Vec<u8>)> = document.blobs.iter().map(decode).collect::<Result<_>>()?;
-    if let Some((name, _)) = blobs.iter().find(|(name, bytes)| crate::storage::blobs::name_of(bytes) != **name) {
-        return Err(bad(format!("the file version {name} was changed")));
+    // Decoded twice, here and when they are written, so that only one file at a time is in memory.
+    for file in &document.blobs {
+        if crate::storage::blobs::name_of(&decode(file)?) != *file.0 {
+            return Err(bad(format!("the file version {} was changed", file.0)));
+        }
     }
-    let outputs: Vec<(String, Vec<u8>)> = document.outputs.iter().map(decode).collect::<Result<_>>()?;
-    let aside: Vec<(String, Vec<u8>)> = document.aside.iter().map(decode).collect::<Result<_>>()?;
+    for file in document.outputs.iter().chain(&document.aside) {
+        decode(file)?;
+    }
+    let (outputs, aside) = (&document.outputs, &document.aside);
     let is_bad = |name: &str| name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.');
     let own = format!("{}.", place.id);
-    let strange = aside.iter().map(|(name, _)| name).filter(|name| !name.starts_with(&own));
-    if let Some(name) = outputs.iter().map(|(name, _)| name).filter(|name| is_bad(name)).chain(strange).next() {
+    let strange = aside.keys().filter(|name| !name.starts_with(&own));
+    if let Some(name) = outputs.keys().filter(|name| is_bad(name)).chain(strange).next() {
         return Err(bad(format!("`{}` is not a file name of this session", name.escape_debug())));
     }
-    if aside.iter().any(|(name, _)| is_bad(name)) {
+    if aside.keys().any(|name| is_bad(name)) {
         return Err(bad("a file that a repair put aside has an invalid name".into()));
     }
     let mut it = Imported {
-        session_id: document.session_id,
+        session_id: document.session_id.clone(),
         entries: document.log.len(),
-        blobs: blobs.len(),
+        blobs: document.blobs.len(),
         outputs: outputs.len(),
         already_there: false,
     };
-    check(&bytes, &place.id, &bad)?;
+    check(lines(), &place.id, &bad)?;
     // An id is unique over all workspaces.
     if let Some(there) = store.places().into_iter().find(|other| other.id == place.id) {
         // The Session may have continued since the export.
-        if fs::read(there.log()).is_ok_and(|there| there.starts_with(&bytes)) {
+        if starts_with(&there.log(), lines()).unwrap_or(false) {
             it.already_there = true;
         } else {
             return Err(Error::new(
@@ -172,16 +299,16 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         return Ok(it);
     }
     // An import restores lost blobs even when the Session is already there.
-    blobs
-        .iter()
-        .try_for_each(|(_, bytes)| store.blobs().put(bytes).map(drop))
-        .map_err(|e| Error::new(Code::WriteFailed, format!("write a file version: {e}"), Remedy::CheckStateFolder))?;
+    for file in &document.blobs {
+        let put = store.blobs().put(&decode(file)?);
+        put.map_err(|e| Error::new(Code::WriteFailed, format!("write a file version: {e}"), Remedy::CheckStateFolder))?;
+    }
     if it.already_there {
         return Ok(it);
     }
-    let write = || -> std::io::Result<()> {
+    let write = || -> io::Result<()> {
         let private = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        let new = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
+        let new = |path: &Path, bytes: &[u8]| -> io::Result<()> {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(bytes)?;
             file.sync_all()
@@ -189,22 +316,26 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         if !outputs.is_empty() {
             private(&place.outputs())?;
         }
-        for (name, bytes) in &outputs {
-            let path = place.outputs().join(name);
+        for file in outputs {
+            let path = place.outputs().join(file.0);
             if !path.exists() {
-                new(&path, bytes)?;
+                new(&path, &decode(file).map_err(|e| io::Error::other(e.message))?)?;
             }
         }
         let path = place.log();
         let folder = path.parent().expect("a log lies in a folder");
         private(folder)?;
-        for (name, bytes) in &aside {
-            if !folder.join(name).exists() {
-                new(&folder.join(name), bytes)?;
+        for file in aside {
+            let path = folder.join(file.0);
+            if !path.exists() {
+                new(&path, &decode(file).map_err(|e| io::Error::other(e.message))?)?;
             }
         }
         let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
-        new(&temporary, &bytes)?;
+        let mut file =
+            BufWriter::new(fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?);
+        lines().try_for_each(|part| file.write_all(part))?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(temporary, path)
     };
     let recorded = Path::new(&document.summary.workspace);
@@ -217,14 +348,33 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
 }
 
 /// Checks that the lines are a complete Log of this Session, with an intact chain.
-fn check(bytes: &[u8], id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
+fn check<'a>(mut lines: impl Iterator<Item = &'a [u8]>, id: &SessionId, bad: &dyn Fn(String) -> Error) -> Result<()> {
     let folder = tempfile::tempdir().map_err(|e| bad(format!("create a temporary folder: {e}")))?;
     let path = folder.path().join(format!("{id}.ndjson"));
-    fs::write(&path, bytes).map_err(|e| bad(format!("write a temporary file: {e}")))?;
-    let contents = log::read(&path)?;
+    let file = fs::File::create(&path).map(BufWriter::new);
+    let written = file.and_then(|mut file| lines.try_for_each(|part| file.write_all(part)).and_then(|()| file.flush()));
+    written.map_err(|e| bad(format!("write a temporary file: {e}")))?;
+    let mut entries = 0_u64;
+    let contents = log::scan(&path, &mut |_| entries += 1)?;
     match contents.damage.first() {
+        Some(_) if entries == 0 => Err(bad("its log is empty".into())),
         Some(damage) => Err(bad(format!("line {} of its log was changed ({})", damage.line, damage.reason))),
-        None if contents.entries.is_empty() => Err(bad("its log is empty".into())),
         None => Ok(()),
     }
+}
+
+/// Whether a file begins with these bytes.
+fn starts_with<'a>(path: &Path, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<bool> {
+    let mut file = BufReader::with_capacity(BUFFER, fs::File::open(path)?);
+    let mut there = Vec::new();
+    for part in parts {
+        there.resize(part.len(), 0);
+        match file.read_exact(&mut there) {
+            Ok(()) if there == part => {}
+            Ok(()) => return Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::Registry;
 use crate::context::prompt;
-use crate::conversation::history::{History, Item, Piece};
+use crate::conversation::history::{History, Item, Piece, json_len};
 use crate::protocol::event::Entry;
 use crate::protocol::tool_spec::ToolSpec;
 use crate::provider::Dialect;
@@ -96,7 +96,7 @@ pub fn inspect(
             Some(format!("{} is not configured here; this is the request in the responses dialect", settings.provider)),
         ),
     };
-    let bytes = body.to_string().len();
+    let bytes = json_len(&body);
     let mut parts = vec![
         part("instructions", 1, request.instructions.len()),
         part("tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::http::{check_address, client, is_loopback, quoted, unreachable};
+use super::http::{check_address, client, quoted, unreachable};
 use crate::config::credentials::Token;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -207,8 +207,8 @@ fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&Secret
 }
 
 fn client_for(address: &str) -> Result<reqwest::Client> {
-    let url = check_address(address, false)?;
-    client(url.host_str().is_some_and(is_loopback))
+    check_address(address, false)?;
+    client(address)
 }
 
 /// Reads a number of seconds, also one written as text or with a fraction.

@@ -151,7 +151,7 @@ impl Endpoint {
         match self.client.get() {
             Some(client) => Ok(client),
             None => {
-                let client = client(self.is_local)?;
+                let client = client(&self.base_url)?;
                 Ok(self.client.get_or_init(|| client))
             }
         }

@@ -17,8 +17,13 @@ const MAX_REFUSAL: usize = 16 << 10;
 /// Headers with credentials. They are not allowed in the configuration file.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "cookie", "proxy-authorization"];
 
-/// Creates the HTTP client of this process. Requests to this machine use no proxy.
-pub(crate) fn client(is_local: bool) -> Result<Client> {
+/// Creates the HTTP client for the server at this address. Requests to this machine use no proxy.
+pub(crate) fn client(address: &str) -> Result<Client> {
+    let url = reqwest::Url::parse(address).ok();
+    let is_local = url.as_ref().and_then(reqwest::Url::host_str).is_some_and(is_loopback);
+    // Reading the certificates of this machine takes hundreds of system calls. Plain http to the machine itself, without
+    // a proxy and without redirects, has no use for them.
+    let is_plain = is_local && url.is_some_and(|it| it.scheme() == "http");
     // An error means that the process already has a crypto provider, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
@@ -30,14 +35,19 @@ pub(crate) fn client(is_local: bool) -> Result<Client> {
             .user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION")))
     };
     // A slim container has no CA certificates; the built-in Mozilla roots serve then.
+    if is_plain {
+        return builder().tls_certs_only([]).build().map_err(|e| not_started(&e));
+    }
     let client = builder().build().or_else(|_| {
         let roots =
             webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| reqwest::Certificate::from_der(der).ok());
         builder().tls_certs_only(roots).build()
     });
-    client.map_err(|e| {
-        Error::new(Code::Network, format!("start the HTTP client: {e}"), "check SSL_CERT_FILE and the proxy settings")
-    })
+    client.map_err(|e| not_started(&e))
+}
+
+fn not_started(e: &reqwest::Error) -> Error {
+    Error::new(Code::Network, format!("start the HTTP client: {e}"), "check SSL_CERT_FILE and the proxy settings")
 }
 
 /// Checks that an address may be used.

@@ -454,7 +454,7 @@ impl Travel {
     fn copy_path(&self, log: &mut Log, path: &[Arc<Entry>]) -> Result<()> {
         let first = log.next_seq();
         let new = |seq: u64| first + path.partition_point(|e| e.seq < seq) as u64;
-        for entry in path {
+        for (copied, entry) in path.iter().enumerate() {
             let mut fact = entry.fact.clone();
             let changed: &[&str] = match &mut fact {
                 Fact::HistoryCompaction(it) => {
@@ -475,6 +475,10 @@ impl Travel {
                 _ => &[],
             };
             log.append_copy(entry.turn, entry, fact, changed)?;
+            // A Log keeps its unsynced lines in memory, and this copy may be as large as the parent.
+            if copied.is_multiple_of(SYNC_EVERY) {
+                log.sync()?;
+            }
         }
         for entry in path {
             let mark = self.history.mark(entry.seq);
@@ -507,6 +511,9 @@ impl Travel {
         Ok(())
     }
 }
+
+/// A fork syncs its Log after this many copied Entries.
+const SYNC_EVERY: usize = 10_000;
 
 /// Work on files, on a thread that may block.
 async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {

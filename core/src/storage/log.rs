@@ -23,7 +23,7 @@ mod writer; // appends that do not block the runtime
 use chain::Chain;
 use disk::append_all;
 pub(crate) use disk::{Disk, DiskFile, RealDisk, rename_new};
-pub use read::{Contents, Damage, Position, read, read_on};
+pub use read::{Contents, Damage, Position, read, read_on, scan};
 pub use repair::{Repair, repair};
 pub(crate) use writer::{Durability, LogWriter};
 

@@ -12,21 +12,29 @@ use super::Reports;
 use crate::protocol::event::Live;
 use crate::provider::Chunk;
 
-/// One frame at 60 Hz. Watchers get parts no more often than this.
-const FRAME: Duration = Duration::from_millis(16);
+/// Watchers get the parts of a fast answer no more often than this: 30 times a second are enough to read along, and
+/// every time wakes them.
+const FRAME: Duration = Duration::from_millis(33);
+/// The shortest time between two parts of a slow answer.
+const SLOW_FRAME: Duration = Duration::from_millis(16);
+/// After this silence a part is sent without waiting for the frame: the model pauses, and may have ended.
+const QUIET: Duration = Duration::from_millis(4);
 
 /// Merges the parts that arrive within one frame, and those that the full channel cannot take yet.
 pub(super) struct DeltaCoalescer<'a> {
     reports: &'a Reports,
     waiting: Mutex<Vec<Live>>,
+    /// When the last part arrived.
+    last_part: Mutex<Instant>,
 }
 
 impl<'a> DeltaCoalescer<'a> {
     pub(super) fn new(reports: &'a Reports) -> DeltaCoalescer<'a> {
-        DeltaCoalescer { reports, waiting: Mutex::default() }
+        DeltaCoalescer { reports, waiting: Mutex::default(), last_part: Mutex::new(Instant::now()) }
     }
 
     pub(super) fn take(&self, chunk: Chunk) {
+        *self.last_part.lock() = Instant::now();
         let mut waiting = self.waiting.lock();
         match (waiting.last_mut(), chunk) {
             (Some(Live::TextDelta { text }), Chunk::Text(more))
@@ -71,8 +79,8 @@ impl<'a> DeltaCoalescer<'a> {
         self.waiting.lock().is_empty()
     }
 
-    /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once. The timer runs only
-    /// while parts wait.
+    /// Runs `work`, and sends the parts that it produces. A part after a silence is sent at once, the last one when the
+    /// work ends. The timer runs only while parts wait.
     pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut last = Instant::now() - FRAME;
@@ -84,7 +92,7 @@ impl<'a> DeltaCoalescer<'a> {
             if self.is_empty() {
                 return Poll::Pending;
             }
-            let due = last + FRAME;
+            let due = (last + FRAME).min((*self.last_part.lock() + QUIET).max(last + SLOW_FRAME));
             if Instant::now() < due {
                 let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
                 timer.as_mut().reset(due);
@@ -132,7 +140,38 @@ mod tests {
             pieces += 1;
         }
         assert_eq!(text, said);
-        assert!((40..=70).contains(&pieces), "{pieces} pieces in a second");
+        assert!((25..=40).contains(&pieces), "{pieces} pieces in a second");
+    }
+
+    /// Broken build: the parts of the last frame wait for the next one.
+    #[tokio::test(start_paused = true)]
+    async fn the_last_parts_before_a_pause_and_at_the_end_do_not_wait_for_a_frame() {
+        let (reports, mut heard) = Reports::channel();
+        let relay = DeltaCoalescer::new(&reports);
+        let heard_all = |heard: &mut tokio::sync::mpsc::Receiver<Report>| {
+            let mut text = String::new();
+            while let Ok(Report::Live(Live::TextDelta { text: piece })) = heard.try_recv() {
+                text.push_str(&piece);
+            }
+            text
+        };
+        let mut text = String::new();
+        let began = Instant::now();
+        relay
+            .during(async {
+                for n in 0..20 {
+                    relay.take(Chunk::Text(format!("{n} ")));
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                tokio::time::sleep(Duration::from_millis(6)).await;
+                text.push_str(&heard_all(&mut heard));
+                assert!(text.ends_with("19 "), "{text} after a pause of 7 ms");
+                relay.take(Chunk::Text("the end".into()));
+            })
+            .await;
+        text.push_str(&heard_all(&mut heard));
+        assert!(text.ends_with("the end"), "{text}");
+        assert_eq!(began.elapsed(), Duration::from_millis(26), "nothing was waited for");
     }
 
     /// Broken build: `send` drops what the channel has no room for.

@@ -1,7 +1,8 @@
 //! `pixir sessions export`: export a Session as Markdown, as an HTML page, or as lossless JSON.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
+use std::fs::Permissions;
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,9 +10,11 @@ use pixir_core::history::History;
 use pixir_core::text::human::human_size;
 use pixir_core::{Code, Error, Harness, Result, archive};
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use super::summary_of;
 use crate::cli::Cli;
+use crate::output::Output;
 
 mod document; // a Session as blocks
 mod html; // blocks as one page
@@ -51,40 +54,117 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
     let place = harness.find(&args.id)?;
     // With --output, --json is about the report of the export, not about the export.
     let default = if output.is_json() && args.output.is_none() { ExportFormat::Json } else { ExportFormat::Md };
-    let document = || -> Result<Document> {
+    let format = args.to.unwrap_or(default);
+    let export = |write: &mut Write<'_>| -> Result<()> {
+        if format == ExportFormat::Json {
+            // Reading the Log reports damage; writing the archive does not.
+            cli.report_damage(&place)?;
+            return archive::export(&place, harness.blobs(), !args.no_files, write);
+        }
         let history = History::fold(cli.entries(&place)?);
-        Ok(Document::new(summary_of(&place)?, &history, harness.blobs()))
-    };
-    let text = match args.to.unwrap_or(default) {
-        ExportFormat::Md => markdown::render(&document()?),
-        ExportFormat::Html => html::render(&document()?),
-        ExportFormat::Json => {
-            // Reading the entries reports damage; writing the archive does not.
-            cli.entries(&place)?;
-            archive::export(&place, harness.blobs(), !args.no_files)?
+        let document = Document::new(summary_of(&place)?, &history, harness.blobs());
+        match format {
+            ExportFormat::Md => markdown::render(&document, write),
+            ExportFormat::Html | ExportFormat::Json => html::render(&document, write),
         }
     };
     let Some(file) = &args.output else {
-        output.line(text.trim_end());
-        return Ok(());
+        let mut lines = Lines { output, rest: String::new() };
+        return export(&mut |text| {
+            lines.write(text);
+            Ok(())
+        });
     };
-    if !dry_run {
-        write_new(file, &text)?;
+    let mut bytes = 0;
+    if dry_run {
+        export(&mut |text| {
+            bytes += text.len() as u64;
+            Ok(())
+        })?;
+    } else {
+        let mut new = NewFile::create(file)?;
+        export(&mut |text| {
+            bytes += text.len() as u64;
+            new.write(text)
+        })?;
+        new.finish()?;
     }
     let verb = if dry_run { "would write" } else { "wrote" };
     output.either(
-        json!({ "ok": true, "dry_run": dry_run, "session_id": place.id, "file": file, "bytes": text.len() }),
-        &format!("{verb} {} ({})", file.display(), human_size(text.len() as u64)),
+        json!({ "ok": true, "dry_run": dry_run, "session_id": place.id, "file": file, "bytes": bytes }),
+        &format!("{verb} {} ({})", file.display(), human_size(bytes)),
     );
     Ok(())
 }
 
-fn write_new(file: &Path, text: &str) -> Result<()> {
-    let new = OpenOptions::new().write(true).create_new(true).open(file);
-    new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|e| {
-        let exists = e.kind() == ErrorKind::AlreadyExists;
-        let fix = if exists { "name a file that does not exist yet" } else { "name a file in a writable folder" };
-        Error::new(Code::WriteFailed, format!("write {}: {e}", file.display()), fix)
-            .with("input", file.display().to_string())
-    })
+/// Takes the next piece of an export.
+type Write<'a> = dyn FnMut(&str) -> Result<()> + 'a;
+
+/// Prints an export in pieces. Stdout gets whole lines, and one line end after the last text.
+struct Lines<'a> {
+    output: &'a Output,
+    /// The end of the text so far: what may still belong to the last line.
+    rest: String,
+}
+
+/// Bytes that are printed at once.
+const PIECE: usize = 64 << 10;
+
+impl Lines<'_> {
+    fn write(&mut self, text: &str) {
+        self.rest.push_str(text);
+        if self.rest.len() < PIECE {
+            return;
+        }
+        // The line end itself is printed by `line`. Blank lines wait for the text after them, since an export ends in none.
+        let whole = self.rest.trim_end().len();
+        if let Some(end) = self.rest[..whole].rfind('\n') {
+            let after = self.rest.split_off(end + 1);
+            self.output.line(&self.rest[..end]);
+            self.rest = after;
+        }
+    }
+}
+
+impl Drop for Lines<'_> {
+    fn drop(&mut self) {
+        if !self.rest.is_empty() {
+            self.output.line(self.rest.trim_end());
+        }
+    }
+}
+
+/// The file of an export. It gets its name only when it is whole.
+struct NewFile<'a> {
+    path: &'a Path,
+    to: BufWriter<NamedTempFile>,
+}
+
+impl NewFile<'_> {
+    fn create(path: &Path) -> Result<NewFile<'_>> {
+        if path.exists() {
+            return Err(failed(path, &ErrorKind::AlreadyExists.into()));
+        }
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut new = tempfile::Builder::new();
+        let new = new.prefix(".pixir-export-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
+        Ok(NewFile { path, to: BufWriter::new(new.map_err(|e| failed(path, &e))?) })
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        self.to.write_all(text.as_bytes()).map_err(|e| failed(self.path, &e))
+    }
+
+    fn finish(self) -> Result<()> {
+        let new = self.to.into_inner().map_err(|e| failed(self.path, e.error()))?;
+        new.persist_noclobber(self.path).map_err(|e| failed(self.path, &e.error))?;
+        Ok(())
+    }
+}
+
+fn failed(file: &Path, e: &io::Error) -> Error {
+    let exists = e.kind() == ErrorKind::AlreadyExists;
+    let fix = if exists { "name a file that does not exist yet" } else { "name a file in a writable folder" };
+    Error::new(Code::WriteFailed, format!("write {}: {e}", file.display()), fix)
+        .with("input", file.display().to_string())
 }

@@ -15,6 +15,10 @@ use crate::update;
 /// The shortest time between two frames that no key has asked for: 30 frames a second are enough to read text as it
 /// arrives.
 const FRAME: Duration = Duration::from_millis(33);
+/// The same where nothing has happened for [`QUIET`]: an answer that pauses or ends is shown without waiting for the rest
+/// of a frame.
+const QUIET_FRAME: Duration = Duration::from_millis(8);
+const QUIET: Duration = Duration::from_millis(2);
 /// How long a signal that was meant for the editor may take to arrive after the editor has ended.
 const LATE_SIGNAL: Duration = Duration::from_millis(20);
 /// How long after a change the draft is saved.
@@ -53,8 +57,9 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
     let mut save_due = None;
     let mut stopped = false;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
+    let mut last_event = None;
     loop {
-        let frame_due = tokio::time::Instant::from_std(drawn + FRAME);
+        let frame_due = tokio::time::Instant::from_std(frame_due(drawn, last_event));
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !screen.is_stalled();
         let mut key_at = None;
@@ -107,6 +112,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
                 drawn = draw(app, screen, presence)?;
+                last_event = None;
                 continue;
             }
             () = tokio::time::sleep_until(save_due.unwrap_or(frame_due)), if save_due.is_some() => {
@@ -119,7 +125,10 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.dirty = true;
             }
             () = replay_due(app.state.replay.as_ref()) => app.replay_step(),
-            event = next_event(&mut app.watch) => app.on_event(event).await,
+            event = next_event(&mut app.watch) => {
+                last_event = Some(Instant::now());
+                app.on_event(event).await;
+            }
             Some(result) = app.results.recv() => app.on_background(result).await,
         }
         app.drain().await;
@@ -148,15 +157,23 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             app.dirty = true;
         }
-        // A key is answered at once. Everything else waits for the next frame.
+        // A key is answered at once. Everything else waits for the next frame, or until nothing more happens.
         let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
         if app.dirty && !screen.is_stalled() && (is_urgent || drawn.elapsed() >= FRAME) {
             drawn = draw(app, screen, presence)?;
+            last_event = None;
             if let Some(key_at) = key_at {
                 FrameStats::note(&mut app.state.stats.echoes, drawn - key_at);
             }
         }
     }
+}
+
+/// When a change is drawn: a frame after the last one. Events of the Session are drawn earlier when no more of them
+/// arrive; a clock or a spinner is not.
+fn frame_due(drawn: Instant, last_event: Option<Instant>) -> Instant {
+    let quiet = last_event.map(|at| (at + QUIET).max(drawn + QUIET_FRAME));
+    quiet.map_or(drawn + FRAME, |quiet| quiet.min(drawn + FRAME))
 }
 
 /// Runs the user's own editor on the draft, with the terminal. Returns the signal that ends pixir, if one arrives.
@@ -251,5 +268,25 @@ impl Signals {
             _ = self.go_on.recv() => Signal::GoOn,
             _ = self.resized.recv() => Signal::Resized,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Broken build: the end of an answer waits for the next of 30 frames a second.
+    #[test]
+    fn what_nothing_follows_is_drawn_within_8_ms_and_a_stream_30_times_a_second() {
+        let at = |ms: u64| Duration::from_millis(ms);
+        let drawn = Instant::now();
+        let due = |ms: u64| frame_due(drawn, Some(drawn + at(ms)));
+        assert_eq!(due(20), drawn + at(22), "long after a frame");
+        assert_eq!(due(1), drawn + at(8), "directly after a frame");
+        assert_eq!(due(32), drawn + at(33));
+        assert_eq!(frame_due(drawn, None), drawn + at(33), "a spinner waits for its frame");
+        // Events that follow each other push the frame back, but not beyond the usual one.
+        let latest = (0..33).map(due).max();
+        assert_eq!(latest, Some(drawn + at(33)));
     }
 }

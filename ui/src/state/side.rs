@@ -121,8 +121,9 @@ impl Digest {
         });
         if let Some((summary, from)) = last {
             self.context = [0; 5];
-            let kept = history.path().filter(|entry| entry.seq >= from && !is_compaction(entry));
-            for entry in std::iter::once(summary).chain(kept) {
+            // Only the end of the path is read, however long the Session is.
+            let kept = history.path().rev().take_while(|entry| entry.seq >= from);
+            for entry in std::iter::once(summary).chain(kept.filter(|entry| !is_compaction(entry))) {
                 let (at, length) = self.weigh(&entry.fact);
                 self.context[at] += length;
             }

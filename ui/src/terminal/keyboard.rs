@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use super::burst::Bursts;
-use super::decode::{Decoder, TerminalEvent};
+use super::decode::{Decoder, TerminalEvent, TerminalReply};
 
 /// The most bytes that one read decodes.
 const BATCH: usize = 64 << 10;
@@ -136,16 +136,21 @@ fn read_some(fd: &std::os::fd::OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Discards late input, so that it does not reach the shell.
-pub(super) fn drain(most: Duration) {
+/// Discards late input, so that it does not reach the shell: what is there now, and until `until` also the replies that
+/// are still to come. The reply to the last query ends the wait.
+pub(super) fn drain(until: Option<std::time::Instant>) {
     let mut buffer = [0; 1 << 10];
+    let mut decoder = Decoder::default();
+    let mut until = until;
     let input = io::stdin();
-    if !most.is_zero() {
-        super::wait_for(&input, PollFlags::IN, most);
-    }
-    while super::wait_for(&input, PollFlags::IN, Duration::ZERO) {
-        if !matches!(rustix::io::read(&input, &mut buffer), Ok(1..)) {
+    loop {
+        let wait = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(std::time::Instant::now()));
+        if !super::wait_for(&input, PollFlags::IN, wait) {
             return;
+        }
+        let Ok(n @ 1..) = rustix::io::read(&input, &mut buffer) else { return };
+        if decoder.feed(&buffer[..n]).contains(&TerminalEvent::Reply(TerminalReply::Done)) {
+            until = None;
         }
     }
 }

@@ -141,7 +141,7 @@ impl<'a> Piece<'a> {
 }
 
 /// Bytes of a value as JSON text.
-fn json_len(value: &Value) -> usize {
+pub(crate) fn json_len(value: &Value) -> usize {
     let mut length = Length(0);
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut length, value);

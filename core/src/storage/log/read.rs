@@ -105,6 +105,26 @@ pub fn read(path: &Path) -> Result<Contents> {
     contents(&file, named.as_ref()).map(Contents::judged).map_err(|e| unreadable(path, &e))
 }
 
+/// Reads a Log as [`read`] does, and passes each readable Entry to `visit` instead of collecting them. The returned
+/// contents have no Entries, so the memory in use does not grow with the Log.
+///
+/// # Errors
+/// `LOG_READ_FAILED` when the file cannot be read at all.
+pub fn scan(path: &Path, visit: &mut dyn FnMut(Entry)) -> Result<Contents> {
+    let file = std::fs::File::open(path).map_err(|e| read_failed(path, &e))?;
+    let named = path.file_stem().and_then(|name| SessionId::parse(name.to_str()?).ok());
+    let mut count = 0_u64;
+    let mut counted = |entry| {
+        count += 1;
+        visit(entry);
+    };
+    let (mut contents, _) = part(&file, Reader::of(named.as_ref()), &mut counted).map_err(|e| unreadable(path, &e))?;
+    if count == 0 && contents.damage.is_empty() {
+        contents.damage.push(no_line());
+    }
+    Ok(contents)
+}
+
 /// Reads what was appended to a Log since `from`.
 /// `None` when the Log was replaced, or when a new line is not whole and proven.
 ///
@@ -149,11 +169,15 @@ impl Position {
     }
 }
 
+fn no_line() -> Damage {
+    Damage { line: 1, reason: "no line is readable".into() }
+}
+
 impl Contents {
     /// Marks a Log without any Entry as damaged, because a Log gets its name only after its first line.
     pub(super) fn judged(mut self) -> Contents {
         if self.entries.is_empty() && self.damage.is_empty() {
-            self.damage.push(Damage { line: 1, reason: "no line is readable".into() });
+            self.damage.push(no_line());
         }
         self
     }
@@ -170,8 +194,15 @@ const HALVED: u64 = 1 << 20;
 pub(super) fn contents(file: &dyn DiskFile, named: Option<&SessionId>) -> io::Result<Contents> {
     match second_half(file)? {
         Some(second) => halves(file, named, second),
-        None => part(file, Reader::of(named)).map(|(contents, _)| contents),
+        None => collected(file, Reader::of(named)).map(|(contents, _)| contents),
     }
+}
+
+/// Reads a part of a Log with its Entries.
+fn collected(file: &dyn DiskFile, reader: Reader) -> io::Result<(Contents, Reader)> {
+    let mut entries = Vec::new();
+    let (contents, end) = part(file, reader, &mut |entry| entries.push(Arc::new(entry)))?;
+    Ok((Contents { entries, ..contents }, end))
 }
 
 /// Each line is judged by the chain of the line before. The second half is therefore judged on the assumption that the
@@ -180,14 +211,14 @@ fn halves(file: &dyn DiskFile, named: Option<&SessionId>, second: Reader) -> io:
     let supposed = (second.chain, second.seq, second.bytes, second.session.clone());
     let first = Reader { limit: Some(second.bytes), ..Reader::of(named) };
     let (first, second) = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| part(file, second));
-        (part(file, first), beside.join())
+        let beside = scope.spawn(|| collected(file, second));
+        (collected(file, first), beside.join())
     });
     let ((mut it, end), (rest, rest_end)) =
         (first?, second.map_err(|_| io::Error::other("a reader thread panicked"))??);
     let is_whole = it.damage.is_empty() && it.duplicates == 0 && it.torn == 0;
     if !is_whole || (end.chain, end.seq, end.bytes, end.session) != supposed {
-        return part(file, Reader::of(named)).map(|(contents, _)| contents);
+        return collected(file, Reader::of(named)).map(|(contents, _)| contents);
     }
     it.entries.extend(rest.entries);
     it.damage = rest.damage;
@@ -221,8 +252,9 @@ fn second_half(file: &dyn DiskFile) -> io::Result<Option<Reader>> {
     }))
 }
 
-fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader)> {
+fn part(file: &dyn DiskFile, mut reader: Reader, take: &mut dyn FnMut(Entry)) -> io::Result<(Contents, Reader)> {
     let mut it = Contents::default();
+    let mut last: Option<u64> = None;
     reader.run(file, &mut |line| {
         match &line.verdict {
             Verdict::Proven | Verdict::Unproven => {}
@@ -240,9 +272,10 @@ fn part(file: &dyn DiskFile, mut reader: Reader) -> io::Result<(Contents, Reader
         }
         // Numbers only grow, even if a damaged line claims otherwise.
         if let Some(entry) = line.entry
-            && it.entries.last().is_none_or(|last: &Arc<Entry>| last.seq < entry.seq)
+            && last.is_none_or(|last| last < entry.seq)
         {
-            it.entries.push(Arc::new(entry));
+            last = Some(entry.seq);
+            take(entry);
         }
     })?;
     (it.valid_len, it.chain, it.next_seq) = (reader.bytes, reader.chain, reader.seq);

@@ -1,5 +1,9 @@
 //! A Session as a readable document: the messages and calls of the branch that ends at its head.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use pixir_core::changes::FileDiff;
 use pixir_core::event::{
     Delivery, HistoryCompaction, PlanItem, RestoreReason, ToolCall, ToolResult, TurnEnded, TurnStatus, Verdict,
@@ -8,92 +12,102 @@ use pixir_core::history::History;
 use pixir_core::store::Summary;
 use pixir_core::{Blobs, Entry, Fact, changes};
 
-/// A Session as a list of blocks, for the Markdown and HTML exports.
-pub(crate) struct Document {
+/// A Session as a list of blocks, for the Markdown and HTML exports. Its texts are those of the History, not copies.
+pub(crate) struct Document<'a> {
     pub(crate) summary: Summary,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block<'a>>,
     /// The number of messages on other branches.
     pub(crate) elsewhere: usize,
+    blobs: &'a Blobs,
+    /// The block of each call, by its id.
+    calls: HashMap<&'a str, usize>,
 }
 
 /// One part of the document.
-pub(crate) enum Block {
+pub(crate) enum Block<'a> {
     User {
         seq: u64,
-        text: String,
+        text: &'a str,
         delivery: Delivery,
-        at: String,
+        at: jiff::Timestamp,
     },
     Assistant {
-        text: String,
+        text: &'a str,
         partial: bool,
     },
-    Thinking(String),
-    Tool(Box<Tool>),
-    Plan(Vec<PlanItem>),
+    Thinking(&'a str),
+    Tool(Box<Tool<'a>>),
+    Plan(&'a [PlanItem]),
     /// The summary of older messages, or of an abandoned branch.
     Summary {
         title: String,
-        text: String,
+        text: &'a str,
     },
     Note(String),
-    Ended(Box<TurnEnded>),
+    Ended(&'a TurnEnded),
 }
 
 /// A call and its result.
-pub(crate) struct Tool {
-    pub(crate) call: ToolCall,
-    pub(crate) result: Option<ToolResult>,
-    pub(crate) refused: Option<String>,
-    pub(crate) diffs: Vec<FileDiff>,
+pub(crate) struct Tool<'a> {
+    pub(crate) call: Cow<'a, ToolCall>,
+    result: Option<&'a Arc<Entry>>,
+    pub(crate) refused: Option<&'a str>,
+    blobs: &'a Blobs,
 }
 
-impl Tool {
-    fn called(call: ToolCall) -> Tool {
-        Tool { call, result: None, refused: None, diffs: Vec::new() }
-    }
-
+impl Tool<'_> {
     /// The target of the call, on one line.
     pub(crate) fn target(&self) -> String {
         self.call.about().target.lines().next().unwrap_or_default().to_owned()
     }
+
+    pub(crate) fn result(&self) -> Option<&ToolResult> {
+        match &self.result?.fact {
+            Fact::ToolResult(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    /// What the call changed. It is computed when it is written, so that the document holds no diffs.
+    pub(crate) fn diffs(&self) -> Vec<FileDiff> {
+        changes::between(self.result.into_iter(), self.blobs)
+    }
 }
 
-impl Document {
+impl<'a> Document<'a> {
     /// The document of the branch from the root to the head.
-    pub(crate) fn new(summary: Summary, history: &History, blobs: &Blobs) -> Document {
-        let mut document = Document { summary, blocks: Vec::new(), elsewhere: 0 };
+    pub(crate) fn new(summary: Summary, history: &'a History, blobs: &'a Blobs) -> Document<'a> {
+        let mut document = Document { summary, blocks: Vec::new(), elsewhere: 0, blobs, calls: HashMap::new() };
         for entry in history.told() {
-            document.take(entry, blobs);
+            document.take(entry);
         }
         let spoken = history.entries().iter().filter(|entry| entry.fact.is_conversation()).count();
         document.elsewhere = spoken - history.path().len();
         document
     }
 
-    fn take(&mut self, entry: &std::sync::Arc<Entry>, blobs: &Blobs) {
+    fn take(&mut self, entry: &'a Arc<Entry>) {
         let block = match &entry.fact {
             Fact::UserMessage(it) => {
-                Block::User { seq: entry.seq, text: it.text.clone(), delivery: it.delivery, at: entry.ts.to_string() }
+                Block::User { seq: entry.seq, text: &it.text, delivery: it.delivery, at: entry.ts }
             }
-            Fact::AssistantMessage(it) => Block::Assistant { text: it.text.clone(), partial: it.partial },
-            Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(it.text.clone()),
-            Fact::ToolCall(it) => Block::Tool(Box::new(Tool::called(it.clone()))),
-            Fact::UserCommand(it) => Block::Tool(Box::new(Tool::called(it.as_call()))),
+            Fact::AssistantMessage(it) => Block::Assistant { text: &it.text, partial: it.partial },
+            Fact::Reasoning(it) if !it.text.trim().is_empty() => Block::Thinking(&it.text),
+            Fact::ToolCall(it) => self.called(&it.call_id, Cow::Borrowed(it)),
+            Fact::UserCommand(it) => self.called(&it.call_id, Cow::Owned(it.as_call())),
             Fact::ToolResult(it) => {
                 if let Some(tool) = self.tool(&it.call_id) {
-                    tool.diffs = changes::between(std::iter::once(entry), blobs);
-                    tool.result = Some(it.clone());
+                    tool.result = Some(entry);
                 }
                 return;
             }
             Fact::PermissionDecision(it) => {
                 if let Some(tool) = self.tool(&it.call_id).filter(|_| it.verdict == Verdict::Deny) {
-                    tool.refused = Some(it.reason.clone());
+                    tool.refused = Some(&it.reason);
                 }
                 return;
             }
-            Fact::PlanUpdated(it) => Block::Plan(it.items.clone()),
+            Fact::PlanUpdated(it) => Block::Plan(&it.items),
             Fact::MemoryFact(it) => match &it.text {
                 Some(text) => Block::Note(format!("remembered: {text}")),
                 None => return,
@@ -101,7 +115,7 @@ impl Document {
             Fact::SkillActivation(it) => Block::Note(format!("skill {} joined the conversation", it.name)),
             Fact::HistoryCompaction(it) => compaction(it),
             Fact::BranchSummary(it) => {
-                Block::Summary { title: "Summary of the abandoned branch".into(), text: it.summary.clone() }
+                Block::Summary { title: "Summary of the abandoned branch".into(), text: &it.summary }
             }
             Fact::FilesRestored(it) => {
                 let paths: Vec<&str> = it.changes.iter().map(|c| c.path.as_str()).collect();
@@ -123,7 +137,7 @@ impl Document {
                 Block::Note(format!("forked from {} at {}", it.parent_session_id, it.forked_to_seq))
             }
             Fact::LogRepaired(it) => Block::Note(format!("a damaged line was here: {}", it.reason)),
-            Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(Box::new(it.clone())),
+            Fact::TurnEnded(it) if it.status != TurnStatus::Completed => Block::Ended(it),
             Fact::SessionStarted(_)
             | Fact::Reasoning(_)
             | Fact::ProviderUsage(_)
@@ -135,15 +149,21 @@ impl Document {
         self.blocks.push(block);
     }
 
-    fn tool(&mut self, call_id: &str) -> Option<&mut Tool> {
-        self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Tool(tool) if tool.call.call_id == call_id => Some(&mut **tool),
+    fn called(&mut self, call_id: &'a str, call: Cow<'a, ToolCall>) -> Block<'a> {
+        self.calls.insert(call_id, self.blocks.len());
+        Block::Tool(Box::new(Tool { call, result: None, refused: None, blobs: self.blobs }))
+    }
+
+    /// The newest call with this id.
+    fn tool(&mut self, call_id: &str) -> Option<&mut Tool<'a>> {
+        match self.blocks.get_mut(*self.calls.get(call_id)?)? {
+            Block::Tool(tool) => Some(tool),
             _ => None,
-        })
+        }
     }
 }
 
-fn compaction(it: &HistoryCompaction) -> Block {
+fn compaction(it: &HistoryCompaction) -> Block<'_> {
     let title = format!("Compacted: {} → {} tokens", it.tokens_before, it.tokens_after);
-    Block::Summary { title, text: it.summary.clone() }
+    Block::Summary { title, text: &it.summary }
 }

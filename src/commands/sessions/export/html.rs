@@ -15,37 +15,43 @@ const STYLE: &str = include_str!("page.css");
 /// The page folds outputs with more lines than this.
 const LONG: usize = 12;
 
-/// Writes the page.
-pub(crate) fn render(document: &Document) -> String {
+/// Writes the page, piece by piece.
+///
+/// # Errors
+/// Those of `write`.
+pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let it = &document.summary;
     let title = escape(it.title());
-    let mut turns = String::new();
-    let mut body = String::new();
+    write(&format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title} · pixir</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <aside><p class=\"mark\">pixir</p><nav><ol>\n"
+    ))?;
     for block in &document.blocks {
         if let Block::User { seq, text, delivery, .. } = block
             && *delivery != Delivery::Steer
         {
             let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(64).collect();
-            turns.push_str(&format!("<li><a href=\"#e{seq}\">{}</a></li>\n", escape(&line)));
+            write(&format!("<li><a href=\"#e{seq}\">{}</a></li>\n", escape(&line)))?;
         }
-        body.push_str(&one(block));
     }
-    let elsewhere = match document.elsewhere {
-        0 => String::new(),
-        n => format!("<p class=\"note\">{n} entries are on other branches of this conversation.</p>"),
-    };
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title} · pixir</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <aside><p class=\"mark\">pixir</p><nav><ol>\n{turns}</ol></nav></aside>\n\
-         <main>\n<header>\n<h1>{title}</h1>\n<dl>{}</dl>\n</header>\n{body}{elsewhere}\n</main>\n</body>\n</html>\n",
+    write(&format!(
+        "</ol></nav></aside>\n<main>\n<header>\n<h1>{title}</h1>\n<dl>{}</dl>\n</header>\n",
         facts(document)
-    )
+    ))?;
+    for block in &document.blocks {
+        write(&one(block))?;
+    }
+    if document.elsewhere > 0 {
+        let n = document.elsewhere;
+        write(&format!("<p class=\"note\">{n} entries are on other branches of this conversation.</p>"))?;
+    }
+    write("\n</main>\n</body>\n</html>\n")
 }
 
-fn facts(document: &Document) -> String {
+fn facts(document: &Document<'_>) -> String {
     let it = &document.summary;
     let date = it.created.strftime("%Y-%m-%d %H:%M").to_string();
     let rows = [
@@ -60,10 +66,11 @@ fn facts(document: &Document) -> String {
     rows.iter().map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect()
 }
 
-fn one(block: &Block) -> String {
+fn one(block: &Block<'_>) -> String {
     match block {
         Block::User { seq, text, delivery, at } => {
             let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "" };
+            let at = at.to_string();
             let time = at.get(11..16).unwrap_or_default();
             format!(
                 "<section class=\"user\" id=\"e{seq}\"><p class=\"meta\"><a href=\"#e{seq}\">#{seq}</a> {time} {how}</p><div class=\"said\">{}</div></section>\n",
@@ -105,8 +112,9 @@ fn folded(class: &str, title: &str, body: &str) -> String {
     format!("<details class=\"{class}\"><summary>{title}</summary>{body}</details>\n")
 }
 
-fn tool(it: &Tool) -> String {
-    let result = it.result.as_ref();
+fn tool(it: &Tool<'_>) -> String {
+    let result = it.result();
+    let diffs = it.diffs();
     let (class, mark) = match (result.map(|r| r.ok), &it.refused) {
         (_, Some(_)) => ("refused", "⊘"),
         (Some(true), None) => ("fine", "✓"),
@@ -122,16 +130,16 @@ fn tool(it: &Tool) -> String {
     if let Some(why) = &it.refused {
         inner.push_str(&format!("<p class=\"note\">refused: {}</p>", escape(why)));
     }
-    for diff in &it.diffs {
+    for diff in &diffs {
         inner.push_str(&one_diff(diff));
     }
     // The diff shows the change, and the summary has the tool's message, so the output would repeat both.
     let output = result.map_or("", |r| r.output.as_str());
     let only_footer = output.trim_start().starts_with("[exit:") && output.lines().count() == 1;
-    if !only_footer && (it.diffs.is_empty() || it.call.about().kind == CallKind::Execute) {
+    if !only_footer && (diffs.is_empty() || it.call.about().kind == CallKind::Execute) {
         inner.push_str(&format!("<pre>{}</pre>", escape(output.trim_end())));
     }
-    let open = if !it.diffs.is_empty() || (output.lines().count() <= LONG && class == "failed") { " open" } else { "" };
+    let open = if !diffs.is_empty() || (output.lines().count() <= LONG && class == "failed") { " open" } else { "" };
     format!(
         "<details class=\"tool {class}\"{open}><summary><b>{mark} {}</b> <code>{}</code> <span>{exit}{took}</span></summary>{inner}</details>\n",
         escape(&it.call.name),

@@ -5,10 +5,13 @@ use pixir_core::event::{Delivery, StepStatus};
 use super::document::{Block, Document, Tool};
 use crate::output::safe;
 
-/// Writes the document as Markdown.
-pub(crate) fn render(document: &Document) -> String {
+/// Writes the document as Markdown, piece by piece.
+///
+/// # Errors
+/// Those of `write`.
+pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let it = &document.summary;
-    let mut out = format!(
+    write(&format!(
         "# {}\n\n- session: `{}`\n- workspace: `{}`\n- model: {}\n- began: {}\n- tokens: {} in, {} out\n",
         safe(it.title()),
         it.id,
@@ -17,21 +20,17 @@ pub(crate) fn render(document: &Document) -> String {
         it.created,
         it.usage.input,
         it.usage.output
-    );
+    ))?;
     for block in &document.blocks {
-        out.push('\n');
-        out.push_str(&one(block));
+        write(&format!("\n{}", one(block)))?;
     }
     if document.elsewhere > 0 {
-        out.push_str(&format!(
-            "\n---\n\n{} entries are on other branches: `pixir tree {}`\n",
-            document.elsewhere, it.id
-        ));
+        write(&format!("\n---\n\n{} entries are on other branches: `pixir tree {}`\n", document.elsewhere, it.id))?;
     }
-    out
+    Ok(())
 }
 
-fn one(block: &Block) -> String {
+fn one(block: &Block<'_>) -> String {
     match block {
         Block::User { seq, text, delivery, at } => {
             let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "asked" };
@@ -64,14 +63,14 @@ fn folded(title: &str, body: &str) -> String {
     format!("<details><summary>{title}</summary>\n\n{}\n\n</details>\n", body.trim_end())
 }
 
-fn tool(it: &Tool) -> String {
-    let output = it.result.as_ref().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
+fn tool(it: &Tool<'_>) -> String {
+    let output = it.result().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
     let mut text = format!("**{}** `{}`\n\n", safe(&it.call.name), safe(&it.target()).replace('`', "'"));
     if let Some(why) = &it.refused {
         text.push_str(&format!("*refused: {}*\n\n", safe(why)));
     }
     text.push_str(&fenced("", &output));
-    for diff in &it.diffs {
+    for diff in it.diffs() {
         text.push_str(&fenced("diff", &safe(&diff.text)));
     }
     text
