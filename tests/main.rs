@@ -59,6 +59,7 @@ mod stories {
     mod starved; // full disks, few descriptors, odd clocks, folders that cannot be written
     mod log_faults; // system calls on the Log that fail
     mod replay; // a Session replayed, and as a cast
+    mod long_sessions; // the memory that a long Session takes at rest
     mod soak; // a long conversation in one process
     mod sessions_together; // several watchers, several Sessions, slow disks
     mod sessions; // lists, names, trash, export, import

@@ -240,10 +240,10 @@ pub fn export(place: &Place, blobs: &Blobs, with_files: bool, write: &mut dyn Fn
 ///
 /// # Errors
 /// `INVALID_ARGS` for another document or a changed one, `WRITE_FAILED` when another Session has its id.
-pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
+pub fn import(text: String, store: &Store, workspace: &Path, dry_run: bool) -> Result<Imported> {
     let bad = |why: String| Error::new(Code::InvalidArgs, why, Remedy::ExportSession);
     let document: Document<'_> =
-        serde_json::from_str(text).map_err(|e| bad(format!("this file is not an exported session: {e}")))?;
+        serde_json::from_str(&text).map_err(|e| bad(format!("this file is not an exported session: {e}")))?;
     if document.kind != KIND || document.schema_version != 1 {
         return Err(bad("this file is not an exported session of a known version".into()));
     }
@@ -338,8 +338,10 @@ pub fn import(text: &str, store: &Store, workspace: &Path, dry_run: bool) -> Res
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(temporary, path)
     };
-    let recorded = Path::new(&document.summary.workspace);
+    let recorded = PathBuf::from(&document.summary.workspace);
     write().map_err(|e| Error::new(Code::WriteFailed, format!("write the session: {e}"), Remedy::CheckStateFolder))?;
+    // The Session is opened to be moved; the document does not have to be in memory as well.
+    drop(text);
     // From now on the Session works in this workspace.
     if recorded != workspace {
         store.relocate(&place, workspace)?;

@@ -513,7 +513,7 @@ impl Travel {
 }
 
 /// A fork syncs its Log after this many copied Entries.
-const SYNC_EVERY: usize = 10_000;
+const SYNC_EVERY: usize = 2_000;
 
 /// Work on files, on a thread that may block.
 async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {

@@ -25,7 +25,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ImportArgs) -> Result<()>
         )
         .with("input", file.display().to_string())
     })?;
-    let it = archive::import(&text, harness.store(), harness.workspace(), dry_run)?;
+    let it = archive::import(text, harness.store(), harness.workspace(), dry_run)?;
     let verb = match (it.already_there, dry_run) {
         (true, _) => "exists already",
         (false, true) => "would be imported",
