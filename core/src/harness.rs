@@ -142,8 +142,9 @@ impl Harness {
         self.spawn(id, LogAccess::Writes(LogWriter::new(log)), History::fold([first]), None)
     }
 
-    /// Continues a Session. One that is damaged or cannot be written opens for reading only, and tells its watchers so. This reads the whole Log: async
-    /// code calls it on a thread that may block, inside the runtime that the Session is to run on.
+    /// Continues a Session. One that is damaged or cannot be written opens for reading only, and tells its watchers so.
+    /// This reads the whole Log: async code calls it on a thread that may block, inside the runtime that the Session is
+    /// to run on.
     ///
     /// # Errors
     /// `SESSION_NOT_FOUND`, `SESSION_LOCKED` when another process writes it, `LOG_READ_FAILED`, `LOG_WRITE_FAILED`.

@@ -32,9 +32,9 @@ fn ended(mut command: Command) -> Ran {
     ran
 }
 
-/// Everything logs as much as it can to a folder that takes nothing, and panics too.
+/// Everything logs as much as it can to a folder that takes nothing.
 ///
-/// Broken builds: the file is made by a library that panics where it cannot; the panic hook logs through `tracing`.
+/// Broken build: the file is made by a library that panics where it cannot, and the panic hook logs through `tracing`.
 #[test]
 fn a_log_folder_that_cannot_be_written_stops_nothing() {
     let mut tried = 0;

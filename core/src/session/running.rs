@@ -18,11 +18,6 @@ use crate::protocol::event::{
 use crate::protocol::input::{Accepted, Message};
 use crate::turn::{Outcome, Report, Reports, Step, Turn};
 
-/// The error of a Turn whose own error is too large for the Log.
-fn without_details(code: Code) -> ErrorBody {
-    Error::new(code, "the turn failed; its error is too large for the session log", "send the message again").body()
-}
-
 /// A compaction begins by itself when this part of the model's window is used.
 const PRESSURE: f64 = 0.85;
 
@@ -107,8 +102,11 @@ impl Session {
             },
             Some(Report::Record { fact, reply }) => match self.record_report(*fact).await {
                 Ok(()) => drop(reply.send(())),
+                // The Log can still be written, so the Turn gets its end. A restore or a fork is abandoned as below.
+                Err(error) if error.code == Code::LogEncodeFailed && self.runs_turn() => {
+                    self.end_turn(Outcome::failed(error)).await;
+                }
                 // The work waits for a reply that never comes, so that nothing runs after a failed write.
-                Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
                 Err(error) => self.abandon(error),
             },
             Some(Report::Live(live)) => self.relay(live),
@@ -143,8 +141,12 @@ impl Session {
         }
     }
 
+    fn runs_turn(&self) -> bool {
+        self.work.as_ref().and_then(Work::turn).is_some()
+    }
+
     async fn broke_off(&mut self) {
-        if self.work.as_ref().and_then(Work::turn).is_some() {
+        if self.runs_turn() {
             let message = "the turn failed because of a bug in pixir";
             let error = Error::new(Code::CommandFailed, message, "send the message again; pixir.log has the details");
             self.end_turn(Outcome::failed(error)).await;
@@ -352,4 +354,9 @@ impl Session {
         }
         self.set_status(Status::Idle);
     }
+}
+
+/// The error of a Turn whose own error is too large for the Log.
+fn without_details(code: Code) -> ErrorBody {
+    Error::new(code, "the turn failed; its error is too large for the session log", "send the message again").body()
 }
