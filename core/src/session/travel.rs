@@ -270,6 +270,7 @@ impl Travel {
             provider: request.provider.clone(),
             model: request.model.clone(),
             usage,
+            estimated: answer.usage_estimated,
             cost: facts.cost(&usage, answer.usd),
         });
         Ok((text, request.model.clone(), usage))
