@@ -18,7 +18,8 @@ use pixir_core::provider::hear;
 
 use server::{Dialect, long};
 
-const SIZES: [usize; 3] = [100_000, 1_000_000, 10_000_000];
+/// Bytes of the text and of the arguments; a call may have a megabyte of them.
+const SIZES: [usize; 2] = [100_000, 1_000_000];
 /// What a socket gives at once.
 const PIECE: usize = 1_400;
 

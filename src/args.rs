@@ -105,6 +105,9 @@ pub(crate) struct RunOptions {
     /// Maximum duration of a turn
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) deadline: Option<u64>,
+    /// How long to try again while the server is overloaded or unreachable; 0 means not at all
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub(crate) patience: Option<u32>,
     /// Show what would change, and change nothing
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,

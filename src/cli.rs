@@ -74,7 +74,11 @@ impl Cli {
     }
 
     pub(crate) fn config(&self) -> Result<Config> {
-        self.config_path().map_or_else(|| Ok(Config::default()), |path| Config::load(&path))
+        let mut config = self.config_path().map_or_else(|| Ok(Config::default()), |path| Config::load(&path))?;
+        if let Some(patience) = self.options.patience {
+            config.requests.patience = Some(f64::from(patience));
+        }
+        Ok(config)
     }
 
     /// The folder with the user's own themes.

@@ -174,6 +174,8 @@ impl<'a> TurnReport<'a> {
                     Live::Refused(refusal) if refusal.input == "prompt" => {
                         self.refused.get_or_insert_with(|| refusal.error.clone().into());
                     }
+                    // The next attempt begins at the start of the answer.
+                    Live::RetryScheduled { .. } => self.streamed.clear(),
                     Live::ReasoningDelta { .. }
                     | Live::ToolCallDelta { .. }
                     | Live::ToolOutputDelta { .. }
@@ -183,7 +185,6 @@ impl<'a> TurnReport<'a> {
                     | Live::FormOpened(_)
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
-                    | Live::RetryScheduled { .. }
                     | Live::CompactionPreviewed(_)
                     | Live::RestorePreviewed(_)
                     | Live::SessionForked { .. }
@@ -200,12 +201,14 @@ impl<'a> TurnReport<'a> {
 
     fn record(&mut self, fact: &Fact) {
         match fact {
-            Fact::AssistantMessage(AssistantMessage { text, .. }) if self.answering => {
-                self.answer = format!("{}\n\n{text}", self.answer);
-            }
-            Fact::AssistantMessage(AssistantMessage { text, .. }) => {
-                self.answer.clone_from(text);
-                self.answering = true;
+            Fact::AssistantMessage(AssistantMessage { text, partial, .. }) => {
+                if self.answering {
+                    self.answer = format!("{}\n\n{text}", self.answer);
+                } else {
+                    self.answer.clone_from(text);
+                }
+                // A partial text is the output only if no other follows.
+                self.answering = !partial;
             }
             Fact::ToolResult(_) | Fact::UserMessage(_) => self.answering = false,
             Fact::ProviderUsage(it) => {

@@ -190,6 +190,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::DeadlineReached
         | Code::BudgetReached
         | Code::OutputTruncated
+        | Code::AnswerTooLarge
         | Code::EmptyAnswer => 14,
     }
 }

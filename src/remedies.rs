@@ -24,6 +24,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => {
             format!("--write, or --mode {} in the terminal interface", mode.name())
         }
+        Remedy::SetToolset { toolset } => format!("--toolset {}, which takes less room", toolset.name()),
         Remedy::RaiseLimit { limit: Limit::Deadline } => "a longer --deadline".into(),
         Remedy::RaiseLimit { limit: Limit::Rounds } => "more --max-rounds".into(),
         Remedy::RaiseLimit { limit: Limit::Tokens } => "more --max-tokens".into(),

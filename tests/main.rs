@@ -31,13 +31,17 @@ mod stories {
     mod turns; // a Turn over HTTP, in every dialect
 
     // The Provider.
+    mod answer_limits; // answers beyond every limit
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment
+    mod server_patience; // answers that break off, busy servers, fallback models
     mod server_quirks; // answers that bend the protocol
+    mod server_streams; // streams with one right reading, ends that are no success
     mod sse; // streams in the forms that servers send, cut anywhere
     mod tls; // certificates
     mod usage; // tokens and cost
+    mod windows; // told, learnt, unknown
 
     // Tools.
     mod ask_user; // questions of the model

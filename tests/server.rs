@@ -22,6 +22,9 @@ pub(crate) enum Reply {
     Cut { text: String },
     /// A status with a body.
     Refuse { status: u16, headers: String, body: String },
+    /// The reply, if the request has at most so many tokens at four bytes each; else a refusal in these words, and the
+    /// reply waits for the next request.
+    Within { window: usize, words: fn(window: usize, tokens: usize) -> String, reply: Box<Reply> },
     /// Exactly this, byte for byte.
     Raw(Vec<Act>),
 }
@@ -72,6 +75,8 @@ struct Shared {
     replies: Vec<Reply>,
     bodies: Vec<Value>,
     heads: Vec<String>,
+    /// What the server answers beside its API, by path.
+    beside: Vec<(&'static str, Value)>,
     /// Open connections.
     open: usize,
 }
@@ -83,12 +88,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers the requests in this order; a request too many is refused with 500.
+    /// Answers the requests in this order; a request too many is refused with 400, which is not retried.
     pub(crate) fn start(replies: Vec<Reply>) -> Server {
         Server::behind(replies, "http", |stream| {
             let reading = stream.try_clone()?;
             Ok((BufReader::new(Box::new(reading) as _), stream))
         })
+    }
+
+    /// The same, with other answers to requests for facts: `/v1/models`, `/props`, `/api/ps` and the like.
+    pub(crate) fn with_facts(replies: Vec<Reply>, beside: Vec<(&'static str, Value)>) -> Server {
+        let server = Server::start(replies);
+        server.shared.0.lock().expect("the server lives").beside = beside;
+        server
     }
 
     /// The same, with a layer such as TLS between the socket and HTTP.
@@ -122,13 +134,13 @@ impl Server {
         self.shared.0.lock().expect("the server lives").bodies.clone()
     }
 
-    /// The key of each request, in whichever header it was sent.
+    /// The key of each posted request, in whichever header it was sent.
     pub(crate) fn keys(&self) -> Vec<String> {
         let key = |head: &String| {
             let line = head.lines().find(|l| l.starts_with("authorization: ") || l.starts_with("x-api-key: "));
             line.and_then(|line| line.split_once(": ")).map_or(String::new(), |(_, key)| key.to_owned())
         };
-        self.heads().iter().map(key).collect()
+        self.heads().iter().filter(|head| head.starts_with("POST") && !head.contains("/api/")).map(key).collect()
     }
 
     /// The first lines of every request, in lower case but for the values.
@@ -204,35 +216,49 @@ fn serve<W: Connection>(
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    if request.starts_with("GET") {
-        let models = json!({ "data": [{ "id": "m" }, { "id": "other", "context_length": 4096 }] }).to_string();
-        shared.0.lock().expect("the server lives").heads.push(head);
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default().to_owned();
+    let dialect = Dialect::ALL.into_iter().find(|it| {
+        path.ends_with(match it {
+            Dialect::Responses => "/responses",
+            Dialect::Chat => "/chat/completions",
+            Dialect::Anthropic => "/messages",
+        })
+    });
+    let Some(dialect) = dialect else {
+        let mut shared = shared.0.lock().expect("the server lives");
+        shared.heads.push(head);
+        let known = shared.beside.iter().find(|(at, _)| *at == path).map(|(_, fact)| fact.clone());
+        let models = || json!({ "data": [{ "id": "m" }, { "id": "other", "context_length": 4096 }] });
+        let fact = known.or_else(|| (request.starts_with("GET") && path.ends_with("/models")).then(models));
+        drop(shared);
+        let (status, fact) = fact.map_or(("404 Not Found", String::new()), |fact| ("200 OK", fact.to_string()));
         return write!(
             stream,
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{models}",
-            models.len()
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{fact}",
+            fact.len()
         );
-    }
+    };
     let reply = {
         let mut shared_now = shared.0.lock().expect("the server lives");
         shared_now.bodies.push(serde_json::from_slice(&body).unwrap_or_default());
         shared_now.heads.push(head);
-        let reply = if shared_now.replies.is_empty() { None } else { Some(shared_now.replies.remove(0)) };
+        let mut reply = if shared_now.replies.is_empty() { None } else { Some(shared_now.replies.remove(0)) };
+        if let Some(Reply::Within { window, words, reply: fitting }) = &reply {
+            let tokens = length / 4;
+            if tokens > *window {
+                let refusal = Reply::Refuse { status: 400, headers: String::new(), body: words(*window, tokens) };
+                shared_now.replies.insert(0, reply.replace(refusal).expect("it is there"));
+            } else {
+                let fitting = (**fitting).clone();
+                reply = Some(fitting);
+            }
+        }
         shared.1.notify_all();
         reply
     };
-    let dialect = Dialect::ALL
-        .into_iter()
-        .find(|it| {
-            request.contains(match it {
-                Dialect::Responses => "/responses",
-                Dialect::Chat => "/chat/completions",
-                Dialect::Anthropic => "/messages",
-            })
-        })
-        .expect("a known path");
     match reply {
-        None => write!(stream, "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+        None => write!(stream, "HTTP/1.1 400 No More Replies\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
         Some(Reply::Refuse { status, headers, body }) => {
             write!(
                 stream,
@@ -263,6 +289,7 @@ fn serve<W: Connection>(
             stream.write_all(HEAD.as_bytes())?;
             stream.write_all(opening(dialect, &text).as_bytes())
         }
+        Some(Reply::Within { .. }) => unreachable!("it was replaced above"),
         Some(Reply::Raw(acts)) => perform(acts, &mut reader, &mut stream),
     }
 }

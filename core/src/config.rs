@@ -13,7 +13,7 @@ use crate::protocol::event::{Mode, Toolset};
 use crate::protocol::remedy::Remedy;
 
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
-mod patience; // how long a request may take, and how often it is tried
+mod patience; // how long a request may take, and how long it is tried again
 mod price; // what a model's tokens cost
 
 pub use patience::Patience;
@@ -51,11 +51,13 @@ pub struct Config {
     pub toolset: Option<String>,
     /// The theme's name.
     pub theme: Option<String>,
+    /// Models to ask, as `provider/model`, when the patience with the one before has ended.
+    pub fallback: Vec<String>,
     /// Servers, by the Provider name that `model` uses.
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Windows, prices and abilities of models, by `provider/model`.
     pub models: BTreeMap<String, ModelConfig>,
-    /// Time limits of requests, and how often they are tried.
+    /// Time limits of requests, and how long failed ones are tried again.
     pub requests: RequestsConfig,
     /// Settings of the terminal interface.
     pub screen: ScreenConfig,
@@ -142,11 +144,13 @@ pub struct PriceConfig {
     pub output: f64,
 }
 
-/// Time limits of requests, seconds, and how often they are tried.
+/// Time limits of requests, seconds, and how long failed ones are tried again.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RequestsConfig {
-    /// The number of tries, the first one included.
+    /// How long a request is tried again while its server is overloaded or unreachable; 0 means not at all.
+    pub patience: Option<f64>,
+    /// The most tries, the first one included. Without it, only the time counts.
     pub attempts: Option<u32>,
     /// The wait before the second try.
     pub first_wait: Option<f64>,
@@ -164,7 +168,8 @@ impl RequestsConfig {
         let plain = Patience::default();
         let seconds = |given: Option<f64>, usual| given.map_or(usual, Duration::from_secs_f64);
         Patience {
-            attempts: self.attempts.unwrap_or(plain.attempts),
+            total: seconds(self.patience, plain.total),
+            attempts: self.attempts,
             first_wait: seconds(self.first_wait, plain.first_wait),
             head: seconds(self.head, plain.head),
             local_head: seconds(self.head, plain.local_head),
@@ -180,6 +185,9 @@ impl RequestsConfig {
             [("first_wait", self.first_wait), ("head", self.head), ("idle", self.idle), ("progress", self.progress)];
         let wrong = seconds.iter().find(|(_, given)| given.is_some_and(|s| !(s > 0.0 && s <= 86_400.0)));
         let bad = |what: String, fix: &str| Err(Error::new(Code::ConfigInvalid, what, fix));
+        if self.patience.is_some_and(|s| !(0.0..=86_400.0).contains(&s)) {
+            return bad("`requests.patience` is not a valid time".into(), "a number of seconds from 0 to 86400");
+        }
         match (wrong, self.attempts) {
             (Some((key, _)), _) => {
                 bad(format!("`requests.{key}` is not a valid time"), "a number of seconds above 0 and at most 86400")
@@ -192,14 +200,14 @@ impl RequestsConfig {
     }
 }
 
-const KEYS: [&str; 10] =
-    ["model", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
+const KEYS: [&str; 11] =
+    ["model", "fallback", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
 const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 5] = ["window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
-const REQUEST_KEYS: [&str; 5] = ["attempts", "first_wait", "head", "idle", "progress"];
+const REQUEST_KEYS: [&str; 6] = ["patience", "attempts", "first_wait", "head", "idle", "progress"];
 
 impl Config {
     /// Reads a configuration file. A missing file counts as empty.

@@ -25,10 +25,12 @@ mod responses; // the Responses API
 
 // The connection.
 pub(crate) mod endpoint; // base URL, key and headers of a server
+mod bounds; // the most of an answer that is accepted
+mod halves; // characters that a server cut in two
 mod http; // the HTTP client; which addresses and headers are allowed
 mod listing; // the list of models that a server returns
 mod refusal; // a server's failures as errors
-pub(crate) mod retry; // timeouts and retries
+pub(crate) mod retry; // whether and when a failed request is tried again
 mod server; // a dialect at an endpoint; most Providers are one
 pub(crate) mod stream; // bytes → events → an answer
 
@@ -74,6 +76,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// The estimated tokens of the request, at four bytes each.
+    pub(crate) fn estimated_tokens(&self) -> u64 {
+        let items: usize = self.items.iter().map(|item| item.piece().len()).sum();
+        fixed_tokens(&self.instructions, &self.context, &self.tools) + (items / 4) as u64
+    }
+
     /// Returns the bytes of an image, or a text that replaces it: the blob is missing, or the model cannot see images.
     fn image(&self, image: &Attachment, facts: &ModelInfo) -> Result<Vec<u8>, String> {
         if !facts.sees_images {
@@ -112,6 +120,9 @@ pub struct Answer {
     /// The tokens of the request, if the Provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// pixir estimated the usage, because the Provider reports none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usage_estimated: bool,
     /// The cost of the request in US dollars, if the Provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
@@ -176,12 +187,16 @@ pub struct CallRequest {
 pub struct Failure {
     /// The error to show.
     pub error: Error,
-    /// Part of the answer was already shown, so the user would see a retry.
+    /// Part of the answer was already shown, so the user sees a retry.
     pub after_content: bool,
+    /// An event of the answer was malformed; the same request may get a whole answer.
+    pub malformed: bool,
     /// The Provider's requested wait before the next attempt.
     pub retry_after: Option<Duration>,
     /// Usage that the Provider reported before the failure.
     pub usage: Option<Usage>,
+    /// pixir estimated the usage, because the Provider reports none.
+    pub usage_estimated: bool,
 }
 
 impl AnswerPart {
@@ -214,7 +229,14 @@ impl Answer {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, after_content: false, retry_after: None, usage: None }
+        Failure {
+            error,
+            after_content: false,
+            malformed: false,
+            retry_after: None,
+            usage: None,
+            usage_estimated: false,
+        }
     }
 }
 
@@ -225,7 +247,7 @@ pub trait Provider: Send + Sync {
         ModelInfo::of(model, "", None)
     }
 
-    /// Returns the time limits and the number of attempts for this Provider's requests.
+    /// Returns the time limits and the patience for this Provider's requests.
     fn patience(&self) -> Patience {
         Patience::default()
     }
@@ -247,13 +269,19 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 }
 
+/// The estimated tokens of the part of a request that every request of a Session repeats.
+pub(crate) fn fixed_tokens(instructions: &str, context: &str, tools: &[ToolSpec]) -> u64 {
+    let tool = |it: &ToolSpec| it.name.len() + it.description.len() + it.parameters.to_string().len();
+    ((instructions.len() + context.len() + tools.iter().map(tool).sum::<usize>()) / 4) as u64
+}
+
 /// Parses the arguments of a call into a JSON object. Other text is preserved under `_raw`, so that an error can show
 /// it to the model.
 pub fn args_object(args: &str) -> Value {
     if args.trim().is_empty() {
         return Value::Object(serde_json::Map::new());
     }
-    match serde_json::from_str::<Value>(args) {
+    match halves::parse(args) {
         Ok(value) if value.is_object() => value,
         Ok(_) | Err(_) => serde_json::json!({ "_raw": args }),
     }

@@ -7,7 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::call::Answers;
-use crate::context::{compaction, skills};
+use crate::context::compaction::{self, Room};
+use crate::context::skills;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -276,8 +277,10 @@ impl Session {
             {
                 Err(Error::new(Code::InvalidArgs, "that is not possible while a turn is running", Remedy::Interrupt))
             }
-            Input::Compact { instructions, dry_run } => {
-                let compacted = self.compact(Trigger::Manual, instructions.as_deref(), dry_run).await;
+            Input::Compact { instructions, dry_run: true } => self.preview_compaction(instructions.as_deref()),
+            Input::Compact { instructions, dry_run: false } => {
+                let room = self.room();
+                let compacted = self.compact(Trigger::Manual, instructions.as_deref(), room).await;
                 compacted.map(|()| Accepted::default())
             }
             // These may take long: they run beside the actor, which hears an interrupt meanwhile and answers in the end.
@@ -340,14 +343,19 @@ impl Session {
         Ok(Accepted::default())
     }
 
-    async fn compact(&mut self, trigger: Trigger, instructions: Option<&str>, dry_run: bool) -> Result<()> {
-        let settings = &self.history.settings;
-        let window = self.services.providers.window(&settings.provider, &settings.model);
-        let plan = compaction::plan(&self.history, trigger, instructions, window)?;
-        if dry_run {
-            self.publish(Live::CompactionPreviewed(plan));
-            return Ok(());
-        }
+    fn preview_compaction(&mut self, instructions: Option<&str>) -> Result<Accepted> {
+        let plan = compaction::plan(&self.history, Trigger::Manual, instructions, self.room())?;
+        self.publish(Live::CompactionPreviewed(plan));
+        Ok(Accepted::default())
+    }
+
+    async fn compact(
+        &mut self,
+        trigger: Trigger,
+        instructions: Option<&str>,
+        room: impl Into<Option<Room>>,
+    ) -> Result<()> {
+        let plan = compaction::plan(&self.history, trigger, instructions, room.into())?;
         self.record(None, plan.into()).await
     }
 

@@ -19,6 +19,7 @@ use crate::protocol::event::{
 };
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
+use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
 use crate::tools::bash;
 
@@ -31,7 +32,7 @@ mod services; // services and options of a Session
 
 pub use budget::Budget;
 pub(crate) use ending::Outcome;
-use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer};
+use ending::{LoopGuard, MAX_CIRCLES, cut_short, empty_answer, too_large};
 use relay::DeltaCoalescer;
 pub(crate) use reports::{Halt, Report, Reports, Step};
 pub(crate) use services::Services;
@@ -41,6 +42,21 @@ pub use services::{Limits, Options};
 const AT_ONCE: usize = 16;
 /// How often in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
+/// How often one request is compacted until it fits; each compaction leaves half as much as the one before.
+const MAX_OVERFLOWS: u32 = 6;
+
+/// Who counted the tokens of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UsageSource {
+    Reported,
+    Estimated,
+}
+
+impl UsageSource {
+    fn of(is_estimated: bool) -> UsageSource {
+        if is_estimated { UsageSource::Estimated } else { UsageSource::Reported }
+    }
+}
 
 pub(crate) struct Turn {
     reports: Reports,
@@ -95,7 +111,7 @@ impl Turn {
     async fn converse(&self) -> Result<Outcome, Gone> {
         let Options { limits, .. } = self.services.options;
         let mut rounds = 0;
-        let mut compacted = false;
+        let mut overflows = 0;
         let mut breaks = 0;
         let mut forgot = false;
         let mut circle = LoopGuard::default();
@@ -115,18 +131,22 @@ impl Turn {
             let step = self.next_step().await?;
             let answer = match self.ask_model(&step).await? {
                 Ok(answer) => answer,
-                Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content && !compacted => {
-                    compacted = true;
-                    match self.compact().await? {
-                        Ok(()) => continue,
-                        Err(_) => return Ok(Outcome::failed(failure.error)),
+                Err(failure) if failure.error.code == Code::ContextOverflow && !failure.after_content => {
+                    overflows += 1;
+                    if overflows <= MAX_OVERFLOWS && self.compact(&step, overflows).await?.is_ok() {
+                        continue;
                     }
+                    return Ok(Outcome::failed(Error { remedy: smaller(step.toolset), ..failure.error }));
                 }
                 // Reasoning is only valid for the prompt prefix and model that it was produced with. The request can be
                 // sent again without it.
                 Err(failure) if failure.error.code == Code::ReasoningRejected && !failure.after_content && !forgot => {
                     forgot = true;
                     self.forget_reasoning().await?;
+                    continue;
+                }
+                Err(failure) if failure.error.code == Code::AnswerTooLarge => return Ok(too_large(failure.error)),
+                Err(failure) if Retries::may_pass_elsewhere(&failure) && self.fall_back(&failure.error).await? => {
                     continue;
                 }
                 Err(failure) if failure.after_content => {
@@ -138,7 +158,7 @@ impl Turn {
                 }
                 Err(failure) => return Ok(Outcome::failed(failure.error)),
             };
-            compacted = false;
+            overflows = 0;
             let ended = answer.ended.clone();
             has_spoken |= !answer.text().trim().is_empty();
             let calls = self.record_answer(&step, answer).await?;
@@ -177,33 +197,41 @@ impl Turn {
 
     async fn ask_model(&self, step: &Step) -> Result<Result<Answer, Failure>, Gone> {
         let patience = step.provider.patience();
-        let mut attempt = 1;
+        let mut retries = Retries::default();
+        let mut has_part = false;
         loop {
             let relay = DeltaCoalescer::new(&self.reports);
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
-            let failure = match outcome {
+            let mut failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
             };
             // The Provider also charges for the part of the answer that arrived.
             if let Some(usage) = failure.usage {
-                self.record_usage(step, usage, None).await?;
+                let source = UsageSource::of(failure.usage_estimated);
+                self.record_usage(step, usage, None, source).await?;
             }
+            has_part |= failure.after_content;
             // The microseconds of the elapsed time are random enough for jitter.
             let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
-            let Some(wait) = patience.wait_before(attempt + 1, &failure, jitter) else {
+            let Some(retry) = retries.next(&patience, &failure, tokio::time::Instant::now(), jitter) else {
+                failure.after_content = has_part;
                 return Ok(Err(patience.told_to_wait(failure)));
             };
-            attempt += 1;
+            // None of the calls of a broken answer has run, so the same request may be sent again.
+            if failure.after_content {
+                self.keep_draft().await?;
+            }
             self.live(Live::RetryScheduled {
-                attempt,
-                of: patience.attempts,
-                wait_ms: millis(wait),
+                attempt: retry.attempt,
+                of: retry.of,
+                wait_ms: millis(retry.wait),
+                left_ms: retry.left.map(millis),
                 reason: failure.error.message,
             })
             .await?;
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(retry.wait).await;
         }
     }
 
@@ -211,7 +239,8 @@ impl Turn {
     async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<(Call, CallInfo)>, Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         if let Some(usage) = answer.usage {
-            self.record_usage(step, usage, answer.usd).await?;
+            let source = UsageSource::of(answer.usage_estimated);
+            self.record_usage(step, usage, answer.usd, source).await?;
         }
         let mut calls = Vec::new();
         for part in call_ids::unique(&step.request, answer.parts, &self.next_number) {
@@ -239,11 +268,12 @@ impl Turn {
         Ok(calls)
     }
 
-    async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>) -> Result<(), Gone> {
+    async fn record_usage(&self, step: &Step, usage: Usage, usd: Option<f64>, source: UsageSource) -> Result<(), Gone> {
         let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
         let cost = step.facts.cost(&usage, usd);
         self.budget.spend(usage, cost);
-        self.record(ProviderUsage { provider, model, usage, cost }).await
+        let estimated = source == UsageSource::Estimated;
+        self.record(ProviderUsage { provider, model, usage, estimated, cost }).await
     }
 
     // ─── Its tools ───
@@ -339,8 +369,20 @@ impl Turn {
         self.ask_session(Report::NextStep).await
     }
 
-    async fn compact(&self) -> Result<Result<(), Error>, Gone> {
-        self.ask_session(|reply| Report::Compact { reply }).await
+    async fn compact(&self, step: &Step, attempt: u32) -> Result<Result<(), Error>, Gone> {
+        let (window, tokens) = (step.facts.window, step.request.estimated_tokens());
+        self.ask_session(|reply| Report::Compact { attempt, window, tokens, reply }).await
+    }
+
+    /// Continues with the next fallback model, if there is one.
+    async fn fall_back(&self, error: &Error) -> Result<bool, Gone> {
+        let reason = error.message.clone();
+        self.ask_session(|reply| Report::FallBack { reason, reply }).await
+    }
+
+    /// Records the part of the answer that arrived, marked as partial.
+    async fn keep_draft(&self) -> Result<(), Gone> {
+        self.ask_session(|reply| Report::KeepDraft { reply }).await
     }
 
     async fn forget_reasoning(&self) -> Result<(), Gone> {
@@ -379,6 +421,17 @@ impl Authority for Turn {
 
     async fn record(&self, decision: PermissionDecision) -> Result<(), Gone> {
         Turn::record(self, decision).await
+    }
+}
+
+/// Returns what helps where a request does not fit into the window.
+pub(crate) fn smaller(toolset: Toolset) -> Remedy {
+    let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
+    match toolset {
+        Toolset::Run => Remedy::any_of([Remedy::Compact, larger]),
+        Toolset::Typed | Toolset::Both => {
+            Remedy::any_of([Remedy::Compact, Remedy::SetToolset { toolset: Toolset::Run }, larger])
+        }
     }
 }
 

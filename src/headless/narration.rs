@@ -93,8 +93,9 @@ fn plan(items: &[PlanItem]) -> String {
 /// The line that announces a live event, if it has one.
 pub(crate) fn live(news: &Live) -> Option<String> {
     match news {
-        Live::RetryScheduled { attempt, of, wait_ms, reason } => {
-            Some(format!("• {reason}; try {attempt} of {of} in {:.1} s", *wait_ms as f64 / 1000.0))
+        Live::RetryScheduled { attempt, of, wait_ms, left_ms: _, reason } => {
+            let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+            Some(format!("• {reason}; try {attempt}{of} in {:.1} s", *wait_ms as f64 / 1000.0))
         }
         Live::Notice { message, remedy: None, .. } => Some(format!("• {message}")),
         Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),

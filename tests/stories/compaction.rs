@@ -7,6 +7,9 @@ use crate::driver::{Pixir, says};
 use crate::server::{Dialect, Reply, Server, call, event, raw, text};
 use crate::shell::{Shell, entries};
 
+/// A window that the user believes to be large; only the server's refusal shows that it is not.
+const ROOMY: &str = "[models.\"custom/m\"]\nwindow = 200000\n";
+
 #[tokio::test]
 async fn compact_shows_a_preview_and_enter_applies_it() {
     let long = "word ".repeat(10_000);
@@ -58,6 +61,7 @@ fn a_local_server_reports_its_window_and_compaction_uses_it() {
 fn a_refused_request_is_compacted_and_sent_again() {
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
+        shell.configure(ROOMY);
         let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
         let too_long = Reply::Refuse { status: 400, headers: String::new(), body: refused };
         let server = Server::start(vec![text(&"word ".repeat(10_000)), text("short"), too_long, text("It fits now.")]);
@@ -87,6 +91,7 @@ fn a_refused_request_is_compacted_and_sent_again() {
 #[test]
 fn a_compaction_of_the_run_toolset_keeps_the_files_read_and_the_commands() {
     let shell = Shell::new(&[("notes.txt", "alpha\n"), ("src/lib.rs", "fn one() {}\n"), ("old.txt", "x\n")]);
+    shell.configure(ROOMY);
     let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
     let server = Server::start(vec![
         call("c1", "run", json!({ "command": "cat notes.txt | wc -l; grep fn src/lib.rs" })),

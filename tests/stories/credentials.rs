@@ -50,7 +50,7 @@ fn a_key_is_tested_stored_for_its_owner_used_and_removed() {
 
     let ran = with(&shell, &["--provider", "openai", "--headless", "--json", "hi"], &at);
     assert_eq!(ran.document()["output"], "Hello.", "{}", ran.stderr);
-    assert_eq!(server.keys(), [format!("Bearer {key}"), format!("Bearer {key}")]);
+    assert_eq!(server.keys(), [format!("Bearer {key}")]);
 
     // A variable of the environment takes precedence, and the status names it.
     let own = [at[0], ("OPENAI_API_KEY", "other-key")];

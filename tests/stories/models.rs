@@ -23,7 +23,7 @@ fn effort_is_sent_in_the_form_the_model_takes() {
         (Dialect::Anthropic, "claude-sonnet-4-5", "medium", "/thinking/budget_tokens", json!(12_000)),
         (Dialect::Anthropic, "claude-sonnet-4-5", "none", "/thinking", Value::Null),
         (Dialect::Anthropic, "claude-opus-5-5", "max", "/thinking/display", json!("summarized")),
-        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(30_000)),
+        (Dialect::Anthropic, "claude-sonnet-4-5", "low", "/max_tokens", json!(19_200)),
         (Dialect::Anthropic, "my-own", "high", "/thinking", Value::Null),
     ];
     for (dialect, model, effort, place, wanted) in rows {
@@ -108,7 +108,8 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
     let bare = server.url.trim_end_matches("/v1");
     let ran = ask(&[], &[("ANTHROPIC_API_KEY", "sk-canary-a"), ("ANTHROPIC_BASE_URL", bare)]);
     assert_eq!(ran.document()["output"], "From anthropic.", "{}", ran.stderr);
-    let head = server.heads()[0].clone();
+    let posted = || server.heads().into_iter().filter(|head| head.starts_with("POST /v1/")).collect::<Vec<_>>();
+    let head = posted()[0].clone();
     assert!(head.contains("x-api-key: sk-canary-a") && head.contains("anthropic-version: 2023-06-01"), "{head}");
     assert!(head.contains("anthropic-beta: ") && !head.contains("authorization: "), "{head}");
 
@@ -117,7 +118,7 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
         server.url
     ));
     assert_eq!(ask(&["--model", "far/m"], &[]).document()["output"], "From a preset.");
-    assert!(server.heads()[1].contains("x-team: a"));
+    assert!(posted()[1].contains("x-team: a"));
 
     let rows = [
         ("[providers.far]\npreset = \"olama\"\n", "did you mean ollama?"),
@@ -211,4 +212,69 @@ fn the_model_comes_from_flags_then_config_then_environment() {
         (10, Some("CONFIG_INVALID")),
         "a key never goes out in the clear"
     );
+}
+
+/// Broken build: one without the preset, with another variable, or with the dialect's header for Azure's key.
+#[test]
+fn every_usual_service_needs_only_its_key() {
+    let rows = [
+        ("gemini", "GEMINI_API_KEY"),
+        ("groq", "GROQ_API_KEY"),
+        ("deepseek", "DEEPSEEK_API_KEY"),
+        ("xai", "XAI_API_KEY"),
+        ("mistral", "MISTRAL_API_KEY"),
+        ("moonshot", "MOONSHOT_API_KEY"),
+        ("zai", "ZAI_API_KEY"),
+    ];
+    for (name, variable) in rows {
+        let shell = Shell::new(&[]);
+        let mut list = shell.command(["models", "list", "--json"]);
+        let chosen = ran(list.env(variable, "sk-canary-0").output().expect("it runs")).document()["chosen"].clone();
+        assert!(chosen.as_str().is_some_and(|it| it.starts_with(&format!("{name}/"))), "{chosen}");
+        let server = Server::start(vec![text("Here.")]);
+        shell.configure(&format!("[providers.{name}]\nbase_url = \"{}\"\n", server.url));
+        let mut command = shell.command(["--provider", name, "--model", "m", "--headless", "--json", "x"]);
+        let ran = ran(command.env(variable, "sk-canary-1").output().expect("it runs"));
+        assert_eq!(ran.document()["output"], "Here.", "{name}: {}", ran.stderr);
+        assert_eq!(server.keys(), ["Bearer sk-canary-1"], "{name}");
+        assert_eq!(server.bodies()[0]["stream_options"].is_null(), name == "mistral", "{name}");
+    }
+    // Azure: a host of one's own, a version in the query, another header.
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("From Azure.")]);
+    let mut command = shell.command(["--model", "azure/my-deployment", "--headless", "--json", "x"]);
+    command.env("AZURE_OPENAI_API_KEY", "sk-canary-2");
+    command.env("AZURE_OPENAI_ENDPOINT", server.url.trim_end_matches("/v1"));
+    let answer = ran(command.output().expect("it runs"));
+    assert_eq!(answer.document()["output"], "From Azure.", "{}", answer.stderr);
+    let head = server.heads().into_iter().find(|it| it.starts_with("POST") && it.contains("completions"));
+    let head = head.expect("it was asked");
+    assert!(head.starts_with("POST /openai/v1/chat/completions?api-version=preview "), "{head}");
+    assert!(head.contains("api-key: sk-canary-2") && !head.contains("authorization"), "{head}");
+    let mut nowhere = shell.command(["--model", "azure/my-deployment", "--headless", "--json", "x"]);
+    let nowhere = ran(nowhere.env("AZURE_OPENAI_API_KEY", "sk-canary-2").output().expect("it runs"));
+    assert_eq!(nowhere.error()["remediation"], "export AZURE_OPENAI_ENDPOINT=…", "{}", nowhere.stderr);
+}
+
+/// Broken build: one that takes the first model of the list. The server answers that it does not support chat.
+#[test]
+fn a_model_that_answers_no_prompts_is_never_chosen_by_itself() {
+    let shell = Shell::new(&[]);
+    let names = [
+        "text-embedding-nomic-embed-text-v1.5",
+        "BAAI/bge-m3",
+        "qwen3-reranker:8b",
+        "whisper-1",
+        "gpt-4o-mini-tts",
+        "qwen3",
+    ];
+    let listed: Vec<Value> = names.iter().map(|name| json!({ "id": name })).collect();
+    let server = Server::with_facts(vec![text("I can.")], vec![("/v1/models", json!({ "data": listed }))]);
+    let ran = shell.run(["--base-url", &server.url, "--headless", "--json", "x"]);
+    assert_eq!(ran.document()["output"], "I can.", "{}", ran.stderr);
+    assert_eq!(server.bodies()[0]["model"], "qwen3");
+    let server = Server::with_facts(vec![], vec![("/v1/models", json!({ "data": [{ "id": "bge-m3" }] }))]);
+    let ran = shell.run(["--base-url", &server.url, "--headless", "--json", "x"]);
+    let message = ran.error()["error"]["message"].as_str().expect("a message").to_owned();
+    assert_eq!(message, "custom lists no model that answers prompts");
 }

@@ -171,6 +171,7 @@ fn an_odd_finish_reason_is_not_a_finished_answer() {
         ("sensitive", "REFUSED"),
     ] {
         let shell = Shell::new(&[]);
+        shell.configure("[requests]\nattempts = 1\n");
         let half = json!({ "choices": [{ "index": 0, "delta": { "content": "Half a sen" } }] });
         let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
         let server = Server::start(vec![raw(&[event(&half), event(&stop)].concat())]);

@@ -91,6 +91,7 @@ fn the_meter_shows_only_tokens_the_provider_counted() {
 fn a_cut_answer_is_counted_and_a_long_retry_after_is_reported() {
     let shell = Shell::new(&[]);
     let long = Reply::Refuse { status: 429, headers: "retry-after: 86400\r\n".into(), body: "{}".into() };
+    shell.configure("[requests]\nattempts = 1\n");
     let server = Server::start(vec![Reply::Cut { text: "Half ".into() }, long]);
     let cut = ask(&shell, &server, Dialect::Anthropic, &["x"]);
     assert_eq!(cut.document()["usage"]["input"], 100, "{}", cut.stdout);
@@ -114,4 +115,32 @@ fn a_turn_that_has_cost_what_it_may_ends_incomplete() {
     let remediation = ran.error()["remediation"].as_str().expect("text").to_owned();
     assert_eq!(remediation, "send a message to continue, or a higher --max-cost");
     assert_eq!(server.bodies().len(), 1);
+}
+
+/// Broken build: one that records nothing. The request looks free and exact.
+#[test]
+fn usage_that_a_server_does_not_send_is_estimated_and_marked() {
+    for dialect in Dialect::ALL {
+        let shell = Shell::new(&[]);
+        let mut events = crate::server::answer(dialect, &[crate::server::Part::Text("Four words of it.")]).concat();
+        for field in ["\"usage\"", "\"input_tokens\"", "\"output_tokens\"", "\"prompt_tokens\""] {
+            events = events.replace(field, "\"none\"");
+        }
+        let server = Server::start(vec![crate::server::raw(&events), text("Counted.")]);
+        shell.configure("[models.\"custom/m\"]\nprice = { input = 1000.0, output = 2000.0 }\n");
+        let ran = ask(&shell, &server, dialect, &["x"]);
+        let document = ran.document();
+        let sent = server.bodies()[0].to_string().len() as u64 / 4;
+        let input = document["usage"]["input"].as_u64().expect("a number");
+        assert!(input > sent / 2 && input < sent * 2, "{dialect:?}: {input} instead of about {sent}");
+        assert_eq!(document["usage"]["output"], 5, "17 bytes");
+        assert_eq!(document["cost"]["estimated"], true);
+        let usages = |shell: &Shell| -> Vec<serde_json::Value> {
+            let log = crate::shell::entries(&shell.logs()[0]);
+            log.into_iter().filter(|e| e["type"] == "provider_usage").map(|e| e["data"]["estimated"].clone()).collect()
+        };
+        assert_eq!(usages(&shell), [json!(true)], "{dialect:?}");
+        ask(&shell, &server, dialect, &["resume", "--last", "y"]);
+        assert_eq!(usages(&shell), [json!(true), json!(null)], "a reported one is not marked");
+    }
 }

@@ -44,6 +44,9 @@ impl Remedies {
             Remedy::Undo => "/undo".into(),
             Remedy::Redo => "/redo".into(),
             Remedy::ResolveConflicts => "preview it again, then merge or overwrite each file there".into(),
+            Remedy::SetToolset { toolset } => {
+                format!("/toolset {}, which takes less room", toolset.name())
+            }
             Remedy::SetMode { mode } => or_key(&format!("/mode {}", mode.name()), &self.cycle_mode),
             Remedy::RaiseLimit { limit: Limit::Deadline } => "start pixir with a longer --deadline".into(),
             Remedy::RaiseLimit { limit: Limit::Rounds } => "start pixir with more --max-rounds".into(),

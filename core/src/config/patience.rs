@@ -1,15 +1,17 @@
-//! Time limits of requests, and how often they are tried.
+//! Time limits of requests, and how long failed ones are tried again.
 
 use std::time::Duration;
 
-/// Time limits of requests, and how often they are tried. The user's `[requests]` section changes them.
+/// Time limits of requests, and how long failed ones are tried again. The user's `[requests]` section changes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The number of tries, the first one included.
-    pub attempts: u32,
+    /// How long a request is tried again while the server is overloaded or unreachable. Zero means not at all.
+    pub total: Duration,
+    /// The most tries, the first one included; `None` means that only the time counts.
+    pub attempts: Option<u32>,
     /// The wait before the second try; each further wait is twice as long.
     pub first_wait: Duration,
-    /// The longest wait that a server may ask for; longer ones are not honoured.
+    /// The most that a server may ask to wait before it takes requests again, all its waits together.
     pub longest_wait: Duration,
     /// The longest time from the request to the head of the answer. A local server may have to load its model first.
     pub head: Duration,
@@ -24,9 +26,10 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Patience {
         Patience {
-            attempts: 4,
+            total: Duration::from_secs(180),
+            attempts: None,
             first_wait: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(120),
+            longest_wait: Duration::from_secs(30 * 60),
             head: Duration::from_secs(60),
             local_head: Duration::from_secs(600),
             idle: Duration::from_secs(180),

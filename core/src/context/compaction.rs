@@ -9,12 +9,44 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 use crate::protocol::remedy::Remedy;
 
-/// Tokens of the newest History that stay verbatim.
-const KEEP_TOKENS: u64 = 8_000;
+/// The window of a model whose real one nobody knows, tokens.
+const USUAL_WINDOW: u64 = 128_000;
+/// The least part of a summary, bytes.
+const MIN_SUMMARY: usize = 800;
 /// The most of one older prompt in a summary, characters.
 const MAX_REQUEST: usize = 400;
 /// The most of an earlier summary in a new one, characters.
 const MAX_EARLIER: usize = 4_000;
+
+/// The room that a compaction makes, tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// The window.
+    pub(crate) window: u64,
+    /// The part of it that every request repeats.
+    pub(crate) fixed: u64,
+    /// How often an earlier compaction for the same request was not enough. Each time half as much stays.
+    pub(crate) shrink: u32,
+}
+
+impl Room {
+    /// Tokens that the History may have.
+    fn history(self) -> u64 {
+        self.window.saturating_sub(self.fixed)
+    }
+
+    /// Tokens of the newest History that stay verbatim: a quarter of a small window, a sixteenth of a large one.
+    fn verbatim(self) -> u64 {
+        let usual = (self.history() / 4).min((self.window / 16).max(USUAL_WINDOW / 16));
+        usual >> self.shrink.min(16)
+    }
+
+    /// The longest summary, bytes: a quarter of the room, at four bytes a token.
+    fn summary(self) -> usize {
+        let bytes = self.history() >> self.shrink.min(16);
+        usize::try_from(bytes).unwrap_or(usize::MAX).max(MIN_SUMMARY)
+    }
+}
 
 /// Plans a compaction without a model. The summary lists the user's prompts, files, commands, the plan and the last
 /// answer under fixed headings. The newest History stays verbatim, and always the last prompt.
@@ -25,14 +57,19 @@ pub(crate) fn plan(
     history: &History,
     trigger: Trigger,
     instructions: Option<&str>,
-    window: Option<u64>,
+    room: Option<Room>,
 ) -> Result<HistoryCompaction> {
-    // A small window leaves less room for verbatim History.
-    let keep = window.map_or(KEEP_TOKENS, |window| KEEP_TOKENS.min(window / 4));
-    // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session.
-    let path: Vec<&Arc<Entry>> = history.recent_path().collect();
-    let before = (history.path().len() - path.len()) as u64;
-    let cut = find_cut(history, &path, keep).ok_or_else(|| {
+    let room = room.unwrap_or(Room { window: USUAL_WINDOW, fixed: 0, shrink: 0 });
+    // What an earlier compaction replaced is in its summary, so a compaction costs no more in a long Session. What it left
+    // verbatim may be dropped now.
+    let recent = history.recent_path();
+    let before = (history.path().len() - recent.len()) as u64;
+    let earlier = history.recent_path().rev().find_map(|entry| match &entry.fact {
+        Fact::HistoryCompaction(it) => Some(it),
+        _ => None,
+    });
+    let path: Vec<&Arc<Entry>> = recent.filter(|entry| !matches!(entry.fact, Fact::HistoryCompaction(_))).collect();
+    let cut = find_cut(history, &path, room.verbatim()).ok_or_else(|| {
         Error::new(
             Code::NothingToDo,
             "there is nothing to compact: the whole conversation is recent",
@@ -42,8 +79,6 @@ pub(crate) fn plan(
     let dropped = &path[..cut];
     let mut it = Gathered::default();
     // An earlier compaction's content is in its summary; only the entries that it left verbatim are gathered again.
-    let earlier =
-        dropped.iter().rev().find_map(|e| if let Fact::HistoryCompaction(it) = &e.fact { Some(it) } else { None });
     if let Some(earlier) = earlier {
         it.earlier(earlier);
     }
@@ -53,7 +88,8 @@ pub(crate) fn plan(
     let dropped_pins = || history.pinned().filter(|e| e.seq < path[cut].seq);
     let pinned: Vec<u64> = dropped_pins().map(|e| e.seq).collect();
     it.pinned = dropped_pins().filter(|e| !history.is_untold(&e.fact)).filter_map(|e| spoken(&e.fact)).collect();
-    let summary = it.summary(history, path[cut..].iter().any(|e| is_request(&e.fact)), instructions);
+    let request_is_kept = path[cut..].iter().any(|e| is_request(&e.fact));
+    let summary = it.fitting_summary(history, request_is_kept, instructions, room.summary());
     let tokens_before = history.estimated_tokens();
     let kept: u64 = path[cut..].iter().filter(|e| !history.is_untold(&e.fact)).map(|e| tokens(&e.fact)).sum();
     Ok(HistoryCompaction {
@@ -123,12 +159,11 @@ fn spoken(fact: &Fact) -> Option<String> {
 
 /// Returns the earliest cut with at most `keep` tokens after it: at the start of a Turn, else between two rounds.
 fn find_cut(history: &History, path: &[&Arc<Entry>], keep: u64) -> Option<usize> {
-    let first_new = path.iter().rposition(|e| matches!(e.fact, Fact::HistoryCompaction(_))).map_or(0, |at| at + 1);
     let mut after = 0;
     let mut whole_turn = None;
     let mut step = None;
     let mut unanswered = 0_i64;
-    for at in (first_new..path.len()).rev() {
+    for at in (0..path.len()).rev() {
         let fact = &path[at].fact;
         after += if history.is_untold(fact) { 0 } else { tokens(fact) };
         match fact {
@@ -149,7 +184,7 @@ fn find_cut(history: &History, path: &[&Arc<Entry>], keep: u64) -> Option<usize>
         }
     }
     // A cut before the first Turn would leave nothing to summarize.
-    whole_turn.filter(|at| *at > first_new).or_else(|| step.filter(|at| *at > first_new && after > keep))
+    whole_turn.filter(|at| *at > 0).or_else(|| step.filter(|at| *at > 0 && after > keep))
 }
 
 fn tokens(fact: &Fact) -> u64 {
@@ -230,6 +265,51 @@ impl Gathered {
         }
     }
 
+    /// Returns a summary of at most this many bytes. The oldest commands and files, then the longest texts give way.
+    fn fitting_summary(
+        &mut self,
+        history: &History,
+        request_is_kept: bool,
+        instructions: Option<&str>,
+        most: usize,
+    ) -> String {
+        let mut summary = self.summary(history, request_is_kept, instructions);
+        // Each pass halves the lists and texts.
+        for pass in 1..=8 {
+            if summary.len() <= most {
+                return summary;
+            }
+            let characters = (most >> pass).max(80);
+            halve(&mut self.commands);
+            halve(&mut self.steers);
+            self.halve_requests();
+            for files in [&mut self.read, &mut self.modified] {
+                let mut names: Vec<String> = std::mem::take(files).into_iter().collect();
+                halve(&mut names);
+                *files = names.into_iter().collect();
+            }
+            for text in self.earlier.iter_mut().chain(&mut self.last_words).chain(&mut self.pinned) {
+                *text = shorten(text, characters);
+            }
+            for text in self.requests.iter_mut().chain(&mut self.skills).chain(&mut self.commands) {
+                *text = shorten(text, characters);
+            }
+            summary = self.summary(history, request_is_kept, instructions);
+        }
+        let mut end = most.min(summary.len());
+        while !summary.is_char_boundary(end) {
+            end -= 1;
+        }
+        summary.truncate(end);
+        summary
+    }
+
+    /// Drops the older half of the requests, but never the current one.
+    fn halve_requests(&mut self) {
+        let half = self.requests.len() / 2;
+        self.requests.drain(..half);
+    }
+
     fn summary(&self, history: &History, request_is_kept: bool, instructions: Option<&str>) -> String {
         let mut text = String::from(
             "This summary was made without a model from the session log; older messages are not in your context any more.\n",
@@ -268,6 +348,11 @@ impl Gathered {
         section("You said last", self.last_words.iter().map(|s| shorten(s, 2_000)).collect());
         text
     }
+}
+
+/// Drops the older half of a list.
+fn halve(list: &mut Vec<String>) {
+    list.drain(..list.len().div_ceil(2));
 }
 
 fn shorten(text: &str, most: usize) -> String {

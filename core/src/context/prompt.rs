@@ -70,17 +70,26 @@ pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_k
         provider: history.settings.provider.clone(),
         model: history.settings.model.clone(),
         effort: history.settings.effort.clone(),
-        instructions: match history.settings.toolset {
-            Toolset::Typed => TYPED,
-            Toolset::Run => RUN,
-            Toolset::Both => BOTH,
-        }
-        .into(),
+        instructions: instructions(history.settings.toolset).into(),
         context: context_text(&history.started),
         tools,
         items: history.items(),
         blobs: blobs.clone(),
         cache_key: cache_key.to_owned(),
+    }
+}
+
+/// Returns the estimated tokens that every request of the Session repeats: instructions, context documents and tools.
+pub(crate) fn fixed_tokens(history: &History, tools: &[ToolSpec]) -> u64 {
+    let instructions = instructions(history.settings.toolset);
+    crate::provider::fixed_tokens(instructions, &context_text(&history.started), tools)
+}
+
+fn instructions(toolset: Toolset) -> &'static str {
+    match toolset {
+        Toolset::Typed => TYPED,
+        Toolset::Run => RUN,
+        Toolset::Both => BOTH,
     }
 }
 

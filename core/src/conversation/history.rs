@@ -118,6 +118,8 @@ pub struct History {
     /// Tokens of the last request and its answer. `None` if the Provider did not report them or the History changed
     /// since.
     pub last_input: Option<u64>,
+    /// Input tokens of the last request, and the bytes of the items that it sent.
+    measured: Option<(u64, usize)>,
     /// The number of the last Turn.
     pub turns: u32,
     /// Whether the last Turn has not ended.
@@ -184,6 +186,7 @@ impl History {
                 self.usage += it.usage;
                 self.cost += it.cost;
                 self.last_input = Some(it.usage.input + it.usage.output);
+                self.measured = Some((it.usage.input, self.item_bytes));
             }
             Fact::TurnEnded(_) => self.turn_open = false,
             Fact::HeadMoved(it) => {
@@ -274,6 +277,7 @@ impl History {
     /// Folds the path to the Head anew. It reads only what the next request contains: the last compaction, and the
     /// Entries that it keeps.
     fn refold(&mut self) {
+        self.measured = None;
         self.items.clear();
         self.item_bytes = 0;
         self.open_calls.clear();
@@ -415,6 +419,15 @@ impl History {
     /// Estimated tokens of the items, at four bytes each.
     pub fn estimated_tokens(&self) -> u64 {
         (self.item_bytes / 4) as u64
+    }
+
+    /// Estimated tokens of the next request, of which `fixed` are not items. The part that the Provider has measured
+    /// counts as measured.
+    pub(crate) fn expected_tokens(&self, fixed: u64) -> u64 {
+        match self.measured {
+            Some((tokens, bytes)) => tokens + (self.item_bytes.saturating_sub(bytes) / 4) as u64,
+            None => fixed + self.estimated_tokens(),
+        }
     }
 
     /// All Entries of the Log in order.

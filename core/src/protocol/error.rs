@@ -130,6 +130,7 @@ codes! {
     DeadlineReached = "DEADLINE_REACHED", IterationCap;
     BudgetReached = "BUDGET_REACHED", IterationCap;
     OutputTruncated = "OUTPUT_TRUNCATED", IterationCap;
+    AnswerTooLarge = "ANSWER_TOO_LARGE", IterationCap;
     ToolResultRecordFailed = "TOOL_RESULT_RECORD_FAILED", ToolResultRecordFailed;
     CorruptLogLine = "CORRUPT_LOG_LINE", CorruptLogLine;
     EphemeralNotLoggable = "EPHEMERAL_NOT_LOGGABLE", EphemeralNotLoggable;

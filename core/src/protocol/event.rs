@@ -200,10 +200,14 @@ pub enum Live {
     RetryScheduled {
         /// The next attempt, from 2.
         attempt: u32,
-        /// The maximum number of attempts.
-        of: u32,
+        /// The most attempts; absent where only the time limits them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<u32>,
         /// Milliseconds until the next attempt.
         wait_ms: u64,
+        /// Milliseconds of patience that are left after the wait; absent where the number of attempts is the limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_ms: Option<u64>,
         /// Why the last attempt failed.
         reason: String,
     },

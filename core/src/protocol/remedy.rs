@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::event::Mode;
+use super::event::{Mode, Toolset};
 
 /// What to do about an error.
 ///
@@ -60,6 +60,11 @@ pub enum Remedy {
     SetMode {
         /// The least permissive mode that is sufficient.
         mode: Mode,
+    },
+    /// Offer the model another toolset.
+    SetToolset {
+        /// The toolset that is sufficient.
+        toolset: Toolset,
     },
     /// Raise a limit of a Turn.
     RaiseLimit {
@@ -255,6 +260,7 @@ impl Remedy {
             | Remedy::Redo
             | Remedy::ResolveConflicts
             | Remedy::SetMode { .. }
+            | Remedy::SetToolset { .. }
             | Remedy::RaiseLimit { .. }
             | Remedy::ShowSkills
             | Remedy::UseSkill { .. }
@@ -298,6 +304,7 @@ impl Remedy {
             Remedy::Redo => "redo the last undo".into(),
             Remedy::ResolveConflicts => "preview the files, then choose to merge or to overwrite".into(),
             Remedy::SetMode { mode } => format!("have the user set the mode to {}", mode.name()),
+            Remedy::SetToolset { toolset } => format!("use the toolset {}, which takes less room", toolset.name()),
             Remedy::RaiseLimit { limit: Limit::Deadline } => "allow the turn more time".into(),
             Remedy::RaiseLimit { limit: Limit::Rounds } => "allow the turn more rounds".into(),
             Remedy::RaiseLimit { limit: Limit::Tokens } => "allow the turn more tokens".into(),

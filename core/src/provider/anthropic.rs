@@ -119,7 +119,7 @@ struct OutputConfig {
 
 pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo) -> Body<'a> {
     // Input and output share the window. Compaction starts at 85 % of it, so the rest is left for the answer.
-    let room = facts.window.map_or(u64::MAX, |window| window * 15 / 100);
+    let room = facts.working_window().map_or(u64::MAX, |window| (window * 15 / 100).max(1));
     let max_tokens = facts.max_output.unwrap_or(MAX_TOKENS).min(room);
     let mut messages = messages(request, facts);
     mark(&mut messages);
@@ -307,6 +307,10 @@ impl AnswerDecoder {
         match block["type"].as_str() {
             Some("text") if !text.is_empty() => say(Chunk::Text(text.clone())),
             Some("thinking") if !text.is_empty() => say(Chunk::Reasoning(text.clone())),
+            Some("tool_use") => {
+                let name = block["name"].as_str().unwrap_or_default().to_owned();
+                say(Chunk::Call { index: call, name, args: String::new() });
+            }
             Some(_) => {}
             None => return Err(invalid("a block of the answer has no type")),
         }
@@ -379,7 +383,6 @@ impl Reader for AnswerDecoder {
             }
             "message_stop" => return Ok(StreamProgress::All),
             "error" => return Err(told_in_stream(&event["error"])),
-            _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
             // Pings, ends of blocks, and kinds of event added in the future.
             _ => {}
         }

@@ -22,7 +22,8 @@ pub(super) struct Body<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +199,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks)
         model: &request.model,
         messages,
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: quirks.asks_for_usage.then_some(StreamOptions { include_usage: true }),
         tools: tools.collect(),
         reasoning_effort: effort.filter(|_| quirks.effort == EffortField::ReasoningEffort),
         reasoning: effort.filter(|_| quirks.effort == EffortField::Reasoning).map(|effort| Reasoning { effort }),
@@ -328,6 +329,9 @@ fn assistant<'m, 'a>(messages: &'m mut Vec<Message<'a>>) -> &'m mut Assistant<'a
     }
 }
 
+/// The longest name of a tool that is put together from pieces, bytes.
+const MAX_NAME: usize = 256;
+
 /// The kind of item that stores a server's reasoning, field by field.
 const FIELDS: &str = "chat_fields";
 
@@ -335,6 +339,10 @@ const FIELDS: &str = "chat_fields";
 #[derive(Default)]
 pub(super) struct AnswerDecoder {
     text: String,
+    /// Whether the text so far belongs to reasoning that the model writes into its answer.
+    tags: ThinkTags,
+    /// The model refused, in the field that the dialect has for that.
+    refused: bool,
     reasoning: String,
     /// The reasoning under the server's field names, to be sent back.
     fields: Map<String, Value>,
@@ -379,8 +387,24 @@ impl AnswerDecoder {
     }
 
     fn speak(&mut self, text: &str, say: &mut (dyn FnMut(Chunk) + Send)) {
-        self.text.push_str(text);
-        say(Chunk::Text(text.to_owned()));
+        let Split { reasoning, text } = self.tags.split(text);
+        self.say(&reasoning, &text, say);
+    }
+
+    /// Releases text that waited for the rest of a tag.
+    fn flush(&mut self, say: &mut (dyn FnMut(Chunk) + Send)) {
+        let Split { reasoning, text } = self.tags.rest();
+        self.say(&reasoning, &text, say);
+    }
+
+    fn say(&mut self, reasoning: &str, text: &str, say: &mut (dyn FnMut(Chunk) + Send)) {
+        if !reasoning.is_empty() {
+            self.think(reasoning, say);
+        }
+        if !text.is_empty() {
+            self.text.push_str(text);
+            say(Chunk::Text(text.to_owned()));
+        }
     }
 
     /// Takes in a part of a call. The first part has the id and name, the others only arguments. Some servers leave the
@@ -392,7 +416,10 @@ impl AnswerDecoder {
             Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
-        let is_whole = |call: &OpenCall| serde_json::from_str::<Map<String, Value>>(&call.args).is_ok();
+        // Only a text that ends like an object is parsed: some servers repeat the name with every part.
+        let is_whole = |call: &OpenCall| {
+            call.args.trim_end().ends_with('}') && serde_json::from_str::<Map<String, Value>>(&call.args).is_ok()
+        };
         let has_other_id = |call: &OpenCall| id.is_some_and(|id| !call.id.is_empty() && call.id != id);
         // A repeated name continues the call, unless the id differs or the arguments are already complete.
         let is_other = |call: &OpenCall| name.is_some() && (has_other_id(call) || (id.is_none() && is_whole(call)));
@@ -411,7 +438,12 @@ impl AnswerDecoder {
             id.clone_into(&mut call.id);
         }
         if let Some(name) = name {
-            name.clone_into(&mut call.name);
+            // A name may come in pieces; a server that repeats it sends the whole name again.
+            if name.starts_with(&call.name) {
+                name.clone_into(&mut call.name);
+            } else if call.name.len() + name.len() <= MAX_NAME {
+                call.name.push_str(name);
+            }
         }
         let args = match &piece["function"]["arguments"] {
             Value::String(text) => text.clone(),
@@ -445,11 +477,18 @@ impl Reader for AnswerDecoder {
             self.usage = Some(usage);
             self.usd = event["usage"]["cost"].as_f64();
         }
-        let choice = &event["choices"][0];
+        // Only the first choice is the answer.
+        let choices = event["choices"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some(choice) = choices.iter().find(|it| it["index"].as_u64().unwrap_or(0) == 0) else {
+            return Ok(if self.ended.is_some() { StreamProgress::Usable } else { StreamProgress::Part });
+        };
         if !choice["error"].is_null() {
             return Err(told_in_stream(&choice["error"]));
         }
-        let delta = &choice["delta"];
+        // Some servers send the whole message in one chunk; others repeat it after its deltas.
+        let has_begun = !self.text.is_empty() || !self.calls.is_empty() || self.tags.is_waiting();
+        let has_delta = choice["delta"].as_object().is_some_and(|delta| !delta.is_empty());
+        let delta = if has_delta || has_begun { &choice["delta"] } else { &choice["message"] };
         self.take_reasoning(delta, say);
         match &delta["content"] {
             Value::String(text) if !text.is_empty() => self.speak(text, say),
@@ -467,12 +506,14 @@ impl Reader for AnswerDecoder {
             _ => {}
         }
         if let Some(text) = text(&delta["refusal"]) {
+            self.refused = true;
             self.speak(text, say);
         }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             self.take_call(piece, say);
         }
         if let Some(reason) = text(&choice["finish_reason"]) {
+            self.flush(say);
             self.ended = Some(reason.to_owned());
         }
         Ok(match (&self.ended, &self.usage) {
@@ -498,6 +539,8 @@ impl Reader for AnswerDecoder {
         answer.ended = match ended.as_str() {
             "length" | "max_tokens" | "model_length" => Ended::CutShort("max_output_tokens".into()),
             "content_filter" | "sensitive" => Ended::CutShort("content_filter".into()),
+            "refusal" => Ended::CutShort("refusal".into()),
+            _ if self.refused => Ended::CutShort("refusal".into()),
             "error" | "network_error" | "abort" | "insufficient_system_resource" => {
                 let said = format!("the model stopped early ({ended})");
                 return Err(told_in_stream(&json!({ "message": said, "code": "server_error" })));
@@ -509,6 +552,96 @@ impl Reader for AnswerDecoder {
             answer.parts.extend(AnswerDecoder::calls(self.calls)?.into_iter().map(AnswerPart::Call));
         }
         Ok(answer)
+    }
+}
+
+/// Finds reasoning that a model writes at the start of its answer, between `<think>` and `</think>`. A tag may be cut
+/// anywhere.
+#[derive(Default)]
+enum ThinkTags {
+    /// Nothing but this beginning of an opening tag arrived, maybe after blanks.
+    #[default]
+    Nothing,
+    Opening(String),
+    /// Inside, with the beginning of a closing tag.
+    Inside(String),
+    /// After `</think>`, before the first character of the answer.
+    Closed,
+    Outside,
+}
+
+/// Text that was sorted into reasoning and answer.
+#[derive(Default)]
+struct Split {
+    reasoning: String,
+    text: String,
+}
+
+impl ThinkTags {
+    const OPEN: &'static str = "<think>";
+    const CLOSE: &'static str = "</think>";
+
+    fn is_waiting(&self) -> bool {
+        matches!(self, ThinkTags::Opening(_) | ThinkTags::Inside(_))
+    }
+
+    fn split(&mut self, more: &str) -> Split {
+        let mut split = Split::default();
+        let mut rest = more.to_owned();
+        loop {
+            match std::mem::replace(self, ThinkTags::Outside) {
+                ThinkTags::Nothing => *self = ThinkTags::Opening(String::new()),
+                ThinkTags::Opening(before) => {
+                    let all = before + &rest;
+                    let start = all.trim_start();
+                    if let Some(inside) = start.strip_prefix(Self::OPEN) {
+                        rest = inside.to_owned();
+                        *self = ThinkTags::Inside(String::new());
+                    } else if Self::OPEN.starts_with(start) {
+                        *self = ThinkTags::Opening(all);
+                        return split;
+                    } else {
+                        split.text = all;
+                        return split;
+                    }
+                }
+                ThinkTags::Inside(before) => {
+                    let all = before + &rest;
+                    if let Some((reasoning, after)) = all.split_once(Self::CLOSE) {
+                        split.reasoning.push_str(reasoning);
+                        rest = after.to_owned();
+                        *self = ThinkTags::Closed;
+                    } else {
+                        let held = (1..Self::CLOSE.len()).rev().find(|n| all.ends_with(&Self::CLOSE[..*n]));
+                        let (reasoning, held) = all.split_at(all.len() - held.unwrap_or(0));
+                        split.reasoning.push_str(reasoning);
+                        *self = ThinkTags::Inside(held.to_owned());
+                        return split;
+                    }
+                }
+                ThinkTags::Closed => {
+                    let answer = rest.trim_start();
+                    if answer.is_empty() {
+                        *self = ThinkTags::Closed;
+                    }
+                    split.text = answer.to_owned();
+                    return split;
+                }
+                ThinkTags::Outside => {
+                    split.text = rest;
+                    return split;
+                }
+            }
+        }
+    }
+
+    /// Returns what waited for the rest of a tag that never came.
+    fn rest(&mut self) -> Split {
+        match std::mem::replace(self, ThinkTags::Outside) {
+            ThinkTags::Opening(text) => Split { text, ..Split::default() },
+            ThinkTags::Inside(reasoning) => Split { reasoning, ..Split::default() },
+            ThinkTags::Nothing | ThinkTags::Closed | ThinkTags::Outside => Split::default(),
+        }
     }
 }
 

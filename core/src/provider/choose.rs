@@ -12,6 +12,7 @@ use super::Provider;
 use super::demo;
 use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
+use super::listing::Listed;
 use super::models::ModelInfo;
 use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
@@ -25,7 +26,7 @@ use crate::protocol::remedy::Remedy;
 /// How long a local server may take to accept a connection: a closed port refuses at once.
 const LOCAL_CONNECT: Duration = Duration::from_millis(20);
 /// How long a local server may take to list its models.
-const LOCAL_WAIT: Duration = Duration::from_millis(500);
+const LOCAL_WAIT: Duration = Duration::from_secs(2);
 /// The variable with the key for `--base-url`.
 const OWN_KEY: &str = "PIXIR_API_KEY";
 
@@ -49,6 +50,8 @@ pub struct Providers {
     usual: Definitions,
     /// Errors of Providers whose configuration does not work.
     broken: BTreeMap<String, Error>,
+    /// Models to ask, as `provider/model`, when the patience with the one before has ended.
+    fallback: Vec<String>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -79,6 +82,7 @@ impl Providers {
             known: BTreeMap::from([(name.to_owned(), Definition::given(provider, model))]),
             usual: BTreeMap::new(),
             broken: BTreeMap::new(),
+            fallback: Vec::new(),
             provider: name.to_owned(),
             model: model.to_owned(),
             why: Self::GIVEN.into(),
@@ -93,15 +97,17 @@ impl Providers {
     /// # Errors
     /// `CONFIG_INVALID`, `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
     pub fn configured(config: &Config, around: &Environment) -> Result<Providers> {
-        Setup { config, around, vault: Vault::new(around) }.everything().map(Providers::new)
+        let found = Setup { config, around, vault: Vault::new(around) }.everything()?;
+        Ok(Providers::new(found, config))
     }
 
     /// The demo is chosen until a choice is made.
-    fn new(FoundProviders { known, usual, broken }: FoundProviders) -> Providers {
+    fn new(FoundProviders { known, usual, broken }: FoundProviders, config: &Config) -> Providers {
         Providers {
             known,
             usual,
             broken,
+            fallback: config.fallback.clone(),
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
@@ -114,7 +120,7 @@ impl Providers {
     /// As [`Providers::configured`].
     pub fn with_secret(name: &str, secret: Credential, config: &Config, around: &Environment) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = Providers::new(setup.everything()?);
+        let mut it = Providers::new(setup.everything()?, config);
         let definition = match (config.providers.get(name), preset(name)) {
             (Some(server), _) => setup.configured(name, server, Some(secret))?,
             (None, Some(preset)) => setup.preset(preset, Some(secret))?,
@@ -134,7 +140,7 @@ impl Providers {
     /// Provider or model is not available; the error lists alternatives.
     pub async fn find(wishes: &ProviderSelection, config: &Config, around: &Environment) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
-        let mut it = Providers::new(setup.everything()?);
+        let mut it = Providers::new(setup.everything()?, config);
         it.choose(wishes, &setup).await?;
         it.ask_for_windows().await;
         Ok(it)
@@ -142,13 +148,8 @@ impl Providers {
 
     /// Requests the window from the user's own server: only the server knows what it was started with.
     async fn ask_for_windows(&self) {
-        let Some(Definition { endpoint: Some(endpoint), server: Some(server), .. }) = self.known.get(&self.provider)
-        else {
-            return;
-        };
-        if endpoint.is_own() && !server.has_learnt() {
-            // A server that does not answer now reports its error with the first request.
-            server.learn(&endpoint.models(LOCAL_WAIT).await.unwrap_or_default());
+        if let Some(Definition { server: Some(server), .. }) = self.known.get(&self.provider) {
+            server.ask_for_window(&self.model, LOCAL_WAIT).await;
         }
     }
 
@@ -247,19 +248,30 @@ impl Providers {
             let definition = self.usual.get(it.name)?;
             let (endpoint, server) = (definition.endpoint.as_ref()?, definition.server.as_ref()?);
             let port = listens(endpoint).await?;
-            let models = endpoint.models(LOCAL_WAIT).await.ok()?;
-            server.learn(&models);
+            let models = endpoint.models(LOCAL_WAIT).await;
+            if let Ok(models) = &models {
+                server.learn(models);
+            }
             Some((it.name, port, models))
         });
         let answers = futures_util::future::join_all(asking).await;
+        let mut silent = Vec::new();
         for (name, port, models) in answers.into_iter().flatten() {
+            let Ok(models) = models else {
+                silent.push(format!("{name} on port {port}"));
+                continue;
+            };
             let model = match wished {
                 Some(wished) => models.iter().find(|m| m.name == wished),
-                None => models.first(),
+                None => models.iter().find(|m| m.may_answer()),
             };
             if let Some(model) = model {
                 return self.take(name, &model.name, &format!("{name} answers on port {port}"));
             }
+        }
+        if !silent.is_empty() {
+            let seconds = LOCAL_WAIT.as_secs();
+            self.why = format!("{} did not list its models within {seconds} s, and there is no key", silent.join(", "));
         }
         // A configured Provider is broken. Falling back to the demo would hide its error.
         if let Some(error) = self.broken.values().next() {
@@ -336,10 +348,10 @@ impl Providers {
                 if let Some(server) = &definition.server {
                     server.learn(&models);
                 }
-                models.into_iter().next().map(|it| it.name).ok_or_else(|| {
+                models.into_iter().find(Listed::may_answer).map(|it| it.name).ok_or_else(|| {
                     Error::new(
                         Code::ModelNotSupported,
-                        format!("{provider} lists no models"),
+                        format!("{provider} lists no model that answers prompts"),
                         Remedy::NameModel { provider: provider.to_owned() },
                     )
                 })
@@ -378,6 +390,18 @@ impl Providers {
     /// `CONFIG_INVALID` when the Provider is not set up.
     pub fn connect(&self, name: &str) -> Result<Arc<dyn Provider>> {
         Ok(Arc::clone(&self.definition(name)?.provider))
+    }
+
+    /// Returns the Provider and model to ask when this one does not answer. Fallbacks that are not set up are left out.
+    pub(crate) fn fallback_after(&self, provider: &str, model: &str) -> Option<(String, String)> {
+        let current = format!("{provider}/{model}");
+        let rest = match self.fallback.iter().position(|it| *it == current) {
+            Some(at) => &self.fallback[at + 1..],
+            None => &self.fallback[..],
+        };
+        let mut usable =
+            rest.iter().filter_map(|it| it.split_once('/')).filter(|(name, _)| self.definition(name).is_ok());
+        usable.next().map(|(provider, model)| (provider.to_owned(), model.to_owned()))
     }
 
     /// Lists the available models as `provider/model`. Servers that do not answer in time are left out.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::dialect::Dialect;
 use super::http::{check_address, client, header, is_loopback, start_of};
-use super::refusal::{no_stream, retry_after, told_with_status, unreached};
+use super::refusal::{no_stream, retry_after, told_with_status, unreached, wait_in};
 use super::retry::Patience;
-use super::{Failure, device_login, invalid};
+use super::{Failure, device_login, invalid, preset};
 use crate::config::credentials::{Credential, Source};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::remedy::Remedy;
@@ -26,10 +26,16 @@ pub struct Endpoint {
     provider: String,
     dialect: Dialect,
     base_url: String,
+    /// The query of every request, without its question mark; empty if there is none.
+    query: String,
     host: String,
     /// Host and port, for the user.
     place: String,
     is_local: bool,
+    /// The server is the user's own, not the public one of a preset.
+    is_own: bool,
+    /// The header of the key, if it is not the dialect's.
+    key_header: Option<HeaderName>,
     headers: HeaderMap,
     credential: Option<Credential>,
     /// The environment variable that may hold the key.
@@ -58,6 +64,27 @@ pub struct Address<'a> {
     pub check_path: Option<&'static str>,
     /// The address was only given on the command line.
     pub is_unnamed: bool,
+    /// The header of the key, if it is not the dialect's.
+    pub key_header: Option<&'static str>,
+}
+
+/// The body of an answer, of which the start may have been read already.
+pub(super) struct Body {
+    pub(super) start: Bytes,
+    pub(super) rest: Response,
+}
+
+/// Whether these first bytes begin an event stream; `None` while they are too few to tell.
+fn begins_stream(bytes: &[u8]) -> Option<bool> {
+    const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b":", b"id:", b"retry:"];
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let blank = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
+    let bytes = &bytes[blank..];
+    if FIELDS.iter().any(|field| bytes.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become = FIELDS.iter().any(|field| field.starts_with(bytes));
+    (!may_become).then_some(false)
 }
 
 impl Endpoint {
@@ -72,7 +99,8 @@ impl Endpoint {
         patience: Patience,
     ) -> Result<Endpoint> {
         let url = check_address(address.base_url, address.insecure)?;
-        let mut base_url = address.base_url.trim_end_matches('/').to_owned();
+        let (base_url, query) = address.base_url.split_once('?').unwrap_or((address.base_url, ""));
+        let mut base_url = base_url.trim_end_matches('/').to_owned();
         // The base URL of this dialect is customarily written without the version.
         if dialect == Dialect::Anthropic && !base_url.ends_with("/v1") {
             base_url.push_str("/v1");
@@ -90,7 +118,10 @@ impl Endpoint {
             provider: address.provider.to_owned(),
             dialect,
             base_url,
+            query: query.split('#').next().unwrap_or_default().to_owned(),
             is_local: is_loopback(&host),
+            is_own: !preset::is_public(&host),
+            key_header: address.key_header.map(HeaderName::from_static),
             place: url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
             host,
             headers,
@@ -123,12 +154,21 @@ impl Endpoint {
         self.credential.as_ref()
     }
 
-    /// Whether this is the user's own server: on this machine and without a key.
+    /// Whether this is the user's own server: not the public one of a preset.
     pub(super) fn is_own(&self) -> bool {
-        self.is_local && self.credential.is_none()
+        self.is_own
     }
 
-    /// Returns the environment variable that may hold the key.
+    /// Returns the address of a path below the base URL.
+    fn address(&self, path: &str) -> String {
+        let separator = match (self.query.is_empty(), path.contains('?')) {
+            (true, _) => "",
+            (false, true) => "&",
+            (false, false) => "?",
+        };
+        format!("{}{path}{separator}{}", self.base_url, self.query)
+    }
+
     /// A path that only a valid key can read, for servers whose list of models is public.
     pub(super) fn check_path(&self) -> Option<&'static str> {
         self.check_path
@@ -139,6 +179,7 @@ impl Endpoint {
         &self.place
     }
 
+    /// Returns the environment variable that may hold the key.
     pub(super) fn key_variable(&self) -> Option<&str> {
         self.key_variable.as_deref()
     }
@@ -161,6 +202,14 @@ impl Endpoint {
         let request = request.headers(self.headers.clone());
         match (key, self.dialect) {
             (None, _) => request,
+            (Some(key), _) if self.key_header.is_some() => {
+                let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
+                value.set_sensitive(true);
+                match &self.key_header {
+                    Some(name) => request.header(name, value),
+                    None => request,
+                }
+            }
             // A renewable token is sent as a bearer token in every dialect.
             (Some(key), Dialect::Anthropic) if self.credential.as_ref().is_none_or(|it| !it.is_token()) => {
                 let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
@@ -172,15 +221,14 @@ impl Endpoint {
     }
 
     /// Posts a JSON body; the answer is an event stream.
-    pub(super) async fn post(&self, path: &str, body: Bytes) -> std::result::Result<Response, Failure> {
+    pub(super) async fn post(&self, path: &str, body: Bytes) -> std::result::Result<Body, Failure> {
         let mut renewed = false;
         loop {
             let key = match &self.credential {
                 Some(credential) => Some(credential.current(device_login::refresh).await?),
                 None => None,
             };
-            let request =
-                self.client()?.post(format!("{}{path}", self.base_url)).header(CONTENT_TYPE, "application/json");
+            let request = self.client()?.post(self.address(path)).header(CONTENT_TYPE, "application/json");
             let request = self.signed(request.body(body.clone()), key.as_ref());
             let within = if self.is_local { self.patience.local_head } else { self.patience.head };
             let sent = timeout(within, request.send()).await.map_err(|_| self.no_head(within))?;
@@ -201,13 +249,27 @@ impl Endpoint {
         }
     }
 
-    async fn streaming(&self, response: Response) -> std::result::Result<Response, Failure> {
+    /// The content type is a hint: what begins like an event stream is one.
+    async fn streaming(&self, mut response: Response) -> std::result::Result<Body, Failure> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
-        if kind.is_empty() || kind.starts_with("text/event-stream") {
-            return Ok(response);
+        if kind.is_empty() || kind.to_lowercase().starts_with("text/event-stream") {
+            return Ok(Body { start: Bytes::new(), rest: response });
+        }
+        let mut start = Vec::new();
+        let reading = async {
+            while begins_stream(&start).is_none()
+                && let Ok(Some(piece)) = response.chunk().await
+            {
+                start.extend_from_slice(&piece);
+            }
+        };
+        // A server that sends nothing more is judged by what it has sent.
+        let _ = timeout(self.patience.idle, reading).await;
+        if begins_stream(&start) == Some(true) {
+            return Ok(Body { start: start.into(), rest: response });
         }
         let headers = response.headers().clone();
-        let body = start_of(response).await;
+        let body = String::from_utf8_lossy(&start).into_owned() + &start_of(response).await;
         Err(no_stream(&self.place, &kind, &headers, &body).into())
     }
 
@@ -218,8 +280,8 @@ impl Endpoint {
         if error.code == Code::AuthRequired {
             error.remedy = self.key_fix();
         }
-        let retry_after = retry_after(&headers, jiff::Timestamp::now());
-        Failure { error, after_content: false, retry_after, usage: None }
+        let retry_after = retry_after(&headers, jiff::Timestamp::now()).or_else(|| wait_in(&body));
+        Failure { retry_after, ..Failure::from(error) }
     }
 
     /// What to do where a key is missing or not taken.
@@ -262,13 +324,32 @@ impl Endpoint {
         error
     }
 
+    /// Asks an address beside the API, which the user's own servers have. Without a body it is a GET.
+    pub(super) async fn beside(&self, path: &str, body: Option<&Value>, within: Duration) -> Option<Value> {
+        let asking = async {
+            let key = match &self.credential {
+                Some(credential) => Some(credential.current(device_login::refresh).await.ok()?),
+                None => None,
+            };
+            let address = format!("{}{path}", self.base_url.trim_end_matches("/v1"));
+            let client = self.client().ok()?;
+            let request = match body {
+                None => client.get(address),
+                Some(body) => client.post(address).header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            };
+            let response = self.signed(request, key.as_ref()).send().await.ok()?.error_for_status().ok()?;
+            response.json().await.ok()
+        };
+        timeout(within, asking).await.ok().flatten()
+    }
+
     pub(super) async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
         let asking = async {
             let key = match &self.credential {
                 Some(credential) => Some(credential.current(device_login::refresh).await?),
                 None => None,
             };
-            let request = self.signed(self.client()?.get(format!("{}{path}", self.base_url)), key.as_ref());
+            let request = self.signed(self.client()?.get(self.address(path)), key.as_ref());
             let response = request.send().await.map_err(|e| unreached(&self.place, &e))?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await.error);

@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const REFUSAL: Duration = Duration::from_secs(10);
 const MAX_REFUSAL: usize = 16 << 10;
 /// Headers with credentials. They are not allowed in the configuration file.
-const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "cookie", "proxy-authorization"];
+const SECRET_HEADERS: [&str; 5] = ["authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"];
 
 /// Creates the HTTP client for the server at this address. Requests to this machine use no proxy.
 pub(crate) fn client(address: &str) -> Result<Client> {

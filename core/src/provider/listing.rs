@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::endpoint::Endpoint;
@@ -37,6 +37,36 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Asks the user's own server for the window that it loaded a model with, in the ways of the usual servers.
+    pub(super) async fn loaded_window(&self, model: &str, within: Duration) -> Option<u64> {
+        let named = json!({ "model": model });
+        let (studio, running, shown, props) = tokio::join!(
+            self.beside("/api/v0/models", None, within),
+            self.beside("/api/ps", None, within),
+            self.beside("/api/show", Some(&named), within),
+            self.beside("/props", None, within),
+        );
+        let is_it = |it: &&Value| ["id", "model", "name"].iter().any(|key| it[*key] == model);
+        let listed = |body: &Option<Value>, list: &str, field: &str| {
+            body.as_ref()?[list].as_array()?.iter().find(is_it)?[field].as_u64()
+        };
+        let studio = listed(&studio, "data", "loaded_context_length");
+        let ollama = || listed(&running, "models", "context_length").or_else(|| parameter(shown.as_ref()?));
+        let llama_cpp = || {
+            let props = props.as_ref()?;
+            props["default_generation_settings"]["n_ctx"].as_u64().or_else(|| props["n_ctx"].as_u64())
+        };
+        studio.or_else(ollama).or_else(llama_cpp).filter(|window| *window > 0)
+    }
+}
+
+/// Returns `num_ctx` of ollama's description of a model: one parameter a line.
+fn parameter(shown: &Value) -> Option<u64> {
+    let lines = shown["parameters"].as_str()?.lines();
+    lines.filter_map(|line| line.trim().strip_prefix("num_ctx")).find_map(|value| value.trim().parse().ok())
+}
+
 /// A model in a server's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -46,7 +76,34 @@ pub struct Listed {
     pub window: Option<u64>,
 }
 
+/// Words in the names of models that do not answer prompts.
+const NOT_ANSWERING: [&str; 17] = [
+    "embed",
+    "embedding",
+    "embeddings",
+    "rerank",
+    "reranker",
+    "whisper",
+    "tts",
+    "audio",
+    "transcribe",
+    "moderation",
+    "bge",
+    "gte",
+    "e5",
+    "minilm",
+    "speech",
+    "colbert",
+    "diffusion",
+];
+
 impl Listed {
+    /// Whether the model may answer prompts, as far as its name tells. Models that embed, rank, listen or speak do not.
+    pub(super) fn may_answer(&self) -> bool {
+        let name = self.name.to_lowercase();
+        !name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| NOT_ANSWERING.contains(&word))
+    }
+
     fn read(model: &Value) -> Option<Listed> {
         let name = ["id", "name"].iter().find_map(|key| model[*key].as_str())?;
         let places = ["/max_model_len", "/context_length", "/context_window", "/max_input_tokens", "/meta/n_ctx"];

@@ -27,6 +27,8 @@ pub enum Thinking {
 pub struct ModelInfo {
     /// The window, tokens.
     pub window: Option<u64>,
+    /// The window that pixir works with while the real one is unknown, tokens. Only servers of the user have one.
+    pub assumed_window: Option<u64>,
     /// The longest answer, tokens.
     pub max_output: Option<u64>,
     /// The model accepts images. Unknown models are assumed to accept them.
@@ -44,6 +46,7 @@ impl Default for ModelInfo {
     fn default() -> ModelInfo {
         ModelInfo {
             window: None,
+            assumed_window: None,
             max_output: None,
             sees_images: true,
             efforts: None,
@@ -88,6 +91,11 @@ impl ModelInfo {
         facts
     }
 
+    /// The window to work with: the real one, else the assumed one.
+    pub fn working_window(&self) -> Option<u64> {
+        self.window.or(self.assumed_window)
+    }
+
     /// Maps a wanted effort to this model: the highest that it accepts up to the wanted one, else the lowest. `None`
     /// for a model that accepts none.
     pub fn effort(&self, wished: Option<&str>) -> Option<&'static str> {
@@ -129,6 +137,7 @@ fn built_in(model: &str, host: &str) -> ModelInfo {
     let at_home = host == row.maker || host.strip_suffix(row.maker).is_some_and(|sub| sub.ends_with('.'));
     ModelInfo {
         window: Some(row.window),
+        assumed_window: None,
         max_output: Some(row.max_output).filter(|most| *most > 0),
         sees_images: row.sees_images,
         efforts: row.efforts.map(<[Effort]>::to_vec),

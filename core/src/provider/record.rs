@@ -181,8 +181,10 @@ fn recorded_failure(failure: &Failure) -> RecordedFailure {
         remedy: body.remedy,
         details: failure.error.details.clone(),
         after_content: failure.after_content,
+        malformed: failure.malformed,
         retry_after_ms: failure.retry_after.map(millis),
         usage: failure.usage,
+        usage_estimated: failure.usage_estimated,
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
+use rustix::io::Errno;
 use serde_json::Value;
 
 use super::invalid;
@@ -15,7 +16,7 @@ const MAX_SHOWN: usize = 200;
 
 /// Returns the error for a failure that the server reported inside a stream.
 pub(super) fn told_in_stream(error: &Value) -> Error {
-    let text = error["message"].as_str().or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
+    let text = words(error).or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned);
     let named = |value: &Value| match value {
         Value::String(name) => Some(name.to_lowercase()),
         Value::Number(status) => Some(status.to_string()),
@@ -24,7 +25,107 @@ pub(super) fn told_in_stream(error: &Value) -> Error {
     let names: Vec<String> = [&error["code"], &error["type"], &error["status"]].into_iter().filter_map(named).collect();
     let status = names.iter().find_map(|name| name.parse().ok());
     let (code, fix) = meaning(status, &names.join(" "), &text);
-    Error::new(code, format!("the model's server reported: {}", shown(&text)), fix)
+    with_window(Error::new(code, format!("the model's server reported: {}", shown(&text)), fix), error, &text)
+}
+
+/// Adds the window that an overflow names, tokens.
+fn with_window(told: Error, error: &Value, text: &str) -> Error {
+    let window = || error["n_ctx"].as_u64().or_else(|| window_in(text)).filter(|n| LIKELY_WINDOWS.contains(n));
+    match window().filter(|_| told.code == Code::ContextOverflow) {
+        Some(window) => told.with(WINDOW, window),
+        None => told,
+    }
+}
+
+/// The detail of an overflow that holds the window, tokens.
+pub(super) const WINDOW: &str = "window";
+/// Numbers that may be a window.
+const LIKELY_WINDOWS: std::ops::RangeInclusive<u64> = 512..=100_000_000;
+
+/// Returns the window that the words of an overflow name, in the words of the usual servers.
+fn window_in(text: &str) -> Option<u64> {
+    let text = text.to_lowercase().replace(',', "");
+    let first_number = |text: &str| {
+        let start = text.find(|c: char| c.is_ascii_digit()).filter(|at| *at < 40)?;
+        let digits = &text[start..];
+        digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse::<u64>().ok()
+    };
+    // `9 + 9 > 8` and `9 tokens > 8 maximum`: the limit is on the right.
+    if let Some((_, limit)) = text.split_once(" > ") {
+        return first_number(limit);
+    }
+    const BEFORE: [&str; 8] = [
+        "maximum context length",
+        "context length",
+        "context size",
+        "context window",
+        "maximum prompt length",
+        "token limit",
+        "max_model_len",
+        "maximum number of tokens",
+    ];
+    BEFORE
+        .iter()
+        .find_map(|words| text.match_indices(words).find_map(|(at, _)| first_number(&text[at + words.len()..])))
+}
+
+/// The fields in which servers put the words of an error.
+const WORDS: [&str; 5] = ["message", "detail", "error_description", "msg", "reason"];
+
+/// Returns the words of an error object.
+fn words(error: &Value) -> Option<&str> {
+    WORDS.iter().find_map(|key| error[*key].as_str())
+}
+
+/// Returns an event in the one form in which every dialect recognizes errors: `{"type": "error", "error": …}`.
+/// `is_error` tells whether the server named the event so. All other events stay unchanged.
+pub(super) fn error_event(is_error: bool, data: Value) -> Value {
+    let of_error = |value: &Value| value.as_str().is_some_and(|text| text == "error" || text.ends_with("_error"));
+    let has_words = words(&data).is_some();
+    let bare = has_words && (of_error(&data["type"]) || of_error(&data["object"]) || !data["code"].is_null());
+    // FastAPI servers send the words alone.
+    let bare = bare || (data["detail"].is_string() && data.as_object().is_some_and(|it| it.len() == 1));
+    let has_parts = ["choices", "response", "delta", "item", "content_block"].iter().any(|key| !data[*key].is_null());
+    let nested = match &data["error"] {
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
+    };
+    if nested {
+        return serde_json::json!({ "type": "error", "error": data["error"] });
+    }
+    if is_error || (bare && !has_parts) { serde_json::json!({ "type": "error", "error": data }) } else { data }
+}
+
+/// Returns the wait that the words of an error ask for: `Please try again in 6s`, `retry after 1m20.5s`.
+pub(super) fn wait_in(text: &str) -> Option<Duration> {
+    let lower = text.to_lowercase();
+    let phrases = ["try again in ", "retry after ", "retry in ", "try again after "];
+    let at = phrases.iter().find_map(|phrase| Some(lower.find(phrase)? + phrase.len()))?;
+    duration(lower[at..].trim_start())
+}
+
+/// Parses the duration at the start of a text: `6s`, `250ms`, `1m20.5s`, `12 seconds`, `1h2m`.
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total: Option<f64> = None;
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].parse::<f64>() else { break };
+        let after = rest[digits..].trim_start();
+        let unit = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let seconds = match &after[..unit] {
+            "ms" | "millisecond" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3_600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ => break,
+        };
+        total = Some(total.unwrap_or(0.0) + number * seconds);
+        rest = &after[unit..];
+    }
+    total.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// Returns the error for a failure that the server reported with an HTTP status.
@@ -43,7 +144,7 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     if let Some(id) = request_id(headers) {
         told = told.with("request_id", id);
     }
-    told
+    with_window(told, &error, &whole_message(&error, body))
 }
 
 /// Returns the request id that a Provider's support needs.
@@ -54,7 +155,9 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// Classifies a failure by its HTTP status, the server's names for it, and the server's message.
 fn meaning(status: Option<u16>, names: &str, text: &str) -> (Code, Remedy) {
-    const OVERFLOW: [&str; 16] = [
+    const OVERFLOW: [&str; 18] = [
+        "context length of only",
+        "context the overflows",
         "context_length_exceeded",
         "context_window_exceeded",
         "exceed_context_size",
@@ -170,13 +273,11 @@ fn error_in(body: &str) -> Value {
 
 /// Returns the server's message for classification. Other fields are ignored: some servers repeat the request in them.
 fn whole_message(error: &Value, body: &str) -> String {
-    let text = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
-    text.or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
+    words(error).or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
 }
 
 fn message_in(error: &Value, body: &str) -> String {
-    let text = ["message", "detail", "error_description"].iter().find_map(|key| error[*key].as_str());
-    match text.or_else(|| error.as_str()) {
+    match words(error).or_else(|| error.as_str()) {
         Some(text) => shown(text),
         None if body.trim().is_empty() => "(no explanation)".into(),
         None if body.trim_start().starts_with('<') => page_title(body),
@@ -201,8 +302,21 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     if let Some(wait) = value("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
         return Some(wait);
     }
-    let text = value("retry-after")?;
-    seconds(text, 1.0).or_else(|| until(text, now))
+    if let Some(text) = value("retry-after") {
+        return seconds(text, 1.0).or_else(|| until(text, now));
+    }
+    // Requests and tokens have limits of their own. The used-up ones decide; without a remainder, all of them count.
+    let kinds = ["requests", "tokens", "input-tokens", "output-tokens"];
+    let named = |prefix: &str, word: &str, kind: &str| value(&format!("{prefix}ratelimit-{word}-{kind}"));
+    let reset = |prefix: &str, kind: &str| {
+        if named(prefix, "remaining", kind).is_some_and(|left| left != "0") {
+            return None;
+        }
+        let text = named(prefix, "reset", kind)?;
+        duration(text).or_else(|| until(text, now))
+    };
+    let prefixes = ["x-", "anthropic-"];
+    prefixes.iter().flat_map(|prefix| kinds.iter().filter_map(|kind| reset(prefix, kind))).max()
 }
 
 /// Parses a finite, non-negative number of seconds, also written as `2s` or `1500ms`.
@@ -278,13 +392,19 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
     let mut causes: Vec<String> = Vec::new();
     let mut cause: &dyn std::error::Error = e;
     let mut tls = false;
+    let mut starved = false;
     while let Some(deeper) = cause.source() {
         cause = deeper;
         tls |= is_tls(cause);
-
+        starved |= lacks_descriptors(cause);
         causes.push(cause.to_string());
     }
     let why = causes.pop().unwrap_or_else(|| e.to_string());
+    if starved {
+        // Another try would need the same descriptors.
+        let fix = "allow this process more open files, or close other programs";
+        return Error::new(Code::CommandFailed, format!("{host} could not be reached: {}", shown(&why)), fix);
+    }
     if tls && why.contains("InvalidContentType") {
         let fix = "set the base URL to http:// if the server does not encrypt";
         return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
@@ -302,6 +422,12 @@ pub(super) fn unreached(host: &str, e: &reqwest::Error) -> Error {
         "check the connection, then try again"
     };
     Error::new(Code::Network, format!("{host} could not be reached: {}", shown(&why)), fix)
+}
+
+/// Whether the system has no descriptor left for this process, or for all.
+fn lacks_descriptors(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|it| number == Some(it.raw_os_error()))
 }
 
 /// Whether TLS failed. The cause may be nested several errors deep.

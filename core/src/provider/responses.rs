@@ -159,6 +159,8 @@ pub(super) struct AnswerDecoder {
     /// Indexes by item id, for events without an index.
     places: BTreeMap<String, usize>,
     summary_shown: bool,
+    /// The model refused.
+    refused: bool,
     usage: Option<Usage>,
     ended: Option<Ended>,
 }
@@ -254,11 +256,17 @@ impl Reader for AnswerDecoder {
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
                 let before = self.items.values().filter(|part| part.call.is_some()).count();
-                let name = event["item"]["name"].as_str();
-                self.part(event).1.call = name.map(|name| (name.to_owned(), before));
+                // Other items have names too, such as calls that the server itself makes.
+                let item = &event["item"];
+                let name = item["name"].as_str().filter(|_| item["type"] == "function_call").map(str::to_owned);
+                self.part(event).1.call = name.clone().map(|name| (name, before));
+                if let Some(name) = name {
+                    say(Chunk::Call { index: before, name, args: String::new() });
+                }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
                 let text = delta()?;
+                self.refused |= event["type"] == "response.refusal.delta";
                 self.part(event).1.text.push_str(text);
                 say(Chunk::Text(text.to_owned()));
             }
@@ -273,18 +281,21 @@ impl Reader for AnswerDecoder {
                 say(Chunk::Call { index, name, args });
             }
             "response.output_item.done" => self.close(event)?,
+            // Some servers send only this event, with the status inside.
+            "response.completed" if event["response"]["status"] == "incomplete" => {
+                self.end(&event["response"], incomplete(&event["response"]))?;
+                return Ok(StreamProgress::All);
+            }
             "response.completed" => {
                 self.end(&event["response"], Ended::Whole)?;
                 return Ok(StreamProgress::All);
             }
             "response.incomplete" => {
-                let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
-                self.end(&event["response"], Ended::CutShort(reason.to_owned()))?;
+                self.end(&event["response"], incomplete(&event["response"]))?;
                 return Ok(StreamProgress::All);
             }
             "response.failed" => return Err(told_in_stream(&event["response"]["error"])),
-            "error" => return Err(told_in_stream(if event["error"].is_object() { &event["error"] } else { event })),
-            _ if event["type"].is_null() && !event["error"].is_null() => return Err(told_in_stream(&event["error"])),
+            "error" => return Err(told_in_stream(&event["error"])),
             // All other events are about parts that `output_item.done` contains in full.
             _ => {}
         }
@@ -298,6 +309,10 @@ impl Reader for AnswerDecoder {
     fn finish(self: Box<Self>) -> Result<Answer> {
         let ended = self.ended.ok_or_else(|| closed("no response.completed event"))?;
         let mut answer = Answer { usage: self.usage, ended, ..Answer::default() };
+        let has_refusal = |item: &Value| {
+            item["content"].as_array().is_some_and(|parts| parts.iter().any(|part| part["type"] == "refusal"))
+        };
+        let refused = self.refused || self.items.values().filter_map(|part| part.done.as_ref()).any(has_refusal);
         for part in self.items.into_values() {
             match part.done {
                 Some(item) => take_item(&mut answer, &item, part.text)?,
@@ -305,11 +320,19 @@ impl Reader for AnswerDecoder {
                 None => {}
             }
         }
+        if refused && answer.ended == Ended::Whole {
+            answer.ended = Ended::CutShort("refusal".to_owned());
+        }
         if answer.ended != Ended::Whole {
             answer.drop_calls();
         }
         Ok(answer)
     }
+}
+
+/// Returns why the server calls a response incomplete.
+fn incomplete(response: &Value) -> Ended {
+    Ended::CutShort(response["incomplete_details"]["reason"].as_str().unwrap_or("unknown").to_owned())
 }
 
 fn take_item(answer: &mut Answer, item: &Value, streamed: String) -> Result<()> {

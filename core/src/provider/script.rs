@@ -138,12 +138,18 @@ pub struct RecordedFailure {
     /// Part of the answer was already shown.
     #[serde(default)]
     pub after_content: bool,
+    /// An event of the answer was malformed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub malformed: bool,
     /// The Provider's requested wait before the next attempt, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// Usage that the Provider reported before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// pixir estimated the usage, because the Provider reports none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usage_estimated: bool,
 }
 
 /// A part of a text, found by the text around it.
@@ -342,7 +348,7 @@ impl Provider for Scripted {
             if let Some(error) = &step.error {
                 let code = Code::from_name(&error.code).expect("checked when the script was read");
                 let error = Error::new(code, error.message.clone(), "this failure is scripted");
-                return Err(Failure { error, after_content: !step.text.is_empty(), retry_after: None, usage: None });
+                return Err(Failure { after_content: !step.text.is_empty(), ..Failure::from(error) });
             }
             let calls = step.calls.into_iter().enumerate().map(|(i, call)| CallRequest {
                 id: format!("call_{}_{}", at + 1, i + 1),
@@ -353,6 +359,7 @@ impl Provider for Scripted {
             let text = Some(step.text).filter(|it| !it.is_empty());
             let reasoning = reasoning.map(|text| AnswerPart::Reasoning { text, item: None });
             Ok(Answer {
+                usage_estimated: false,
                 parts: reasoning
                     .into_iter()
                     .chain(text.map(AnswerPart::text))
@@ -397,7 +404,14 @@ async fn replay(
             };
             let error = Error::from(body);
             let retry_after = it.retry_after_ms.map(Duration::from_millis);
-            Err(Failure { error, after_content: it.after_content, retry_after, usage: it.usage })
+            Err(Failure {
+                error,
+                after_content: it.after_content,
+                malformed: it.malformed,
+                retry_after,
+                usage: it.usage,
+                usage_estimated: it.usage_estimated,
+            })
         }
         (None, None) => unreachable!("checked when the script was read"),
     }

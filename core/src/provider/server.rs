@@ -2,21 +2,29 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Body, Endpoint};
 use super::listing::Listed;
 use super::models::ModelInfo;
 use super::preset::Quirks;
+use super::refusal::WINDOW;
 use super::retry::Patience;
 use super::stream::hear;
 use super::{Answer, Chunk, Failure, Provider, Request};
 use crate::config::ModelConfig;
 use crate::protocol::error::Code;
+use crate::protocol::event::Usage;
 use futures_util::future::BoxFuture;
+
+/// The window of an unknown model at a server of the user that does not name it, tokens.
+const UNKNOWN_WINDOW: u64 = 8_192;
+/// The largest window of a known model at a server of the user that does not name it, tokens.
+const KNOWN_WINDOW: u64 = 128_000;
 
 /// A server that runs models.
 #[derive(Debug)]
@@ -48,6 +56,28 @@ impl Server {
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
             quirks,
+        }
+    }
+
+    /// Learns the window of a model, unless the user has configured it or the server has named it already. Only the
+    /// user's own server is asked, because it may run with a smaller window than the model supports.
+    pub(super) async fn ask_for_window(&self, model: &str, within: Duration) {
+        let configured = self.configured.iter().any(|(name, it)| name == model && it.window.is_some());
+        if configured || !self.endpoint.is_own() {
+            return;
+        }
+        if !self.has_learnt() {
+            // A server that does not answer now reports its error with the first request.
+            match self.endpoint.models(within).await {
+                Ok(listed) => self.learn(&listed),
+                Err(error) if error.code == Code::Network => return,
+                Err(_) => {}
+            }
+        }
+        if !self.windows.lock().contains_key(model)
+            && let Some(window) = self.endpoint.loaded_window(model, within).await
+        {
+            self.windows.lock().insert(model.to_owned(), window);
         }
     }
 
@@ -90,9 +120,35 @@ impl Server {
 
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
         let dialect = self.endpoint.dialect();
-        let response = self.endpoint.post(dialect.path(), self.written(request).into()).await?;
-        let bytes = response.bytes_stream().map_err(|e| why(&e));
-        hear(dialect, bytes, self.endpoint.patience(), on_chunk).await
+        let Body { start, rest } = self.endpoint.post(dialect.path(), self.written(request).into()).await?;
+        let start = futures_util::stream::once(std::future::ready(Ok(start)));
+        let bytes = start.chain(rest.bytes_stream().map_err(|e| why(&e)));
+        let mut arrived = 0;
+        let mut count = |chunk: Chunk| {
+            arrived += chunk.len();
+            on_chunk(chunk);
+        };
+        let outcome = hear(dialect, bytes, self.endpoint.patience(), &mut count).await;
+        let estimate =
+            || Usage { input: request.estimated_tokens(), output: (arrived as u64).div_ceil(4), ..Usage::default() };
+        match outcome {
+            Ok(answer) if answer.usage.is_none() => {
+                Ok(Answer { usage: Some(estimate()), usage_estimated: true, ..answer })
+            }
+            Err(failure) if failure.usage.is_none() && failure.after_content => {
+                Err(Failure { usage: Some(estimate()), usage_estimated: true, ..failure })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Learns the window that the server names when it rejects a request as too long.
+    fn learn_from(&self, model: &str, failure: &Failure) {
+        if failure.error.code == Code::ContextOverflow
+            && let Some(window) = failure.error.details.get(WINDOW).and_then(Value::as_u64)
+        {
+            self.windows.lock().insert(model.to_owned(), window);
+        }
     }
 }
 
@@ -103,12 +159,15 @@ impl Provider for Server {
         facts.sees_images &= !self.blind.lock().contains(model);
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if configured.is_none_or(|configured| configured.window.is_none()) {
-            let windows = self.windows.lock();
-            match windows.get(model) {
-                Some(window) => facts.window = Some(*window),
-                None if self.quirks.hides_window => facts.window = None,
-                None => {}
-            }
+            let learnt = self.windows.lock().get(model).copied();
+            facts.window = match (learnt, facts.window) {
+                (Some(window), _) => Some(window),
+                (None, _) if self.quirks.hides_window => None,
+                // A server of the user rarely has the memory for the longest window.
+                (None, Some(known)) if self.endpoint.is_own() => Some(known.min(KNOWN_WINDOW)),
+                (None, known) => known,
+            };
+            facts.assumed_window = Some(UNKNOWN_WINDOW).filter(|_| facts.window.is_none() && self.endpoint.is_own());
         }
         facts
     }
@@ -128,7 +187,11 @@ impl Provider for Server {
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
             let answer = loop {
-                match self.ask(request, on_chunk).await {
+                let asked = self.ask(request, on_chunk).await;
+                if let Err(failure) = &asked {
+                    self.learn_from(&request.model, failure);
+                }
+                match asked {
                     Err(failure) if self.leave_out(&request.model, &failure) => {}
                     answer => break answer,
                 }

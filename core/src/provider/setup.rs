@@ -12,6 +12,7 @@ use super::server::Server;
 use crate::config::credentials::{Credential, Vault};
 use crate::config::{Config, Environment, ModelConfig, ProviderConfig};
 use crate::protocol::error::{Code, Error, Result, nearest};
+use crate::protocol::remedy::Remedy;
 
 /// Providers by their names.
 pub(super) type Definitions = BTreeMap<String, Definition>;
@@ -117,14 +118,20 @@ impl Setup<'_> {
 
     pub(super) fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
         let elsewhere = it.base_url_variable.and_then(|name| self.around.variable(name));
+        let base_url = elsewhere.map_or_else(|| it.base_url.to_owned(), |url| it.completed(url));
+        if base_url.is_empty() {
+            let fix = Remedy::SetVariable { name: it.base_url_variable.unwrap_or_default().to_owned() };
+            return Err(Error::new(Code::ConfigInvalid, format!("{} has no base URL", it.name), fix));
+        }
         let address = Address {
             provider: it.name,
-            base_url: elsewhere.unwrap_or(it.base_url),
+            base_url: &base_url,
             headers: it.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             insecure: false,
             key_variable: it.key_variable,
             check_path: it.check_path,
             is_unnamed: false,
+            key_header: it.key_header,
         };
         let endpoint = Endpoint::new(&address, it.dialect, credential, self.config.requests.patience())?;
         Ok(Definition::server(endpoint, it.quirks, self.models_of(it.name), it.model))
@@ -151,8 +158,9 @@ impl Setup<'_> {
                 return Err(invalid("has no dialect", "add dialect = \"chat\", \"responses\" or \"anthropic\""));
             }
         };
-        let elsewhere = like.and_then(|like| self.around.variable(like.base_url_variable?));
-        let base_url = it.base_url.as_deref().or(elsewhere).or(like.map(|like| like.base_url));
+        let elsewhere = like.and_then(|like| Some(like.completed(self.around.variable(like.base_url_variable?)?)));
+        let usual = like.map(|like| like.base_url).filter(|url| !url.is_empty());
+        let base_url = it.base_url.as_deref().or(elsewhere.as_deref()).or(usual);
         let base_url = base_url.ok_or_else(|| invalid("has no base URL", "add base_url = \"https://host/v1\""))?;
         let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
@@ -169,6 +177,7 @@ impl Setup<'_> {
             key_variable,
             check_path,
             is_unnamed: false,
+            key_header: like.and_then(|like| like.key_header),
         };
         let credential = match secret {
             Some(secret) => Some(secret),

@@ -10,8 +10,10 @@ use serde_json::Value;
 use sse_stream::{Sse, SseByteStream};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::bounds::{self, Extent as AnswerExtent};
 use super::dialect::{Dialect, StreamProgress};
-use super::refusal::{closed, shown};
+use super::halves::{self, Joiner};
+use super::refusal::{closed, error_event, shown, wait_in};
 use super::retry::Patience;
 use super::{Answer, Chunk, Failure, invalid};
 use crate::protocol::error::{Code, Error};
@@ -26,7 +28,8 @@ const KEPT: usize = 400;
 /// Reads one answer from the body of a response.
 ///
 /// # Errors
-/// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when the stream breaks off, `INVALID_RESPONSE` when it is malformed, and
+/// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when the stream breaks off, `INVALID_RESPONSE` when it is malformed,
+/// `ANSWER_TOO_LARGE` beyond 8 MiB of text, 1 MiB of arguments in one call or 128 calls, and
 /// errors that the server reports in it. [`Failure::after_content`] tells whether part of the answer arrived before.
 pub async fn hear<S, E>(
     dialect: Dialect,
@@ -43,6 +46,8 @@ where
     let mut events = Events::new(bytes, patience.idle);
     let mut usable_until: Option<Instant> = None;
     let mut last_news = Instant::now();
+    let mut joiner = Joiner::default();
+    let mut extent = AnswerExtent::default();
     let outcome = loop {
         let event = if let Some(until) = usable_until {
             // The answer is complete; an error can only affect the usage.
@@ -55,13 +60,30 @@ where
             }
         };
         let Some(event) = event else { break Ok(()) };
-        let heard = reader.take(&event, &mut |chunk| {
+        let Received { data, size, has_halves } = event;
+        if has_halves {
+            joiner.expect_halves();
+        }
+        let mut fits = Ok(());
+        let mut is_silent = true;
+        let heard = reader.take(&data, &mut |chunk| {
             if !chunk.is_empty() {
-                heard_any = true;
+                (heard_any, is_silent) = (true, false);
                 last_news = Instant::now();
-                say(chunk);
+                if fits.is_ok() {
+                    fits = extent.add(&chunk);
+                }
+                if fits.is_ok() {
+                    say(joiner.chunk(chunk));
+                }
             }
         });
+        if is_silent {
+            fits = extent.add_silent(size);
+        }
+        if let Err(e) = fits {
+            break Err(e);
+        }
         match heard {
             Err(_) if usable_until.is_some() => break Ok(()),
             Err(e) => break Err(e),
@@ -71,11 +93,26 @@ where
         }
     };
     let usage = reader.usage();
-    let answer = outcome.and_then(|()| reader.finish());
-    answer.map_err(|error| Failure { error, after_content: heard_any, retry_after: None, usage })
+    let began = events.count > 0;
+    let answer = outcome.and_then(|()| reader.finish()).map(|answer| joiner.answer(answer));
+    let answer = answer.and_then(|answer| bounds::check(&answer).map(|()| answer));
+    answer.map_err(|error| {
+        // A body without a single event is not a stream, and stays what it is.
+        let malformed = error.code == Code::InvalidResponse && (began || error.details.contains_key("event"));
+        let retry_after = wait_in(&error.message);
+        Failure { error, after_content: heard_any, malformed, retry_after, usage, usage_estimated: false }
+    })
 }
 
 impl Chunk {
+    /// Bytes of the answer.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Chunk::Text(text) | Chunk::Reasoning(text) => text.len(),
+            Chunk::Call { args, .. } => args.len(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Chunk::Text(text) | Chunk::Reasoning(text) => text.is_empty(),
@@ -104,6 +141,16 @@ impl fmt::Display for Broken {
 }
 
 impl std::error::Error for Broken {}
+
+/// One event of a response body.
+struct Received {
+    /// Its data.
+    data: Value,
+    /// The length of its data, bytes.
+    size: usize,
+    /// It contains half of a character; see [`halves`].
+    has_halves: bool,
+}
 
 /// The events of a response body, as JSON.
 struct Events<'a> {
@@ -149,29 +196,44 @@ impl<'a> Events<'a> {
     }
 
     /// Returns the data of the next event. `None` at the end of the stream, and at `[DONE]`.
-    async fn next(&mut self) -> Result<Option<Value>, Error> {
+    async fn next(&mut self) -> Result<Option<Received>, Error> {
         loop {
-            let data = match self.inner.next().await {
-                None => return self.end(),
+            let (name, data) = match self.inner.next().await {
+                None => return self.end().map(|()| None),
                 Some(Err(e)) => return Err(self.broken(e)),
-                Some(Ok(event)) => event.data.unwrap_or_default(),
+                Some(Ok(event)) => (event.event.unwrap_or_default(), event.data.unwrap_or_default()),
             };
             self.count += 1;
             match data.trim() {
                 "" => {}
                 text if text.starts_with("[DONE]") => return Ok(None),
-                text => {
-                    return serde_json::from_str(text).map(Some).map_err(|e| {
-                        invalid(format!("event {} of the answer is not JSON: {e}", self.count))
-                            .with("event", self.count)
-                    });
-                }
+                text => return self.read(&name, text).map(Some),
+            }
+        }
+    }
+
+    fn read(&self, name: &str, text: &str) -> Result<Received, Error> {
+        let is_error = name == "error";
+        let size = text.len();
+        // Most events have no half, so looking for one comes after the first attempt.
+        let read = serde_json::from_str(text).map(|data| (data, false)).or_else(|e| match halves::mark(text) {
+            Some(marked) => serde_json::from_str(&marked).map(|data| (data, true)),
+            None => Err(e),
+        });
+        match read {
+            Ok((data, has_halves)) => Ok(Received { data: error_event(is_error, data), size, has_halves }),
+            // Some servers send the words of an error without JSON.
+            Err(_) if is_error => {
+                Ok(Received { data: error_event(is_error, Value::from(text)), size, has_halves: false })
+            }
+            Err(e) => {
+                Err(invalid(format!("event {} of the answer is not JSON: {e}", self.count)).with("event", self.count))
             }
         }
     }
 
     /// Checks the end of the stream. A body without a single event is not an event stream.
-    fn end(&self) -> Result<Option<Value>, Error> {
+    fn end(&self) -> Result<(), Error> {
         let start = self.start.lock();
         let text = String::from_utf8_lossy(&start);
         let is_stream = self.count > 0
@@ -179,7 +241,7 @@ impl<'a> Events<'a> {
                 .iter()
                 .any(|field| text.trim_start_matches(['\u{feff}', '\n', '\r']).starts_with(field));
         if is_stream || text.trim().is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         Err(invalid(format!("the server returned something other than an event stream: {}", shown(&text))))
     }

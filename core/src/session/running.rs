@@ -8,18 +8,23 @@ use serde_json::Map;
 use super::work::{Job, OpenApproval, OpenForm, RunningTurn, Work};
 use super::{Session, Travel};
 use crate::call::Permissions;
+use crate::context::compaction::Room;
 use crate::context::prompt;
 use crate::conversation::history::{History, Settings};
-use crate::protocol::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
 use crate::protocol::event::{
-    AssistantMessage, Attachment, Delivery, Fact, Live, Severity, Status, ToolResult, Trigger, TurnEnded, TurnStatus,
-    UserCommand, UserMessage,
+    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, Trigger,
+    TurnEnded, TurnStatus, UserCommand, UserMessage,
 };
-use crate::protocol::input::{Accepted, Message};
-use crate::turn::{Outcome, Report, Reports, Step, Turn};
+use crate::protocol::input::{Accepted, Message, SettingsChange};
+use crate::turn::{Outcome, Report, Reports, Step, Turn, smaller};
 
 /// A compaction begins by itself when this part of the model's window is used.
 const PRESSURE: f64 = 0.85;
+/// How often History is compacted before one request; each compaction leaves half as much as the one before.
+const MAX_SHRINKS: u32 = 4;
+/// The least window that a compaction is made for, tokens.
+const MIN_WINDOW: u64 = 1_024;
 
 /// How much of the end of a call's output is kept in case the call is cut off, bytes.
 const MOST_PRINTED: usize = 8 << 10;
@@ -127,9 +132,18 @@ impl Session {
                 self.set_status(Status::Asking);
                 self.publish(Live::FormOpened(form));
             }
-            Some(Report::Compact { reply }) => {
-                let _ = reply.send(self.compact(Trigger::Overflow, None, false).await);
+            Some(Report::Compact { attempt, window, tokens, reply }) => {
+                let _ = reply.send(self.make_room(attempt, window, tokens).await);
             }
+            Some(Report::FallBack { reason, reply }) => match self.fall_back(&reason).await {
+                Ok(found) => drop(reply.send(found)),
+                Err(error) => self.abandon(error),
+            },
+            Some(Report::KeepDraft { reply }) => match self.keep_draft().await {
+                Ok(()) => drop(reply.send(())),
+                Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
+                Err(error) => self.abandon(error),
+            },
             Some(Report::ForgetReasoning { reply }) => {
                 self.history.forget_reasoning();
                 let _ = reply.send(());
@@ -178,18 +192,96 @@ impl Session {
         Ok(Step { provider, facts, toolset, request })
     }
 
+    // ─── The window ───
+
+    /// Compacts until the next request uses less than [`PRESSURE`] of the window.
     async fn relieve_pressure(&mut self) -> Result<()> {
-        let settings = &self.history.settings;
-        let Some(window) = self.services.providers.window(&settings.provider, &settings.model) else { return Ok(()) };
-        let used = self.history.last_input.unwrap_or_else(|| self.history.estimated_tokens());
-        if (used as f64) < window as f64 * PRESSURE {
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let facts = self.services.providers.facts(&provider, &model);
+        let Some(window) = facts.working_window() else { return Ok(()) };
+        let fixed = self.fixed_tokens();
+        let is_full = |tokens: u64| tokens as f64 >= window as f64 * PRESSURE;
+        // The conversation needs at least a quarter of the window.
+        if facts.window.is_some_and(|window| fixed > window / 4 * 3) {
+            return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
+        }
+        for shrink in 0..MAX_SHRINKS {
+            if !is_full(self.history.expected_tokens(fixed)) {
+                return Ok(());
+            }
+            match self.compact(Trigger::Threshold, None, Room { window, fixed, shrink }).await {
+                Ok(()) => {}
+                // All of it is recent; the Provider will say if it is too much.
+                Err(error) if error.code == Code::NothingToDo => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // An estimate may be a tenth too high.
+        let needed = self.history.expected_tokens(fixed);
+        if facts.window.is_some_and(|window| needed / 10 * 9 > window) {
+            return Err(self.cannot_fit(needed, window, "what may not be compacted"));
+        }
+        Ok(())
+    }
+
+    /// Makes room after the Provider rejected a request as too long. Each attempt leaves half as much as the one before.
+    async fn make_room(&mut self, attempt: u32, window_before: Option<u64>, tokens: u64) -> Result<()> {
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let facts = self.services.providers.facts(&provider, &model);
+        // The server named its window. The request may only have asked for too long an answer.
+        let has_learnt = facts.window != window_before;
+        if let Some(window) = facts.window.filter(|_| has_learnt)
+            && (tokens as f64) < window as f64 * PRESSURE
+        {
             return Ok(());
         }
-        match self.compact(Trigger::Threshold, None, false).await {
-            // All of it is recent; the Provider will say if it is too much.
-            Err(error) if error.code == Code::NothingToDo => Ok(()),
-            other => other,
+        // Without any window, the rejected request is the only measure.
+        let window = facts.working_window().unwrap_or(tokens).min(tokens.max(MIN_WINDOW));
+        let room = Room { window, fixed: self.fixed_tokens(), shrink: attempt - 1 };
+        self.compact(Trigger::Overflow, None, room).await
+    }
+
+    fn fixed_tokens(&self) -> u64 {
+        prompt::fixed_tokens(&self.history, &self.services.registry.specs(self.history.settings.toolset))
+    }
+
+    /// The room of a compaction on request.
+    pub(super) fn room(&self) -> Option<Room> {
+        let Settings { provider, model, .. } = &self.history.settings;
+        let window = self.services.providers.facts(provider, model).working_window()?;
+        Some(Room { window, fixed: self.fixed_tokens(), shrink: 0 })
+    }
+
+    fn cannot_fit(&self, tokens: u64, window: u64, what: &str) -> Error {
+        let Settings { model, toolset, .. } = &self.history.settings;
+        let message = format!("the request does not fit: {what} need about {tokens} of the {window} tokens of {model}");
+        Error::new(Code::ContextOverflow, message, smaller(*toolset)).with("tokens", tokens).with("window", window)
+    }
+
+    /// Continues with the next fallback model. Returns whether there is one.
+    async fn fall_back(&mut self, reason: &str) -> Result<bool> {
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let Some((next_provider, next_model)) = self.services.providers.fallback_after(&provider, &model) else {
+            return Ok(false);
+        };
+        // The part that arrived belongs to the model before.
+        self.keep_draft().await?;
+        let text =
+            format!("{provider}/{model} does not answer ({reason}); {next_provider}/{next_model} answers from now on");
+        let change = SettingsChange { provider: Some(next_provider), model: Some(next_model), ..Default::default() };
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        self.record(turn, SettingsChanged::from(change).into()).await?;
+        self.notice(Severity::Warning, NoticeCode::ProviderReplaced.name(), text);
+        Ok(true)
+    }
+
+    async fn keep_draft(&mut self) -> Result<()> {
+        let text = std::mem::take(&mut self.draft).text;
+        let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
+        if text.is_empty() {
+            return Ok(());
         }
+        self.record(turn, AssistantMessage { text, partial: true, phase: None }.into()).await
     }
 
     async fn record_report(&mut self, fact: Fact) -> Result<()> {

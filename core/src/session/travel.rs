@@ -270,6 +270,7 @@ impl Travel {
             provider: request.provider.clone(),
             model: request.model.clone(),
             usage,
+            estimated: answer.usage_estimated,
             cost: facts.cost(&usage, answer.usd),
         });
         Ok((text, request.model.clone(), usage))
@@ -513,7 +514,7 @@ impl Travel {
 }
 
 /// A fork syncs its Log after this many copied Entries.
-const SYNC_EVERY: usize = 2_000;
+const SYNC_EVERY: usize = 500;
 
 /// Work on files, on a thread that may block.
 async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {

@@ -60,6 +60,12 @@ pub(super) fn empty_answer() -> Outcome {
     Outcome::incomplete(Error::new(Code::EmptyAnswer, "the model ended without an answer", fix))
 }
 
+/// Creates the outcome of an answer that was ended because it was too large. The part that arrived is kept.
+pub(super) fn too_large(error: Error) -> Outcome {
+    let details = Map::from_iter([("output_truncation".to_owned(), Value::from("answer_limit"))]);
+    Outcome { details, ..Outcome::incomplete(error) }
+}
+
 /// Creates the outcome of an incomplete answer. The part that arrived is recorded.
 pub(super) fn cut_short(reason: &str) -> Outcome {
     let other = || Remedy::ChooseModel { need: ModelNeed::Any };

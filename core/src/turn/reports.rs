@@ -32,7 +32,12 @@ pub(crate) enum Report {
     /// A call waits for the user's answers.
     OpenForm { form: Form, reply: oneshot::Sender<Option<Answers>> },
     /// The Provider rejected the request as too long, so the Session compacts its History.
-    Compact { reply: oneshot::Sender<Result<(), Error>> },
+    /// `attempt` counts from 1, `window` is the one that the request was built for, and `tokens` is its estimated size.
+    Compact { attempt: u32, window: Option<u64>, tokens: u64, reply: oneshot::Sender<Result<(), Error>> },
+    /// The patience with the Provider has ended. The reply tells whether another answers from now on.
+    FallBack { reason: String, reply: oneshot::Sender<bool> },
+    /// The answer broke off and is asked for again, so the Session records the part that arrived.
+    KeepDraft { reply: oneshot::Sender<()> },
     /// The Provider rejected reasoning that it returned earlier, so the Session stops sending it.
     ForgetReasoning { reply: oneshot::Sender<()> },
     /// The Turn ended with this outcome.

@@ -201,12 +201,13 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.session.jobs = jobs;
         }
         Live::QueueChanged { steer, follow_up } => state.session.queue = Queue { steer, follow_up },
-        Live::RetryScheduled { attempt, of, wait_ms, reason } => {
+        Live::RetryScheduled { attempt, of, wait_ms, left_ms: _, reason } => {
             state.transcript.drop_draft();
             state.activity.writing_call = None;
             state.activity.last_heard = state.now.at;
             state.activity.retry_at = Some(state.now.at + Duration::from_millis(wait_ms));
-            let text = format!("{reason}; try {attempt} of {of} in {:.1} s", wait_ms as f64 / 1000.0);
+            let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+            let text = format!("{reason}; try {attempt}{of} in {:.1} s", wait_ms as f64 / 1000.0);
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }
         Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),

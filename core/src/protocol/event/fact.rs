@@ -862,6 +862,9 @@ pub struct ProviderUsage {
     pub model: String,
     /// The tokens.
     pub usage: Usage,
+    /// pixir estimated the tokens, because the server reports none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// Their cost.
     #[serde(default = "Cost::unknown")]
     pub cost: Cost,
