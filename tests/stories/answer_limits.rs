@@ -57,11 +57,12 @@ fn a_flood_ends_the_turn_as_incomplete_in_bounded_memory() {
     let mut worst = 0;
     for dialect in Dialect::ALL {
         let shell = Shell::new(&[]);
-        let server = Server::start(vec![crate::server::text("Start.")]);
+        let server = Server::start((0..3).map(|_| crate::server::text("Start.")).collect());
         let mut args = server.flags(dialect);
         args.extend(["--headless", "--format", "jsonl", "--write", "go"].map(str::to_owned));
         let flags: Vec<&str> = args.iter().map(String::as_str).collect();
-        let (usual, _) = peak(&shell, &flags);
+        // A look at a short run can miss its peak.
+        let usual = (0..3).map(|_| peak(&shell, &flags).0).max().expect("three runs");
         for (what, said) in [("text", "8 MiB of text"), ("arguments", "1 MiB of arguments"), ("calls", "128 calls")] {
             let shell = Shell::new(&[]);
             let (start, again) = flood(dialect, what);
