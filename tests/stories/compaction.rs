@@ -95,7 +95,7 @@ fn a_compaction_of_the_run_toolset_keeps_the_files_read_and_the_commands() {
     let refused = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
     let server = Server::start(vec![
         call("c1", "run", json!({ "command": "cat notes.txt | wc -l; grep fn src/lib.rs" })),
-        call("c2", "run", json!({ "command": "cp old.txt new.txt && cargo-of-nobody test" })),
+        call("c2", "run", json!({ "command": "cp old.txt new.txt && missing-program test" })),
         text(&"word ".repeat(10_000)),
         text("short"),
         Reply::Refuse { status: 400, headers: String::new(), body: refused },
@@ -122,8 +122,8 @@ fn a_compaction_of_the_run_toolset_keeps_the_files_read_and_the_commands() {
     assert!(read.contains("notes.txt") && read.contains("src/lib.rs"), "{summary}");
     assert!(section("Files changed").contains("new.txt"), "{summary}");
     let commands = section("Commands run, newest last");
-    assert!(commands.contains("cp old.txt new.txt && cargo-of-nobody test"), "{summary}");
+    assert!(commands.contains("cp old.txt new.txt && missing-program test"), "{summary}");
     assert!(commands.contains("exit 127"), "{summary}");
     let sent = server.bodies().pop().expect("a request").to_string();
-    assert!(sent.contains("src/lib.rs") && sent.contains("cargo-of-nobody test"), "the model reads it");
+    assert!(sent.contains("src/lib.rs") && sent.contains("missing-program test"), "the model reads it");
 }

@@ -1,6 +1,6 @@
 //! Every process that a command starts ends with it, however it hides.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -68,6 +68,12 @@ fn no_process_outlives_its_command() {
     assert_eq!(slow, 0, "a call ends with its command, even when another process holds its pipes");
 }
 
+/// Starts a headless Turn that prints nowhere.
+fn start(shell: &Shell, provider: &str) -> Child {
+    let mut command = shell.command(["--provider", provider, "--headless", "--json", "--write", "go"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+}
+
 #[test]
 fn no_process_outlives_an_interrupt_or_a_signal() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -76,12 +82,7 @@ fn no_process_outlives_an_interrupt_or_a_signal() {
         let command = format!("{} touch started; sleep {marker}", tree(&mut random, &marker, 2) + "\n");
         let shell = Shell::new(&[]);
         let provider = script(&shell, std::slice::from_ref(&command));
-        let mut child = shell
-            .command(["--provider", &provider, "--headless", "--json", "--write", "go"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
+        let mut child = start(&shell, &provider);
         wait::until(&format!("it has started: {command}"), || shell.workspace().join("started").exists());
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         child.wait().expect("it ends");
@@ -114,12 +115,7 @@ fn no_process_outlives_the_next_pixir_after_a_kill() {
             let shell = Shell::new(&[]);
             let command = format!("touch started; {}", command.replace("MARK", &marker));
             let provider = script(&shell, std::slice::from_ref(&command));
-            let mut child = shell
-                .command(["--provider", &provider, "--headless", "--json", "--write", "go"])
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("it starts");
+            let mut child = start(&shell, &provider);
             wait::until("its process runs", || {
                 shell.workspace().join("started").exists() && is_running(&format!("sleep\0{marker}"))
             });

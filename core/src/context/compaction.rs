@@ -9,7 +9,7 @@ use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{BranchSummary, Entry, Fact, HistoryCompaction, StepStatus, Trigger};
 use crate::protocol::remedy::Remedy;
 
-/// The window of a model whose real one nobody knows, tokens.
+/// The window that is assumed where neither the model table nor the server states one, in tokens.
 const USUAL_WINDOW: u64 = 128_000;
 /// The least part of a summary, bytes.
 const MIN_SUMMARY: usize = 800;

@@ -39,7 +39,7 @@ pub(super) fn mark(json: &str) -> Option<String> {
     (copied > 0).then(|| marked + &json[copied..])
 }
 
-/// Returns the code unit of the escape `\uXXXX` at this place.
+/// Returns the UTF-16 code unit of a JSON escape (`\u` and four hexadecimal digits) at this place.
 fn escaped(bytes: &[u8], at: usize) -> Option<u32> {
     let escape = bytes.get(at..at + 6).filter(|it| it.starts_with(b"\\u"))?;
     u32::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()
