@@ -75,6 +75,9 @@ pub(crate) struct RunOptions {
     /// Reasoning effort: none, minimal, low, medium, high, xhigh or max
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(crate) effort: Option<String>,
+    /// Confine programs by at most: ns (namespaces), ll (Landlock) or none (then each asks)
+    #[arg(long, global = true, value_name = "TIER")]
+    pub(crate) sandbox: Option<String>,
     /// Record the model's answers in a new FILE; --provider script:FILE replays them
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,

@@ -9,7 +9,7 @@ use pixir_core::input::SettingsChange;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
-    Code, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result, SessionDefaults, log,
+    Code, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result, SessionDefaults, Tier, log,
 };
 
 use crate::args::RunOptions;
@@ -188,6 +188,7 @@ impl Cli {
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,
+            sandbox: options.sandbox.as_deref().or(config.sandbox.as_deref()).map(Tier::parse).transpose()?,
         };
         let defaults = SessionDefaults {
             mode: self.mode(config, attendance)?,

@@ -19,6 +19,9 @@ use cli::Cli;
 use output::{Output, exit_code, report_unprinted};
 
 fn main() -> ExitCode {
+    if let Some(exit) = pixir_core::sandbox::enter_if_asked() {
+        return exit;
+    }
     let args = match args::parse() {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),

@@ -13,6 +13,7 @@ use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error, Result};
 
 pub(crate) mod arguments; // arguments against a tool's schema
+pub(crate) mod blocked; // what the sandbox refused to a program
 pub(crate) mod command; // a program that a call starts, and what it changed
 pub(crate) mod context; // what a call may use
 pub(crate) mod gate; // mode, rules, the user: allowed or refused
@@ -123,7 +124,7 @@ pub async fn carry_out(
         Ok(prepared) => prepared,
         Err(error) => return Ok(Done::failed(call, &error)),
     };
-    carry_out_prepared(call, prepared, ctx, authority).await
+    carry_out_prepared(registry, call, prepared, ctx, authority).await
 }
 
 /// Takes a prepared call through the remaining steps.
@@ -131,6 +132,7 @@ pub async fn carry_out(
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call.
 pub async fn carry_out_prepared(
+    registry: &Registry,
     call: &Call,
     prepared: Prepared,
     ctx: Context,
@@ -141,10 +143,27 @@ pub async fn carry_out_prepared(
     if ctx.dry_run && !prepared.reads_only() {
         return Ok(Done::previewed(call, prepared.preview));
     }
-    if let Err(refusal) = gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
-        return Ok(Done::failed(call, &refusal));
-    }
+    let policy = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
+        Ok(policy) => policy,
+        Err(refusal) => return Ok(Done::failed(call, &refusal)),
+    };
+    let preview = prepared.preview.clone();
     let began = Instant::now();
-    let outcome = run(prepared, ctx).await;
-    Ok(Done::of(call, outcome, began.elapsed()))
+    let first = run(prepared, Context { policy, ..ctx.clone() }).await;
+    let took = began.elapsed();
+    let blocked = first.as_ref().ok().and_then(|output| output.blocked.clone());
+    let (blocked, mut first) = match (blocked, first) {
+        (Some(blocked), Ok(first)) => (blocked, first),
+        (_, first) => return Ok(Done::of(call, first, took)),
+    };
+    let Some(wider) = gate::widen(call, &preview, &blocked, authority).await? else {
+        first.stderr.push(format!("pixir: {}\n", blocked.told()).as_bytes());
+        return Ok(Done::of(call, Ok(first), took));
+    };
+    let began = Instant::now();
+    let second = match prepare(registry, call, &ctx).await {
+        Ok(again) => run(again, Context { policy: wider, ..ctx }).await,
+        Err(error) => Err(error),
+    };
+    Ok(Done::of(call, second.map(|second| second.after(first)), took + began.elapsed()))
 }

@@ -11,6 +11,7 @@ use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::{Mode, Toolset};
 use crate::protocol::remedy::Remedy;
+use crate::protocol::sandbox::Tier;
 
 pub mod credentials; // keys and tokens: found, stored, renewed, never printed
 mod patience; // how long a request may take, and how long it is tried again
@@ -49,6 +50,8 @@ pub struct Config {
     pub mode: Option<String>,
     /// The toolset of new Sessions.
     pub toolset: Option<String>,
+    /// The strongest means by which programs are confined: `ns`, `ll` or `none`.
+    pub sandbox: Option<String>,
     /// The theme's name.
     pub theme: Option<String>,
     /// Models to ask, as `provider/model`, when the patience with the one before has ended.
@@ -200,8 +203,9 @@ impl RequestsConfig {
     }
 }
 
-const KEYS: [&str; 11] =
-    ["model", "fallback", "effort", "mode", "toolset", "theme", "providers", "models", "requests", "screen", "keys"];
+const KEYS: [&str; 12] = [
+    "model", "fallback", "effort", "mode", "toolset", "sandbox", "theme", "providers", "models", "requests", "screen", "keys",
+];
 const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
@@ -267,6 +271,7 @@ impl Config {
         config.models.iter().try_for_each(|(name, it)| it.check(name))?;
         config.mode.as_deref().map(Mode::parse).transpose()?;
         config.toolset.as_deref().map(Toolset::parse).transpose()?;
+        config.sandbox.as_deref().map(Tier::parse).transpose()?;
         Ok(config)
     }
 

@@ -20,6 +20,7 @@ use crate::protocol::event::{Attachment, Entry, Mode, SessionId, SessionStarted,
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::provider::choose::Providers;
+use crate::sandbox::{Places, Sandbox};
 use crate::session::{Handle, LogAccess, Options, Services, Session};
 use crate::storage::blobs::Blobs;
 #[cfg(test)]
@@ -87,13 +88,23 @@ impl Harness {
         // A variable that holds a key may be called anything.
         let keys: Vec<&str> = providers.key_variables().collect();
         let passed_on = around.environment.iter().filter(|(name, _)| !keys.contains(&name.as_str())).cloned();
-        let environment = process::environment(passed_on).into();
+        let environment = process::environment(passed_on);
+        let places = Places {
+            home: around.home.clone(),
+            user_folder: around.user_folder.clone(),
+            environment: environment.clone(),
+        };
+        let sandbox = Sandbox::new(options.sandbox, places);
+        let environment = environment.into();
         let services = Services {
             workspace: Arc::new(workspace),
             providers,
             registry: builtin_tools([]),
             blobs: store.blobs(),
             environment,
+            sandbox,
+            scratch: None,
+            outputs: None,
             user_folder: around.user_folder.clone(),
             logs,
             disk: Arc::new(RealDisk),
@@ -135,6 +146,7 @@ impl Harness {
                 &self.services.environment,
             ),
             parent: None,
+            sandbox: Some(self.services.sandbox.tier()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;
@@ -247,7 +259,7 @@ impl Harness {
         let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
         let workspace = Workspace::open(self.services.workspace.root())?;
-        let workspace = workspace.with_overflow(outputs).noting(self.store.running());
+        let workspace = workspace.with_overflow(outputs.clone()).noting(self.store.running());
         let library = Library { session: Some(id.clone()), ..(*self.services.library).clone() };
         let services = Services {
             workspace: Arc::new(workspace),
@@ -255,6 +267,8 @@ impl Harness {
             stopping,
             read_set: Arc::default(),
             jobs: Some(jobs),
+            scratch: Some(self.services.place(&id).scratch()),
+            outputs: Some(outputs),
             library: Arc::new(library),
             ..self.services.clone()
         };

@@ -23,6 +23,7 @@ pub mod provider; // trait Provider and its dialects
 mod conversation; // what a Log means
 mod files; // the workspace and its file versions
 mod permissions; // may this call run?
+pub mod sandbox; // the kernel's confinement of programs
 mod process; // processes that are stopped together
 mod storage; // Logs, and what is stored beside them
 
@@ -37,6 +38,7 @@ pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
 pub use protocol::{call_info, error, event, input, now, remedy, tool_spec};
+pub use protocol::sandbox::Tier;
 
 // Sessions that run.
 pub use config::{Config, Environment, Patience, RequestsConfig, credentials};

@@ -65,7 +65,8 @@ pub(crate) enum Ruling {
 ///
 /// A deny rule applies in every mode. A call that is not proven to only read needs an approval in `ask` and is refused
 /// in `read-only`.
-pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path) -> Ruling {
+/// Where nothing `confines` programs, none runs without an approval.
+pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path, confines: bool) -> Ruling {
     if let Some(rule) = rules.iter().find(|rule| denies(rule, touch)) {
         return Ruling::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
     }
@@ -78,13 +79,15 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path)
         }
         Touch::Files { protected: None, .. } => ("it changes files".to_owned(), Some(Rule::Allow(Scope::FileChanges))),
         Touch::Command(command) => match prove_read_only(command, workspace) {
-            Ok(()) => return only_reads(),
+            Ok(()) if confines => return only_reads(),
+            Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(command.clone())))),
             Err(why) => (why, Some(Rule::Allow(Scope::Command(command.clone())))),
         },
         Touch::Program(words) => {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match prove(&words, workspace) {
-                Ok(()) => return only_reads(),
+                Ok(()) if confines => return only_reads(),
+                Ok(()) => (NOTHING_CONFINES.to_owned(), Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
                 Err(why) => (why, Some(Rule::Allow(Scope::Command(shell::quoted(words))))),
             }
         }
@@ -102,9 +105,18 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path)
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
+        Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
+            match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
+                Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
+                None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
+            }
+        }
         Mode::Auto => Ruling::Allow { by: Some(DecidedBy::Mode), rule: None, reason },
     }
 }
+
+/// The reason to ask where there is no sandbox.
+const NOTHING_CONFINES: &str = "no sandbox works on this machine";
 
 fn denies(rule: &Rule, touch: &Touch) -> bool {
     match (rule, touch) {
@@ -146,7 +158,7 @@ mod tests {
         let root = Path::new("/");
         let file = Touch::Files { path: None, protected: None };
         let hook = Touch::Files { path: None, protected: Some(".git/hooks/x".into()) };
-        let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root) {
+        let said = |mode, touch: &Touch, rules: &[Rule]| match judge(mode, touch, rules, root, true) {
             Ruling::Allow { .. } => "allow",
             Ruling::Ask { .. } => "ask",
             Ruling::Deny { .. } => "deny",

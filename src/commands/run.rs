@@ -63,13 +63,13 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };
     let exit = if raw && effect == Effect::Perform {
         match call::gate(&call, &line.preview, &line.touches, &ctx, &authority).await {
-            Ok(allowed) => allowed?,
+            Ok(allowed) => ctx.policy = allowed?,
             Err(call::Gone) => unreachable!("only a Session drops a call"),
         }
         print_raw(cli, line, &ctx).await?
     } else {
         ctx.dry_run = effect == Effect::Preview;
-        report(cli, call::carry_out_prepared(&call, tool::prepared(line), ctx, &authority).await)?
+        report(cli, call::carry_out_prepared(harness.registry(), &call, tool::prepared(line), ctx, &authority).await)?
     };
     Ok(if propagate_exit { u8::try_from(exit).unwrap_or(1) } else { 0 })
 }

@@ -8,25 +8,37 @@ use tokio::process::Command;
 
 use super::Context;
 use crate::protocol::event::{FileChange, Printed};
+use crate::sandbox::{Own, Policy};
+use crate::storage::store::make_private;
 
-/// `PATH` for a command that runs without an approval, so that a workspace cannot substitute its programs.
-const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/opt/homebrew/bin";
-
-/// A command to run, and its working folder.
+/// A program to run, and its working folder.
 pub(crate) struct Line {
-    pub(crate) command: Command,
+    pub(crate) program: String,
+    pub(crate) args: Vec<String>,
     pub(crate) folder: PathBuf,
     /// It is proven to only read and runs without an approval.
     pub(crate) runs_unasked: bool,
 }
 
 impl Line {
-    /// The command with its environment and folder set, stdin empty, stdout and stderr piped.
+    /// A line of bash.
+    pub(crate) fn shell(command: &str, folder: PathBuf, runs_unasked: bool) -> Line {
+        Line { program: "bash".into(), args: vec!["-c".into(), command.into()], folder, runs_unasked }
+    }
+
+    /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
-        let Line { mut command, folder, runs_unasked } = self;
-        let safety = if runs_unasked { unasked(ctx.workspace.root()) } else { Vec::new() };
+        let Line { program, args, folder, runs_unasked } = self;
+        let (policy, safety) =
+            if runs_unasked { (Policy::Look, unasked(ctx.workspace.root(), &ctx.environment)) } else { (ctx.policy, Vec::new()) };
+        let own = Own {
+            workspace: ctx.workspace.root().to_owned(),
+            outputs: ctx.outputs.clone(),
+            scratch: ctx.scratch.clone().filter(|folder| make_private(folder).is_ok()),
+            protected: if runs_unasked { Vec::new() } else { ctx.workspace.protected() },
+        };
+        let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         command
-            .current_dir(folder)
             .env_clear()
             .envs(ctx.environment.iter().map(|(k, v)| (k, v)))
             .envs(safety)
@@ -39,11 +51,10 @@ impl Line {
 
 /// Extra environment for a command that runs without an approval.
 ///
-/// It finds only programs of the system. Its git runs no hook or fsmonitor of the repository, fetches no missing
+/// It finds no program of the workspace. Its git runs no hook or fsmonitor of the repository, fetches no missing
 /// objects, ignores submodules, and searches no parent folder for a repository.
-fn unasked(root: &Path) -> Vec<(&'static str, String)> {
+fn unasked(root: &Path, environment: &[(String, String)]) -> Vec<(&'static str, String)> {
     let fixed = [
-        ("PATH", SYSTEM),
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_CONFIG_COUNT", "3"),
@@ -55,6 +66,9 @@ fn unasked(root: &Path) -> Vec<(&'static str, String)> {
         ("GIT_CONFIG_VALUE_2", "/dev/null"),
     ];
     let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
+    let path = environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
+    let folders = path.split(':').filter(|folder| folder.starts_with('/') && !Path::new(folder).starts_with(root));
+    all.push(("PATH", folders.collect::<Vec<_>>().join(":")));
     all.push(("GIT_DIR", root.join(".git").display().to_string()));
     all
 }
@@ -73,9 +87,6 @@ pub(crate) async fn look_after(ctx: &Context) -> (Vec<FileChange>, String) {
     let found = tokio::task::spawn_blocking(find).await.unwrap_or_default();
     (found.changes, found.notes.iter().map(|note| format!("note: {note}\n")).collect())
 }
-
-/// Said when processes outlived their command.
-pub(crate) const LEFT_BEHIND: &[u8] = b"processes that the command left running were stopped\n";
 
 /// The message when a command exceeds its time limit.
 pub(crate) fn timed_out(limit: Duration) -> String {

@@ -1,5 +1,6 @@
 //! What a call may use: the workspace, the Session's services, and the way back to the user.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +15,7 @@ use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Printed, Question, Toolset};
+use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 
 /// What a call may use. Cheap to clone.
@@ -51,6 +53,14 @@ pub struct Context {
     pub sees_images: bool,
     /// The environment of child processes.
     pub environment: Arc<[(String, String)]>,
+    /// Confines the programs that the call starts.
+    pub(crate) sandbox: Sandbox,
+    /// What these programs may do; the gate sets it. Programs that are proven to only read may do less.
+    pub policy: Policy,
+    /// The Session's folder for temporary files, which its programs see as `/tmp`; `None` gives each program its own.
+    pub(crate) scratch: Option<PathBuf>,
+    /// The folder of the Session's saved outputs, which its programs may read.
+    pub(crate) outputs: Option<PathBuf>,
 }
 
 impl Context {

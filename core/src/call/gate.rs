@@ -2,13 +2,15 @@
 
 use std::future::Future;
 
+use super::blocked::Blocked;
 use super::{Call, Caller, Context};
 use crate::permissions::{Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
-use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Verdict};
+use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
 use crate::protocol::input::Decision;
 use crate::protocol::remedy::Remedy;
+use crate::sandbox::Policy;
 
 /// The Session has dropped the work that the call belongs to, and records nothing more of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,19 +74,26 @@ impl Authority for Unattended {
 ///
 /// # Errors
 /// [`Gone`] when the Session no longer waits for the call. The inner error is the refusal.
+///
+/// Returns what programs of the call may do.
 pub async fn gate(
     call: &Call,
     preview: &Preview,
     touches: &[Touch],
     ctx: &Context,
     authority: &impl Authority,
-) -> Result<Result<(), Error>, Gone> {
+) -> Result<Result<Policy, Error>, Gone> {
+    // What the user types runs as in the user's own shell.
+    let mut policy = if call.caller == Caller::User { Policy::Outside } else { Policy::Work };
     let mut decisions = Vec::new();
     let mut needs_approval: Vec<(String, Option<Rule>)> = Vec::new();
     let mut refusal = None;
     for touch in touches {
         let Permissions { mode, rules } = authority.permissions().await?;
-        match judge(mode, touch, &rules, ctx.workspace.root()) {
+        if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) {
+            policy = Policy::Network;
+        }
+        match judge(mode, touch, &rules, ctx.workspace.root(), ctx.sandbox.confines()) {
             Ruling::Allow { by: None, .. } => {}
             Ruling::Allow { by: Some(by), rule, reason } => {
                 decisions.push(decision(call, Verdict::Allow, by, reason, rule));
@@ -114,7 +123,31 @@ pub async fn gate(
     for decision in decisions {
         authority.record(decision).await?;
     }
-    Ok(refusal.map_or(Ok(()), Err))
+    Ok(refusal.map_or(Ok(policy), Err))
+}
+
+/// Asks the user whether a call whose program the sandbox has blocked may run again with more. `None` where it may not.
+///
+/// # Errors
+/// [`Gone`] when the Session no longer waits for the call.
+pub(super) async fn widen(
+    call: &Call,
+    preview: &Preview,
+    blocked: &Blocked,
+    authority: &impl Authority,
+) -> Result<Option<Policy>, Gone> {
+    let (policy, rule) = match blocked {
+        Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
+        Blocked::File(_) => (Policy::Outside, None),
+    };
+    let more = if policy == Policy::Network { "with the network" } else { "without the sandbox" };
+    let reason = format!("{}; to run it again {more}", blocked.told());
+    let (decisions, refusal) = ask(call, preview, vec![(reason, rule)], authority).await?;
+    // Where no user can be asked, the call has run and failed; that is not a refusal of the call.
+    for decision in decisions.into_iter().filter(|it| it.by != DecidedBy::NoAsker) {
+        authority.record(decision).await?;
+    }
+    Ok(if refusal.is_none() { Some(policy) } else { None })
 }
 
 async fn ask(

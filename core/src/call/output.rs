@@ -1,9 +1,10 @@
 //! What a tool returned, before it is presented to the model.
 
 use super::Context;
+use super::blocked::Blocked;
 use super::present::{Budget, Capture, Overflow};
 use crate::protocol::error::Error;
-use crate::protocol::event::{Attachment, Fact, FileChange};
+use crate::protocol::event::{Attachment, ChangeKind, Fact, FileChange};
 
 /// A tool's outcome: its streams, its exit code and its effects.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Output {
     pub attachments: Vec<Attachment>,
     /// The errors of a line's commands, each with the name of its command.
     pub errors: Vec<(String, Error)>,
+    /// What the sandbox refused, if the tool failed because of that.
+    pub(crate) blocked: Option<Blocked>,
     /// Whether the model reads stderr even if the exit code is 0.
     pub tell_stderr: bool,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
@@ -43,9 +46,31 @@ impl Output {
             facts: Vec::new(),
             attachments: Vec::new(),
             errors: Vec::new(),
+            blocked: None,
             tell_stderr: false,
             reader: None,
         }
+    }
+
+    /// This output, of a call that ran a second time, with the changes of the first time.
+    pub(crate) fn after(mut self, first: Output) -> Output {
+        for old in first.changes {
+            match self.changes.iter_mut().find(|new| new.path == old.path) {
+                Some(new) => {
+                    (new.before_blob, new.before_mode) = (old.before_blob, old.before_mode);
+                    new.new_folders = old.new_folders.max(new.new_folders);
+                    new.kind = match (old.kind, new.kind) {
+                        (ChangeKind::Created, ChangeKind::Modified) => ChangeKind::Created,
+                        (ChangeKind::Deleted, ChangeKind::Created) => ChangeKind::Modified,
+                        (_, kind) => kind,
+                    };
+                    new.added += old.added;
+                    new.removed += old.removed;
+                }
+                None => self.changes.push(old),
+            }
+        }
+        self
     }
 
     /// An output with text from files.

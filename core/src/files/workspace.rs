@@ -62,13 +62,54 @@ impl Inside {
     }
 }
 
+/// Folders whose files run code by themselves, or instruct pixir and other agents, at any depth.
+const PROTECTED_FOLDERS: [&str; 8] = [".git", ".pixir", ".agents", ".claude", ".husky", ".vscode", ".ssh", ".gnupg"];
+/// Such files, at any depth.
+const PROTECTED_FILES: [&str; 20] = [
+    ".gitmodules",
+    ".gitattributes",
+    ".gitconfig",
+    ".envrc",
+    ".npmrc",
+    ".mcp.json",
+    "agents.md",
+    "claude.md",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".inputrc",
+    ".pythonrc",
+    ".vimrc",
+];
+/// Such files and folders by their last names, at any depth.
+const PROTECTED_PLACES: [&str; 6] = [
+    ".cargo/config.toml",
+    ".cargo/config",
+    ".github/workflows",
+    ".config/pixir",
+    ".config/git",
+    ".local/state/pixir",
+];
+/// The parts of a repository that run code or lead elsewhere; commits change the rest.
+const PROTECTED_IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
+
 /// Whether a file with such a name can run code or widen pixir's permissions. Case is ignored, as some file systems
 /// ignore it.
 fn is_protected_name(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|c| c.as_os_str().to_string_lossy().to_lowercase()).collect();
-    names.iter().any(|name| name == ".git")
-        || names.first().is_some_and(|first| first == ".pixir")
-        || names.last().is_some_and(|last| matches!(last.as_str(), ".gitmodules" | ".envrc"))
+    let is_in = |place: &str| {
+        let place: Vec<&str> = place.split('/').collect();
+        names.windows(place.len()).any(|part| part.iter().zip(&place).all(|(name, it)| name == it))
+    };
+    names.iter().any(|name| PROTECTED_FOLDERS.contains(&name.as_str()))
+        || names.last().is_some_and(|last| PROTECTED_FILES.contains(&last.as_str()))
+        || PROTECTED_PLACES.into_iter().any(is_in)
 }
 
 /// Removes the temporary files that a killed pixir has left in a workspace: files that it has noted before it made them,
@@ -228,6 +269,20 @@ impl Workspace {
         });
         let name = at.path.file_name().map(Path::new).unwrap_or(Path::new(""));
         is_protected_name(&at.path) || real.is_none_or(|real| is_protected_name(&real.join(name)))
+    }
+
+    /// The protected files and folders directly in the workspace that exist, as absolute paths without symlinks. Programs
+    /// in the sandbox only read them.
+    pub(crate) fn protected(&self) -> Vec<PathBuf> {
+        let folders = PROTECTED_FOLDERS.iter().filter(|name| **name != ".git");
+        let files = PROTECTED_FILES.iter().map(|name| match *name {
+            "agents.md" => "AGENTS.md",
+            "claude.md" => "CLAUDE.md",
+            name => name,
+        });
+        let names = folders.copied().chain(files).chain(PROTECTED_PLACES).chain(PROTECTED_IN_GIT);
+        let paths = names.map(|name| self.root.join(name));
+        paths.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).collect()
     }
 
     /// Reads a whole regular file.
@@ -626,10 +681,16 @@ mod tests {
             ".pixir/config.toml",
             ".envrc",
             "sub/.gitmodules",
+            "sub/.pixir/config.toml",
+            ".github/workflows/ci.yml",
+            "docs/AGENTS.md",
+            ".claude/skills/x/SKILL.md",
+            ".cargo/config.toml",
+            ".ssh/authorized_keys",
         ] {
             assert!(workspace.is_protected(&workspace.locate(path).expect(path)), "{path}");
         }
-        for path in ["src/a.txt", ".github/workflows/ci.yml", "git/config"] {
+        for path in ["src/a.txt", ".github/CODEOWNERS", "git/config", ".cargo/registry", "agents.md.txt"] {
             assert!(!workspace.is_protected(&workspace.locate(path).expect(path)), "{path}");
         }
     }

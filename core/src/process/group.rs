@@ -391,7 +391,7 @@ fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
 }
 
 /// Returns the direct children of this process, from all of its threads.
-fn children() -> Vec<i32> {
+pub(crate) fn children() -> Vec<i32> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
@@ -405,14 +405,10 @@ fn tag_of(pid: Pid) -> Option<String> {
     Some(String::from_utf8_lossy(entry).into_owned())
 }
 
-/// Builds a shell command line in a session of its own: without pixir's terminal, and as leader of its process group.
+/// Builds a command for a program and its exact arguments, in a session of its own: without pixir's terminal, and as
+/// leader of its process group.
 ///
 /// It runs the program `setsid`, because calling `setsid(2)` in a child before it starts takes unsafe code.
-pub(crate) fn shell(command: &str) -> Command {
-    program("bash", &["-c".to_owned(), command.to_owned()])
-}
-
-/// Builds a command for a program and its exact arguments, without a shell, in a session of its own.
 pub(crate) fn program(name: &str, args: &[String]) -> Command {
     let setsid = Path::new("/usr/bin/setsid");
     let mut it = if setsid.exists() {

@@ -17,10 +17,11 @@ use super::commands::{Fault, Io};
 use super::parse::{Command, Stderr};
 use super::{After, Bound, CANNOT, Kind, Shared, Step, is_on_path, only_reads, unknown};
 use crate::call::Context;
-use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before};
+use crate::call::command::{Line, look_after, look_before};
 use crate::call::result::in_run_exit;
 use crate::permissions::Touch;
 use crate::process::{self, Group};
+use crate::sandbox::LEFT_BEHIND;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Preview;
 
@@ -289,7 +290,8 @@ impl Run<'_> {
     ) -> Result<Stage> {
         let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
         let line = Line {
-            command: process::program(&words[0], &words[1..]),
+            program: words[0].clone(),
+            args: words[1..].to_vec(),
             folder: self.ctx.workspace.root().to_owned(),
             runs_unasked,
         };
@@ -431,7 +433,7 @@ async fn over(stage: Stage) -> StageEnded {
             }
             stderr.append(&mut last);
             if group.is_alive() {
-                stderr.extend_from_slice(LEFT_BEHIND);
+                stderr.extend_from_slice(LEFT_BEHIND.as_bytes());
                 // A remaining process would hold the pipe open, and the next command would wait for its end.
                 group.stop().await;
             }

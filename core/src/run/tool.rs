@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{BUILTINS, Bound, Kind, PreparedLine, TIMEOUT, parse};
 use crate::call::arguments::{self, object, text};
+use crate::call::blocked::Tail;
 use crate::call::command::tell;
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
@@ -103,6 +104,11 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
     output.exit = ended.exit;
+    if ended.exit != 0 {
+        let mut tail = Tail::default();
+        tail.push(&ended.stderr);
+        output.blocked = tail.blocked(&ctx);
+    }
     output.pipestatus = if ended.pipestatus.len() > 1 { ended.pipestatus } else { Vec::new() };
     output.changes = effects.changes;
     output.facts = effects.facts;

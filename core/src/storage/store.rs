@@ -58,6 +58,11 @@ impl Place {
         self.own_folder().join("out")
     }
 
+    /// The folder of temporary files, which programs of the Session see as `/tmp`.
+    pub fn scratch(&self) -> PathBuf {
+        self.own_folder().join("tmp")
+    }
+
     fn presenter_file(&self) -> PathBuf {
         self.own_folder().join("presenter.json")
     }
@@ -282,7 +287,7 @@ fn slug(root: &Path) -> PathBuf {
 }
 
 /// Creates a folder and its parents, for the owner alone.
-fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 

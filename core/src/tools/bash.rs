@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::job;
 use crate::call::arguments::{self, object};
-use crate::call::command::{LEFT_BEHIND, Line, look_after, look_before, tell, timed_out};
+use crate::call::blocked::Tail;
+use crate::call::command::{Line, look_after, look_before, tell, timed_out};
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
 use crate::permissions::{Touch, prove_read_only};
@@ -16,6 +17,7 @@ use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Preview;
 use crate::protocol::tool_spec::ToolSpec;
+use crate::sandbox::LEFT_BEHIND;
 
 /// The default time limit of a command, seconds.
 const TIMEOUT: u64 = 120;
@@ -90,7 +92,7 @@ impl Tool for Bash {
         let would = if background { "run in the background" } else { "run" };
         let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
         let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();
-        let line = Line { command: process::shell(&command), folder, runs_unasked };
+        let line = Line::shell(&command, folder, runs_unasked);
         if background {
             let jobs = ctx.jobs()?;
             return Ok(Prepared::new(preview, Touch::Command(judged), move |ctx| async move {
@@ -129,7 +131,9 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
             "install bash, or check that the workspace folder still exists",
         )
     })?;
+    let mut tail = Tail::default();
     let ended = process::drain(&mut child, &group, Some(limit), |stream, bytes| {
+        tail.push(bytes);
         let capture = if stream == Stream::Out { &mut output.stdout } else { &mut output.stderr };
         tell(ctx, capture.push(bytes));
     })
@@ -140,9 +144,13 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
         output.stderr.push(timed_out(limit).as_bytes());
     } else if group.is_alive() {
         group.stop().await;
-        output.stderr.push(LEFT_BEHIND);
+        output.stderr.push(LEFT_BEHIND.as_bytes());
         output.tell_stderr = true;
     }
+    output.tell_stderr |= tail.ends_with(LEFT_BEHIND);
     output.exit = ended.code();
+    if let Ended::Exited(_) = ended && output.exit != 0 {
+        output.blocked = tail.blocked(ctx);
+    }
     Ok(())
 }

@@ -12,7 +12,9 @@ use crate::files::workspace::Workspace;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::event::{SessionId, Toolset};
+use crate::protocol::sandbox::Tier;
 use crate::provider::choose::Providers;
+use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
 use crate::storage::store::Place;
@@ -40,6 +42,8 @@ pub struct Options {
     pub dry_run: bool,
     /// A user can answer approvals; otherwise a call that needs one is denied.
     pub can_ask: bool,
+    /// The strongest means by which programs are confined; `None` takes the strongest that works here.
+    pub sandbox: Option<Tier>,
 }
 
 /// The services that the Harness gives to each Session.
@@ -50,6 +54,11 @@ pub(crate) struct Services {
     pub(crate) registry: Registry,
     pub(crate) blobs: Blobs,
     pub(crate) environment: Arc<[(String, String)]>,
+    pub(crate) sandbox: Sandbox,
+    /// The Session's folder for temporary files; there is none outside a Session.
+    pub(crate) scratch: Option<PathBuf>,
+    /// The folder of the Session's saved outputs; there is none outside a Session.
+    pub(crate) outputs: Option<PathBuf>,
     pub(crate) user_folder: Option<PathBuf>,
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
@@ -91,6 +100,10 @@ impl Services {
             forms: None,
             sees_images,
             environment: Arc::clone(&self.environment),
+            sandbox: self.sandbox.clone(),
+            policy: Policy::Work,
+            scratch: self.scratch.clone(),
+            outputs: self.outputs.clone(),
         }
     }
 

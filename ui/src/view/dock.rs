@@ -132,7 +132,8 @@ fn answer_lines(
             _ if columns < 62 => "always",
             Rule::Allow(Scope::FileChanges) => "always: file changes",
             Rule::Allow(Scope::Command(_)) => "always: this command",
-            // A Session offers only the two rules above.
+            Rule::Allow(Scope::Network) => "always: the network",
+            // A Session offers only the rules above.
             Rule::Allow(Scope::Unknown) | Rule::Deny(_) => "always",
         });
         for (anywhere, here, label) in [

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
+use crate::protocol::sandbox::Tier;
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
@@ -168,6 +169,9 @@ pub struct SessionStarted {
     /// The parent, if another Session started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentSession>,
+    /// The means by which programs were confined at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Tier>,
     /// The version of the build that wrote the Log.
     pub pixir_version: String,
 }
@@ -643,6 +647,8 @@ pub enum Scope {
     FileChanges,
     /// Exactly this command.
     Command(String),
+    /// The network, for programs in the sandbox.
+    Network,
     /// A scope that only a newer build knows. An allow with it allows nothing; a deny with it may cover any call.
     Unknown,
 }
@@ -669,6 +675,8 @@ enum ScopeName {
     FileChanges,
     /// Exactly the command in `what`.
     Command,
+    /// The network, for programs in the sandbox.
+    Network,
     /// A scope that only a newer build knows.
     #[schemars(skip)]
     Unknown,
@@ -680,6 +688,7 @@ impl From<Rule> for RuleWire {
         let (name, what) = match scope {
             Scope::FileChanges => (ScopeName::FileChanges, None),
             Scope::Command(command) => (ScopeName::Command, Some(command)),
+            Scope::Network => (ScopeName::Network, None),
             Scope::Unknown => (ScopeName::Unknown, None),
         };
         match rule {
@@ -722,6 +731,7 @@ impl<'de> Visitor<'de> for RuleVisitor {
         let scope = |name| match (name, wire.what) {
             (ScopeName::FileChanges, _) => Scope::FileChanges,
             (ScopeName::Command, Some(command)) => Scope::Command(command),
+            (ScopeName::Network, _) => Scope::Network,
             (ScopeName::Command, None) | (ScopeName::Unknown, _) => Scope::Unknown,
         };
         Ok(match (wire.allow, wire.deny) {

@@ -9,7 +9,6 @@ use super::{Builtin, Fault, Flags, Io, Stdin, help_for, number, reads};
 use crate::call::command::Line;
 use crate::call::{Context, FormRequest};
 use crate::permissions::Touch;
-use crate::process;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::{Fact, JobStatus, MemoryFact, PlanItem, Preview, Question, StepStatus};
 use crate::protocol::remedy::Remedy;
@@ -333,7 +332,8 @@ fn job(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             }
             let words: Vec<String> = args.iter().map(|word| word.text.clone()).collect();
             let ready = Line {
-                command: process::program(&words[0], &words[1..]),
+                program: words[0].clone(),
+                args: words[1..].to_vec(),
                 folder: io.ctx.workspace.root().to_owned(),
                 runs_unasked,
             };

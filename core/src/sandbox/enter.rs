@@ -1,0 +1,264 @@
+//! The launcher: confines itself by a plan and runs the program.
+//!
+//! It has one thread, so namespaces can be left. Under [`Tier::Namespaces`] it starts itself once more as the first process
+//! of the new process namespace: when that one ends, the kernel ends all others in it. The outer one waits, and ends it when
+//! pixir has ended, however that came about.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal, kill, pthread_sigmask};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, getrlimit, kill_process,
+    pidfd_open, set_child_subreaper, set_parent_process_death_signal, setrlimit, setsid, wait,
+};
+
+use super::{LAUNCHER, Plan};
+use crate::protocol::sandbox::Tier;
+
+mod landlock; // files by Landlock
+mod namespaces; // a file system, processes and a network of its own
+mod syscalls; // system calls that no program needs
+
+/// The first process of a process namespace has this word before its plan.
+const INSIDE: &str = "inside";
+/// How long processes that outlived the program may take to end before they are killed.
+const GRACE: Duration = Duration::from_millis(150);
+/// The most bytes of one file that a program may write.
+const MOST_OF_A_FILE: u64 = 64 << 30;
+/// The most processes and threads of a program, where they are counted for it alone.
+const MOST_PROCESSES: u64 = 16 << 10;
+
+/// A fault of the launcher, as the end of the sentence "the sandbox could not be set up: …".
+type Result<T> = std::result::Result<T, String>;
+
+/// Adds to an error what was being done.
+trait Doing<T> {
+    fn doing(self, what: &str) -> Result<T>;
+}
+
+impl<T, E: std::fmt::Display> Doing<T> for std::result::Result<T, E> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|e| format!("{what}: {e}"))
+    }
+}
+
+/// Runs the program that the arguments name under the plan that they begin with.
+pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    // The memory of a program may hold secrets.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let mut run = || {
+        let first = args.next().unwrap_or_default();
+        let is_inside = first == INSIDE;
+        let text = if is_inside { args.next().unwrap_or_default() } else { first };
+        let plan: Plan = serde_json::from_slice(text.as_encoded_bytes()).doing("read the plan")?;
+        let program: Vec<OsString> = args.by_ref().collect();
+        if program.is_empty() {
+            return Err("no program is named".to_owned());
+        }
+        if is_inside { first_process(&plan, &program) } else { outer(&plan, &text, &program) }
+    };
+    run().map_or_else(
+        |why| {
+            say(&format!("the sandbox could not be set up: {why}\n"));
+            // Every exit code belongs to the program, so this signal says that it never ran.
+            let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+            let _ = kill_process(getpid(), Signal::SYS);
+            ExitCode::FAILURE
+        },
+        ExitCode::from,
+    )
+}
+
+fn say(text: &str) {
+    // There is nobody else to tell.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The process that pixir starts: it waits for the program, and ends it with pixir.
+fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
+    setsid().doing("start a session")?;
+    // A signal to the group is meant for the program; this process then tells how the program ended.
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None).doing("block signals")?;
+    let owner = Pid::from_raw(plan.owner).ok_or("the plan names no owner")?;
+    let owner_handle = pidfd_open(owner, PidfdFlags::empty()).doing("watch pixir")?;
+    if getppid() != Some(owner) {
+        return Err("pixir has ended".into());
+    }
+    match plan.tier {
+        Tier::Namespaces if !plan.outside => {
+            namespaces::leave(plan.network)?;
+            let mut inner = Command::new("/proc/self/exe");
+            inner.arg0(LAUNCHER).arg(INSIDE).arg(text).args(program);
+            let inner = pid(inner.spawn().doing("start the first process")?.id())?;
+            let inner_handle = pidfd_open(inner, PidfdFlags::empty()).doing("watch the first process")?;
+            if !ends_before(&inner_handle, &owner_handle) {
+                let _ = kill_process(inner, Signal::KILL);
+            }
+            let (_, status) = wait(WaitOptions::empty()).doing("wait for the first process")?.ok_or("no process")?;
+            if status.terminating_signal() == Some(Signal::SYS.as_raw()) {
+                // It has said why.
+                let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+                let _ = kill_process(getpid(), Signal::SYS);
+            }
+            Ok(code(status))
+        }
+        Tier::Namespaces | Tier::Landlock | Tier::None => {
+            set_child_subreaper(Some(getpid())).doing("adopt orphans")?;
+            if !plan.outside {
+                limit(false);
+                landlock::confine(plan)?;
+                syscalls::refuse(plan)?;
+            }
+            let child = start(plan, program)?;
+            std::thread::spawn(move || {
+                let _ = poll(&mut [PollFd::new(&owner_handle, PollFlags::IN)], None);
+                end_descendants(Duration::ZERO);
+                std::process::exit(1);
+            });
+            let status = reap_until(child)?;
+            if end_descendants(GRACE) {
+                say(super::LEFT_BEHIND);
+            }
+            Ok(code(status))
+        }
+    }
+}
+
+/// The first process of the process namespace: builds the file system, runs the program, and reaps every process there.
+fn first_process(plan: &Plan, program: &[OsString]) -> Result<u8> {
+    // With the outer launcher this process ends, and with it the namespace.
+    set_parent_process_death_signal(Some(Signal::KILL)).doing("end with pixir")?;
+    // The parent lives outside the namespace and has no id here; an id means that it is gone and was replaced.
+    if getppid().is_some() {
+        return Err("pixir has ended".into());
+    }
+    namespaces::build(plan)?;
+    limit(true);
+    namespaces::give_up_capabilities()?;
+    syscalls::refuse(plan)?;
+    let child = start(plan, program)?;
+    let status = reap_until(child)?;
+    if end_all_others() {
+        say(super::LEFT_BEHIND);
+    }
+    Ok(code(status))
+}
+
+/// Starts the program, with no signal blocked.
+fn start(plan: &Plan, program: &[OsString]) -> Result<Pid> {
+    let set = |signals: SigSet| pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&signals), None);
+    set(SigSet::empty()).doing("unblock signals")?;
+    if program[0].is_empty() {
+        // The question was only whether this tier works.
+        std::process::exit(0);
+    }
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]).current_dir(&plan.folder);
+    let started = command.spawn();
+    let _ = set(SigSet::all());
+    match started {
+        Ok(child) => pid(child.id()),
+        Err(e) => {
+            let is_missing = e.kind() == io::ErrorKind::NotFound && plan.folder.is_dir();
+            let why = if is_missing { "command not found".to_owned() } else { e.to_string() };
+            say(&format!("{}: {why}\n", program[0].display()));
+            // As a shell does.
+            std::process::exit(if is_missing { 127 } else { 126 });
+        }
+    }
+}
+
+fn pid(id: u32) -> Result<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw).ok_or_else(|| "a process has no id".to_owned())
+}
+
+/// Whether the first of these processes ends while the second one runs.
+fn ends_before(first: &OwnedFd, second: &OwnedFd) -> bool {
+    let mut both = [PollFd::new(first, PollFlags::IN), PollFd::new(second, PollFlags::IN)];
+    while poll(&mut both, None).is_err() {}
+    both[1].revents().is_empty()
+}
+
+/// Reaps every child that ends, until this one does.
+fn reap_until(child: Pid) -> Result<WaitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) if ended == child => return Ok(status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(format!("wait for the program: {e}")),
+        }
+    }
+}
+
+/// The exit code that a shell would report.
+fn code(status: WaitStatus) -> u8 {
+    let code = status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Reaps the children that have ended. Returns whether others are left.
+fn reap() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Ends every other process of the namespace, of which this is the first. Returns whether there was any.
+fn end_all_others() -> bool {
+    let signal = |signal: NixSignal| kill(nix::unistd::Pid::from_raw(-1), signal).is_ok();
+    if !reap() || !signal(NixSignal::SIGTERM) {
+        return false;
+    }
+    let until = Instant::now() + GRACE;
+    while reap() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // The kernel ends the rest with this process.
+    true
+}
+
+/// Ends every descendant of this process, which adopts those whose parents have ended. Returns whether there was any.
+fn end_descendants(grace: Duration) -> bool {
+    if !reap() {
+        return false;
+    }
+    let began = Instant::now();
+    // Descendants that are killed leave their own children to this process, so it looks until there are none.
+    while reap() && began.elapsed() < grace + Duration::from_secs(1) {
+        let signal = if began.elapsed() < grace { Signal::TERM } else { Signal::KILL };
+        for child in crate::process::children() {
+            if let Some(child) = Pid::from_raw(child) {
+                let _ = kill_process(child, signal);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Sets limits on what one program may take from the machine. A lower limit that is set already stays.
+fn limit(counts_alone: bool) {
+    let lower = |resource: Resource, most: u64| {
+        let now = getrlimit(resource);
+        let new = |it: Option<u64>| Some(it.map_or(most, |it| it.min(most)));
+        // The kernel refuses nothing that lowers a limit.
+        let _ = setrlimit(resource, Rlimit { current: new(now.current), maximum: new(now.maximum) });
+    };
+    lower(Resource::Fsize, MOST_OF_A_FILE);
+    let memory = rustix::system::sysinfo();
+    // Memory that is written, not address space: runtimes reserve far more than they use.
+    lower(Resource::Data, (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit)) / 4 * 3);
+    if counts_alone {
+        lower(Resource::Nproc, MOST_PROCESSES);
+    }
+}

@@ -1,0 +1,73 @@
+//! Which tier works on this machine: found by trying, and kept until the machine starts again.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{LAUNCHER, Plan, View};
+use crate::protocol::sandbox::Tier;
+use crate::storage::regular;
+
+/// The strongest tier that works here, at most `wish`. What was found is kept in the state folder.
+pub(super) fn tier(wish: Option<Tier>, home: &Path) -> Tier {
+    let file = home.join("sandbox");
+    let key = world();
+    let known = regular::read_to_string(&file).ok().and_then(|text| {
+        let (tier, of) = text.split_once('\n')?;
+        Tier::parse(tier).ok().filter(|_| of == key)
+    });
+    let strongest = known.unwrap_or_else(|| {
+        let found = Tier::ALL.into_iter().find(|tier| works(*tier)).unwrap_or(Tier::None);
+        keep(&file, &format!("{}\n{key}", found.name()));
+        found
+    });
+    match wish {
+        None => strongest,
+        // A weaker one than the strongest may still not work.
+        Some(wish) => Tier::ALL.into_iter().skip_while(|tier| *tier != wish).find(|tier| *tier == strongest || works(*tier)).unwrap_or(Tier::None),
+    }
+}
+
+/// Whether the launcher can confine a program by these means.
+pub(super) fn works(tier: Tier) -> bool {
+    if tier == Tier::None {
+        return true;
+    }
+    let view = View { show: vec!["/usr".into()], ..View::default() };
+    let owner = i32::try_from(std::process::id()).unwrap_or_default();
+    let plan = Plan { tier, owner, network: false, outside: false, view, folder: "/".into() };
+    let Ok(plan) = serde_json::to_string(&plan) else { return false };
+    let mut command = Command::new("/proc/self/exe");
+    let command = std::os::unix::process::CommandExt::arg0(&mut command, LAUNCHER).arg(plan).arg("");
+    let quiet = command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// What the answer depends on: this start of the machine, the namespaces and the user, and this build.
+fn world() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let link = |path: &str| fs::read_link(path).map(|it| it.display().to_string()).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let limits: Vec<&str> = status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
+    let build = fs::metadata("/proc/self/exe").map(|it| format!("{}.{}", it.ino(), it.mtime())).unwrap_or_default();
+    [
+        read("/proc/sys/kernel/random/boot_id"),
+        link("/proc/self/ns/user"),
+        link("/proc/self/ns/mnt"),
+        rustix::process::geteuid().as_raw().to_string(),
+        limits.join(" "),
+        build,
+    ]
+    .join("\n")
+}
+
+fn keep(file: &Path, text: &str) {
+    let written = file.parent().map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)).and_then(|()| {
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+    });
+    if let Err(e) = written {
+        tracing::warn!("the sandbox of this machine was not noted: {e}");
+    }
+}

@@ -1,0 +1,386 @@
+//! What a policy shows of the file system, and what it lets change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Policy;
+
+/// Folders of the system that programs need. Those that do not exist here are left out.
+const SYSTEM: [&str; 14] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/run/current-system",
+    "/sys/devices/system",
+    "/sys/kernel/mm",
+    "/var/lib/dpkg",
+];
+
+/// Folders and files of a home folder that hold programs, libraries and their settings.
+const TOOLCHAINS: [&str; 45] = [
+    ".cargo",
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".volta",
+    ".asdf",
+    ".fnm",
+    ".n",
+    ".sdkman",
+    ".jenv",
+    ".rbenv",
+    ".rvm",
+    ".gem",
+    ".bundle",
+    ".goenv",
+    "go",
+    ".deno",
+    ".bun",
+    ".dotnet",
+    ".nuget",
+    ".ghcup",
+    ".cabal",
+    ".stack",
+    ".opam",
+    ".elan",
+    ".julia",
+    ".juliaup",
+    ".mix",
+    ".hex",
+    ".m2",
+    ".gradle",
+    ".ivy2",
+    ".sbt",
+    ".pub-cache",
+    ".conda",
+    "miniconda3",
+    "anaconda3",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/share/pnpm",
+    ".gitconfig",
+    ".config/git",
+    ".tool-versions",
+];
+
+/// Caches of a home folder that builds and tests write. One that does not exist is an empty folder for one command.
+const CACHES: [&str; 22] = [
+    ".cache",
+    ".npm",
+    ".cargo/registry",
+    ".cargo/git",
+    "go/pkg",
+    ".gradle/caches",
+    ".gradle/daemon",
+    ".gradle/native",
+    ".gradle/wrapper",
+    ".gradle/notifications",
+    ".gradle/.tmp",
+    ".m2/repository",
+    ".ivy2/cache",
+    ".sbt/boot",
+    ".nuget/packages",
+    ".bun/install/cache",
+    ".local/share/pnpm/store",
+    ".pub-cache/hosted",
+    ".cabal/packages",
+    ".stack/snapshots",
+    ".mix/archives",
+    ".hex/packages",
+];
+
+/// Below `~/.cache`, only these are kept between commands; everything else there may be another program's secret.
+const KEPT_CACHES: [&str; 34] = [
+    "pip", "uv", "go-build", "golangci-lint", "yarn", "pnpm", "node", "node-gyp", "deno", "bun", "pre-commit", "prek",
+    "ccache", "sccache", "mypy", "ruff", "pypoetry", "pipenv", "Cypress", "ms-playwright", "puppeteer", "typescript",
+    "bazel", "bazelisk", "coursier", "staticcheck", "zig", "cabal", "composer", "electron", "virtualenv", "hatch",
+    "nix", "rust-analyzer",
+];
+
+/// Variables that name a folder of a toolchain, with whether builds write it.
+const VARIABLES: [(&str, bool); 21] = [
+    ("CARGO_HOME", false),
+    ("RUSTUP_HOME", false),
+    ("GOROOT", false),
+    ("GOPATH", false),
+    ("JAVA_HOME", false),
+    ("PYENV_ROOT", false),
+    ("NVM_DIR", false),
+    ("VIRTUAL_ENV", false),
+    ("CONDA_PREFIX", false),
+    ("SDKMAN_DIR", false),
+    ("DOTNET_ROOT", false),
+    ("M2_HOME", false),
+    ("GRADLE_HOME", false),
+    ("CARGO_TARGET_DIR", true),
+    ("GOCACHE", true),
+    ("GOMODCACHE", true),
+    ("PIP_CACHE_DIR", true),
+    ("UV_CACHE_DIR", true),
+    ("npm_config_cache", true),
+    ("CCACHE_DIR", true),
+    ("SCCACHE_DIR", true),
+];
+
+/// Secrets of a home folder: never shown, wherever the workspace lies.
+const SECRETS: [&str; 66] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".vault-token",
+    ".databrickscfg",
+    ".password-store",
+    ".oci",
+    ".fly",
+    ".railway",
+    ".supabase",
+    ".bitcoin",
+    ".ethereum",
+    ".electrum",
+    ".mozilla",
+    ".thunderbird",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+    ".rediscli_history",
+    ".lesshst",
+    ".viminfo",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".bundle/config",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".ivy2/.credentials",
+    ".sbt/credentials",
+    ".nuget/NuGet",
+    ".composer/auth.json",
+    ".terraform.d",
+    ".local/share/keyrings",
+    ".local/share/mise/secrets",
+    ".config/composer/auth.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".config/doctl",
+    ".config/netlify",
+    ".config/google-chrome",
+    ".config/chromium",
+];
+
+/// Secrets of the system that root may read.
+const SYSTEM_SECRETS: [&str; 12] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/ssh",
+    "/etc/krb5.keytab",
+    "/etc/NetworkManager",
+    "/etc/wireguard",
+    "/etc/security/opasswd",
+];
+
+/// Folders and variables around pixir.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// pixir's state folder.
+    pub(crate) home: PathBuf,
+    /// The folder of the user's settings.
+    pub(crate) user_folder: Option<PathBuf>,
+    /// The environment of programs.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+/// What belongs to one Session or call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// The workspace.
+    pub(crate) workspace: PathBuf,
+    /// The folder of saved outputs, to read.
+    pub(crate) outputs: Option<PathBuf>,
+    /// The folder that programs see as `/tmp`.
+    pub(crate) scratch: Option<PathBuf>,
+    /// Paths in the workspace that no program changes.
+    pub(crate) protected: Vec<PathBuf>,
+}
+
+/// What a program sees of the file system. Paths exist, are absolute and have no symlink in them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// To read.
+    pub(crate) show: Vec<PathBuf>,
+    /// To read and change.
+    pub(crate) change: Vec<PathBuf>,
+    /// Neither, although a folder above it is shown.
+    pub(crate) hide: Vec<PathBuf>,
+    /// To read only, although a folder above it may be changed.
+    pub(crate) keep: Vec<PathBuf>,
+    /// Folders that exist for the program alone and are empty at first. They need not exist.
+    pub(crate) empty: Vec<PathBuf>,
+    /// Names that lead to a shown path.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// The folder that programs see as `/tmp`.
+    pub(crate) scratch: Option<PathBuf>,
+}
+
+/// What a program may do with a path and what is below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Show,
+    Change,
+    Hide,
+}
+
+/// The parts of views that are the same for every command, found once.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    /// Of the system and of known toolchains.
+    fixed: BTreeSet<PathBuf>,
+    /// Named by variables.
+    named: BTreeSet<PathBuf>,
+    links: Vec<(PathBuf, PathBuf)>,
+    caches: BTreeSet<PathBuf>,
+    empty: Vec<PathBuf>,
+    secrets: BTreeSet<PathBuf>,
+}
+
+impl Views {
+    pub(crate) fn new(places: &Places) -> Views {
+        let variable = |name: &str| {
+            let found = places.environment.iter().find(|(it, value)| it == name && !value.is_empty());
+            found.map(|(_, value)| PathBuf::from(value))
+        };
+        let home = variable("HOME").filter(|home| home.is_absolute() && home.parent().is_some());
+        let mut views = Views::default();
+        for path in SYSTEM {
+            views.fixed.extend(real(Path::new(path), &mut views.links));
+        }
+        for (name, is_cache) in VARIABLES {
+            let Some(found) = variable(name).and_then(|path| real(&path, &mut views.links)) else { continue };
+            if is_cache { &mut views.caches } else { &mut views.named }.insert(found);
+        }
+        if let Some(home) = &home {
+            for name in TOOLCHAINS {
+                views.fixed.extend(real(&home.join(name), &mut views.links));
+            }
+            for name in CACHES {
+                let path = home.join(name);
+                match real(&path, &mut views.links).filter(|_| name != ".cache") {
+                    Some(found) => views.caches.insert(found),
+                    None => {
+                        views.empty.push(path);
+                        continue;
+                    }
+                };
+            }
+            for name in KEPT_CACHES {
+                views.caches.extend(real(&home.join(".cache").join(name), &mut views.links));
+            }
+            views.secrets.extend(SECRETS.iter().filter_map(|name| home.join(name).canonicalize().ok()));
+        }
+        let path = variable("PATH").unwrap_or_default();
+        for folder in std::env::split_paths(&path).filter(|it| it.is_absolute()) {
+            // A program may need what lies beside its folder: `lib`, `share`.
+            let around = folder.parent().filter(|_| folder.ends_with("bin") || folder.ends_with("shims"));
+            let around =
+                around.filter(|it| it.parent().is_some() && Some(*it) != home.as_deref() && !it.ends_with(".local"));
+            views.named.extend(real(around.unwrap_or(&folder), &mut views.links));
+        }
+        if rustix::process::geteuid().is_root() {
+            views.secrets.extend(SYSTEM_SECRETS.iter().filter_map(|path| Path::new(path).canonicalize().ok()));
+        }
+        for path in [Some(&places.home), places.user_folder.as_ref()].into_iter().flatten() {
+            // They may not exist yet; no program may create them either.
+            views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+        }
+        views
+    }
+
+    /// What a program of this policy sees.
+    pub(crate) fn of(&self, policy: Policy, own: &Own) -> View {
+        let works = policy != Policy::Look;
+        let mut all: BTreeMap<PathBuf, Access> = BTreeMap::new();
+        let mut add = |paths: &mut dyn Iterator<Item = &PathBuf>, access| {
+            all.extend(paths.map(|path| (path.clone(), access)));
+        };
+        add(&mut self.fixed.iter(), Access::Show);
+        // The workspace has its own environments and programs, which work changes like everything in it.
+        add(&mut self.named.iter().filter(|it| !it.starts_with(&own.workspace)), Access::Show);
+        add(&mut self.caches.iter(), if works { Access::Change } else { Access::Show });
+        add(&mut self.secrets.iter(), Access::Hide);
+        add(&mut std::iter::once(&own.workspace), if works { Access::Change } else { Access::Show });
+        add(&mut own.outputs.iter().filter(|it| it.exists()), Access::Show);
+        if policy == Policy::Network {
+            // The list of name servers may be behind a symlink out of /etc.
+            add(&mut Path::new("/etc/resolv.conf").canonicalize().iter(), Access::Show);
+        }
+        let mut view = View { links: self.links.clone(), scratch: own.scratch.clone(), ..View::default() };
+        if works {
+            view.empty.clone_from(&self.empty);
+            view.keep.clone_from(&own.protected);
+        }
+        for (path, access) in &all {
+            // A path that is shown like the folder above it needs no place of its own.
+            let above = path.ancestors().skip(1).find_map(|above| all.get(above));
+            let wanted = match access {
+                Access::Hide => above.is_some_and(|above| *above != Access::Hide),
+                Access::Show | Access::Change => above != Some(access),
+            };
+            match access {
+                _ if !wanted => continue,
+                Access::Show => view.show.push(path.clone()),
+                Access::Change => view.change.push(path.clone()),
+                Access::Hide => view.hide.push(path.clone()),
+            }
+        }
+        view
+    }
+}
+
+/// The path without symlinks, if it exists; a name that differs from it becomes a link.
+fn real(path: &Path, links: &mut Vec<(PathBuf, PathBuf)>) -> Option<PathBuf> {
+    let real = path.canonicalize().ok().filter(|it| it.parent().is_some())?;
+    if real != path {
+        links.push((path.to_owned(), real.clone()));
+    }
+    Some(real)
+}
