@@ -166,7 +166,10 @@ impl Cli {
     /// A Harness for commands that ask no model: lists, single tools, files.
     pub(crate) fn offline_harness(&self) -> Result<Harness> {
         let providers = Providers::only("demo", demo::MODEL, Arc::new(demo::Unconnected));
-        self.assemble(&self.workspace()?, Attendance::Unattended, &Config::default(), providers)
+        // A configuration that cannot be read must not keep the user from looking at sessions.
+        let Config { sandbox, environment, .. } = self.config().unwrap_or_default();
+        let config = Config { sandbox, environment, ..Config::default() };
+        self.assemble(&self.workspace()?, Attendance::Unattended, &config, providers)
     }
 
     /// A Harness with the given Providers.
@@ -196,7 +199,8 @@ impl Cli {
             effort: self.effort()?.or_else(|| config.effort.clone()),
             resumed: self.resumed(config, attendance, &providers)?,
         };
-        Harness::new(workspace, environment, Arc::new(providers), session_options, defaults)
+        let around = Environment { passed_on: config.environment.clone(), ..environment.clone() };
+        Harness::new(workspace, &around, Arc::new(providers), session_options, defaults)
     }
 
     /// A Session of this workspace.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::Signals;
-use crate::output::{Output, chatter, exit_code, safe, versioned};
+use crate::output::{Output, chatter, exit_code, versioned};
 use crate::remedies;
 
 pub(crate) mod narration; // events as lines of text
@@ -268,7 +268,7 @@ impl<'a> TurnReport<'a> {
 
     fn narrate(&self, text: &str) {
         match (self.output.format, self.narrate) {
-            (Format::Plain, Narrate::OnStdout) => self.output.line(&safe(text)),
+            (Format::Plain, Narrate::OnStdout) => self.output.line(text),
             (Format::Plain | Format::Tsv, _) => chatter(text),
             (Format::Json | Format::Jsonl, _) => {}
         }
@@ -313,9 +313,9 @@ impl<'a> TurnReport<'a> {
             }
             Format::Plain | Format::Tsv => {
                 if self.narrate == Narrate::OnStdout {
-                    files.iter().for_each(|file| self.output.line(safe(&file.text).trim_end()));
+                    files.iter().for_each(|file| self.output.line(file.text.trim_end()));
                 } else {
-                    self.output.line(safe(result["output"].as_str().unwrap_or_default()).trim_end());
+                    self.output.line(result["output"].as_str().unwrap_or_default().trim_end());
                 }
                 let cost = Some(self.cost.to_string())
                     .filter(|it| !it.is_empty())

@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
-use pixir_core::text::strip::Stripper;
+pub(crate) use pixir_core::text::clean::clean;
+use pixir_core::text::clean::clean_json;
 use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 
@@ -44,11 +45,17 @@ impl Output {
 
     /// Prints JSON that has a schema of its own.
     pub(crate) fn json(&self, value: &Value) {
-        self.line(&serde_json::to_string_pretty(value).expect("a value is JSON"));
+        self.raw_line(&clean_json(&serde_json::to_string_pretty(value).expect("a value is JSON")));
     }
 
-    /// Prints one line, or several.
+    /// Prints one line, or several. Text that others wrote may be in it: nothing of it reaches the terminal as anything but
+    /// text.
     pub(crate) fn line(&self, text: &str) {
+        self.raw_line(&if self.is_json() { clean_json(text) } else { clean(text) });
+    }
+
+    /// Prints one line, or several, as they are: documents in formats of their own, and colours.
+    pub(crate) fn raw_line(&self, text: &str) {
         self.write(|out| out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
     }
 
@@ -79,7 +86,7 @@ impl Output {
 
     /// Prints the document if the format is JSON, else the text.
     pub(crate) fn either(&self, document: Value, text: &str) {
-        if self.is_json() { self.document(document) } else { self.line(&safe(text)) }
+        if self.is_json() { self.document(document) } else { self.line(text) }
     }
 
     /// Prints the `result` line of a run that failed before its Turn began.
@@ -215,11 +222,6 @@ fn plain(error: &Error) -> String {
     text
 }
 
-/// Text of a model or a tool, without terminal control sequences.
-pub(crate) fn safe(text: &str) -> String {
-    String::from_utf8_lossy(&Stripper::default().strip(text.as_bytes())).into_owned()
-}
-
 /// `1 file`, `2 files`.
 pub(crate) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -227,7 +229,7 @@ pub(crate) fn count(n: usize, one: &str) -> String {
 
 /// Prints progress or a note on stderr; its text may change between versions.
 pub(crate) fn chatter(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", safe(text));
+    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
 #[cfg(test)]

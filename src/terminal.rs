@@ -13,7 +13,7 @@ use pixir_ui::{
 };
 
 use crate::cli::{Attendance, Cli, block_on};
-use crate::output::{chatter, safe};
+use crate::output::{chatter, clean};
 
 /// Which Session to open.
 #[derive(Debug, Clone)]
@@ -190,7 +190,7 @@ pub(crate) fn background(cli: &Cli) -> Background {
 
 /// Prints a text on stderr when the interface has ended.
 fn say_after(text: &str) {
-    if !pixir_ui::print_after(&format!("{}\n", safe(text))) {
+    if !pixir_ui::print_after(&format!("{}\n", clean(text))) {
         chatter(text);
     }
 }

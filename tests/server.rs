@@ -79,6 +79,8 @@ struct Shared {
     beside: Vec<(&'static str, Value)>,
     /// Open connections.
     open: usize,
+    /// The server reports the tokens that a request has, a quarter of its bytes, and forgets the request.
+    counts: bool,
 }
 
 /// A running server; it ends with the test.
@@ -100,6 +102,14 @@ impl Server {
     pub(crate) fn with_facts(replies: Vec<Reply>, beside: Vec<(&'static str, Value)>) -> Server {
         let server = Server::start(replies);
         server.shared.0.lock().expect("the server lives").beside = beside;
+        server
+    }
+
+    /// The same for a long conversation in the dialect `chat`: it reports the tokens that each request has, and keeps only
+    /// the latest request.
+    pub(crate) fn counting(replies: Vec<Reply>) -> Server {
+        let server = Server::start(replies);
+        server.shared.0.lock().expect("the server lives").counts = true;
         server
     }
 
@@ -239,8 +249,12 @@ fn serve<W: Connection>(
             fact.len()
         );
     };
-    let reply = {
+    let (reply, counts) = {
         let mut shared_now = shared.0.lock().expect("the server lives");
+        if shared_now.counts {
+            shared_now.bodies.clear();
+            shared_now.heads.clear();
+        }
         shared_now.bodies.push(serde_json::from_slice(&body).unwrap_or_default());
         shared_now.heads.push(head);
         let mut reply = if shared_now.replies.is_empty() { None } else { Some(shared_now.replies.remove(0)) };
@@ -255,7 +269,7 @@ fn serve<W: Connection>(
             }
         }
         shared.1.notify_all();
-        reply
+        (reply, shared_now.counts)
     };
     match reply {
         None => write!(stream, "HTTP/1.1 400 No More Replies\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
@@ -270,8 +284,12 @@ fn serve<W: Connection>(
             stream.write_all(HEAD.as_bytes())?;
             let mut said = vec![Part::Text(&text)];
             said.extend(calls.iter().map(|(id, tool, args)| Part::Call(id, tool, args)));
+            let mut answer = answer(dialect, &said).concat();
+            if counts {
+                answer = answer.replace("\"prompt_tokens\":100", &format!("\"prompt_tokens\":{}", length / 4));
+            }
             // Pieces of an odd size cut events and characters anywhere.
-            for piece in answer(dialect, &said).concat().as_bytes().chunks(61) {
+            for piece in answer.as_bytes().chunks(61) {
                 stream.write_all(piece)?;
                 stream.flush()?;
             }

@@ -29,6 +29,8 @@ pub struct Environment {
     pub user_folder: Option<PathBuf>,
     /// The environment variables of the process.
     pub environment: Vec<(String, String)>,
+    /// Names of variables that commands get besides the usual ones.
+    pub passed_on: Vec<String>,
 }
 
 impl Environment {
@@ -52,6 +54,9 @@ pub struct Config {
     pub toolset: Option<String>,
     /// The strongest means by which programs are confined: `ns`, `ll` or `none`.
     pub sandbox: Option<String>,
+    /// Names of environment variables that commands get besides the usual ones, which leave out everything that could hold a
+    /// secret.
+    pub environment: Vec<String>,
     /// The theme's name.
     pub theme: Option<String>,
     /// Models to ask, as `provider/model`, when the patience with the one before has ended.
@@ -203,8 +208,8 @@ impl RequestsConfig {
     }
 }
 
-const KEYS: [&str; 12] = [
-    "model", "fallback", "effort", "mode", "toolset", "sandbox", "theme", "providers", "models", "requests", "screen", "keys",
+const KEYS: [&str; 13] = [
+    "model", "fallback", "effort", "mode", "toolset", "sandbox", "environment", "theme", "providers", "models", "requests", "screen", "keys",
 ];
 const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =

@@ -88,7 +88,7 @@ impl Harness {
         // A variable that holds a key may be called anything.
         let keys: Vec<&str> = providers.key_variables().collect();
         let passed_on = around.environment.iter().filter(|(name, _)| !keys.contains(&name.as_str())).cloned();
-        let environment = process::environment(passed_on);
+        let environment = process::environment(passed_on, &around.passed_on);
         let places = Places {
             home: around.home.clone(),
             user_folder: around.user_folder.clone(),

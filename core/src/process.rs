@@ -1,12 +1,13 @@
 //! Child processes: groups that are stopped together, and background jobs.
 
 pub(crate) mod ending; // signals that end the program
-pub(crate) mod group; // process groups, strays, a command's environment
+mod environment; // the variables that commands get
+pub(crate) mod group; // process groups, strays
 pub(crate) mod jobs; // background jobs of a Session
 mod sweep; // processes that a killed pixir has left
 
 pub use ending::EndSignals;
-pub(crate) use group::environment;
+pub(crate) use environment::environment;
 pub(crate) use group::children;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program};
 pub use group::{OfThePerson, adopt_orphans};

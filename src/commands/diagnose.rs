@@ -6,7 +6,6 @@ use pixir_core::diagnose::{Finding, Level, diagnose};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::safe;
 use crate::remedies;
 
 #[derive(Debug, Args)]
@@ -39,9 +38,9 @@ pub(super) fn run(cli: &Cli, args: &DiagnoseArgs) -> Result<u8> {
             Level::Fail => "FAIL",
         };
         let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!("\n      fix: {}", remedies::word(fix)));
-        output.line(&safe(&format!("{level}  {}: {}{fix}", finding.about, finding.what)));
+        output.line(&format!("{level}  {}: {}{fix}", finding.about, finding.what));
     }
-    output.line(&safe(&format!("\nnext: {}", remedies::word(&diagnosis.next_action))));
+    output.line(&format!("\nnext: {}", remedies::word(&diagnosis.next_action)));
     Ok(u8::from(failed))
 }
 

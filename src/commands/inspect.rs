@@ -7,7 +7,7 @@ use pixir_core::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter};
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
@@ -54,7 +54,7 @@ pub(super) fn no_entry(seq: u64, last: u64, place: &Place) -> Error {
 
 fn print(it: &Inspection, output: &Output) {
     let at = it.seq.map_or("nothing recorded yet".into(), |seq| format!("after entry {seq}"));
-    output.line(&safe(&format!("{}/{} ({}), {at}", it.provider, it.model, it.server)));
+    output.line(&format!("{}/{} ({}), {at}", it.provider, it.model, it.server));
     if let Some(note) = &it.note {
         chatter(note);
     }
@@ -70,7 +70,7 @@ fn print(it: &Inspection, output: &Output) {
     }
     output.line("\nlargest items");
     for item in &it.largest {
-        output.line(&safe(&format!("  {:>9} bytes  #{:<4} {:<13} {}", item.bytes, item.index, item.kind, item.begins)));
+        output.line(&format!("  {:>9} bytes  #{:<4} {:<13} {}", item.bytes, item.index, item.kind, item.begins));
     }
     chatter("--json prints the request itself");
 }

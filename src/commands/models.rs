@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::{Cli, block_on};
-use crate::output::safe;
 use crate::remedies;
 
 /// How long a server may take to list its models.
@@ -103,13 +102,13 @@ fn report(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers:
                 let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
                 let dollars = |n: Option<f64>| n.map_or(String::new(), |n| n.to_string());
                 let price = facts.price;
-                output.line(&safe(&format!(
+                output.line(&format!(
                     "{name}\t{}\t{}\t{}\t{}",
                     number(facts.window),
                     number(facts.max_output),
                     dollars(price.map(|p| p.input)),
                     dollars(price.map(|p| p.output))
-                )));
+                ));
             }
         }
         Format::Plain => print(cli, rows, servers, lookup, providers),
@@ -139,11 +138,11 @@ fn print(cli: &Cli, rows: &[Row], servers: &[Value], lookup: Lookup, providers: 
             (false, _) => "no",
         };
         let (window, answer) = (tokens(facts.window), tokens(facts.max_output));
-        output.line(&safe(&format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}")));
+        output.line(&format!("{name:<width$}  {window:>7}  {answer:>6}  {images:<6}  {price:>14}  {efforts}"));
     }
     for server in servers.iter().filter(|it| it["reachable"] == false) {
         let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
-        output.line(&safe(&format!("{}  did not answer: {}", text("name"), text("why_not"))));
+        output.line(&format!("{}  did not answer: {}", text("name"), text("why_not")));
     }
     let note = match (servers.is_empty(), lookup) {
         (true, _) => "no provider is configured: export a key, run pixir auth login, or add [providers] to config.toml"

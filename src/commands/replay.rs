@@ -12,7 +12,7 @@ use super::inspect::no_entry;
 use crate::args::Format;
 use crate::cli::{Cli, block_on};
 use crate::headless::narration::Narrator;
-use crate::output::{chatter, safe, versioned};
+use crate::output::{chatter, versioned};
 use crate::terminal;
 
 mod cast; // a Session as an asciicast
@@ -103,7 +103,7 @@ fn print(cli: &Cli, place: &Place, from: u64) -> Result<u8> {
         match (output.format, text) {
             (Format::Jsonl, _) => output.line(&entry.encode()?),
             (Format::Json, _) => events.push(serde_json::from_str(&entry.encode()?).unwrap_or_default()),
-            (Format::Plain | Format::Tsv, Some(text)) => output.line(&safe(&text)),
+            (Format::Plain | Format::Tsv, Some(text)) => output.line(&text),
             (Format::Plain | Format::Tsv, None) => {}
         }
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cli::{Cli, block_on};
 use crate::headless::request;
-use crate::output::{Output, chatter, safe};
+use crate::output::{Output, chatter};
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
@@ -96,7 +96,7 @@ fn print_preview(preview: &RestorePreview, choice: OnConflict, output: &Output) 
             (Standing::ChangedSince, OnConflict::Overwrite)
             | (Standing::Ready | Standing::AlreadyThere | Standing::Impossible, _) => file.diff.as_str(),
         };
-        output.line(&safe(&format!("{}: {}\n{diff}", file.path, outcome(file, choice))));
+        output.line(&format!("{}: {}\n{diff}", file.path, outcome(file, choice)));
     }
     if preview.files.is_empty() {
         chatter("nothing to restore: every file already has its content");

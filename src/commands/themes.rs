@@ -9,7 +9,7 @@ use pixir_ui::theme::{Background, Depth, Theme, preview};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::{Output, safe};
+use crate::output::Output;
 use crate::terminal;
 
 #[derive(Debug, Subcommand)]
@@ -43,7 +43,7 @@ pub(super) fn run(cli: &Cli, command: ThemesCommand) -> Result<u8> {
             if output.is_json() {
                 output.json(&json!({ "schema": "pixir.themes/1", "chosen": chosen, "themes": names }));
             } else {
-                output.line(&safe(&names.iter().map(line).collect::<Vec<_>>().join("\n")));
+                output.line(&names.iter().map(line).collect::<Vec<_>>().join("\n"));
             }
             Ok(0)
         }
@@ -52,7 +52,7 @@ pub(super) fn run(cli: &Cli, command: ThemesCommand) -> Result<u8> {
             for name in names {
                 let theme = Theme::load(&name, folder, terminal::depth(cli), terminal::background(cli))?;
                 output.line(&name);
-                output.line(&preview(&theme));
+                output.raw_line(&preview(&theme));
             }
             Ok(0)
         }
@@ -109,7 +109,7 @@ fn report(all: &[(String, Depth, Vec<Finding>)], output: &Output) -> u8 {
     if output.is_json() {
         output.json(&json!({ "schema": "pixir.themes.check/1", "ok": poor == 0, "themes": themes }));
     } else {
-        output.line(&safe(&lines.join("\n")));
+        output.line(&lines.join("\n"));
     }
     u8::from(poor > 0)
 }

@@ -8,7 +8,7 @@ use pixir_core::{Harness, Result, tree};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::{Output, chatter, count, safe};
+use crate::output::{Output, chatter, count};
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
@@ -41,7 +41,7 @@ pub(super) fn run(cli: &Cli, args: &TreeArgs) -> Result<u8> {
     for it in family.iter().flatten() {
         let at = it.forked_at.map_or(String::new(), |seq| format!(" at {seq}"));
         let from = it.forked_from.as_ref().map_or("the original".into(), |id| format!("forked from {id}{at}"));
-        output.line(&safe(&format!("⑂ {}  {from}  {}", it.id, it.title())));
+        output.line(&format!("⑂ {}  {from}  {}", it.id, it.title()));
     }
     if nodes.is_empty() {
         chatter("this session has no messages yet");
@@ -70,7 +70,7 @@ fn print_node(node: &Node, output: &Output) {
     let text: String = node.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
     let indent = "  ".repeat(node.depth);
     let turn = node.turn.map_or(String::new(), |turn| format!("turn {turn}"));
-    output.line(&safe(&format!("{turn:<8} {:>5}–{:<5} {indent}{mark} {label}{text}{notes}", node.seq, node.end_seq)));
+    output.line(&format!("{turn:<8} {:>5}–{:<5} {indent}{mark} {label}{text}{notes}", node.seq, node.end_seq));
 }
 
 /// The other Sessions that descend from the same original one.

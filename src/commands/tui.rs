@@ -91,7 +91,7 @@ fn save_frame(driver: &Driver, name: &str, args: &TuiArgs, output: &Output) -> R
     let Some(folder) = &args.frames else {
         match args.screen {
             ScreenFormat::Text => output.line(&format!("── {name} ──\n{}", driver.screen())),
-            ScreenFormat::Ansi => output.line(&driver.coloured()),
+            ScreenFormat::Ansi => output.raw_line(&driver.coloured()),
             ScreenFormat::Json => {
                 let mut document = driver.semantics();
                 document["frame"] = name.into();

@@ -55,7 +55,7 @@ fn a_long_conversation_leaves_no_descriptor_and_no_thread_behind() {
     let replies = (0..turns).flat_map(|n| {
         [call("call_1", "read", json!({ "path": "notes.md" })), text(&format!("Answer {n}: **three** lines.\n"))]
     });
-    let server = Server::start(replies.collect());
+    let server = Server::counting(replies.collect());
     let flags = ["--base-url", &server.url, "--dialect", Dialect::Chat.name(), "--model", "other"];
     let mut terminal = Terminal::start(&shell, &flags, 120, 40);
     terminal.wait_for("Ask pixir");

@@ -130,7 +130,7 @@ fn harness(folder: &TempDir, gate: &Arc<Gate>, answers: usize) -> Harness {
     std::fs::create_dir_all(&workspace).expect("mkdir");
     let steps = (0..answers).map(|_| Step { text: "Done.".into(), ..Step::default() }).collect();
     let scripted = Scripted::new(Script { steps, ..Script::default() });
-    let around = Environment { home: folder.path().join("home"), user_folder: None, environment: Vec::new() };
+    let around = Environment { home: folder.path().join("home"), ..Environment::default() };
     let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));
     let harness = Harness::new(&workspace, &around, providers, Options::default(), SessionDefaults::default());
     harness.expect("a workspace").on_disk(Arc::new(GatedDisk(Arc::clone(gate))))

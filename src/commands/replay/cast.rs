@@ -39,7 +39,7 @@ pub(super) async fn write(cli: &Cli, id: &str, options: ReplayOptions, size: &st
     };
     let mut write = |line: Value| match &mut file {
         None => {
-            cli.output.line(&line.to_string());
+            cli.output.raw_line(&line.to_string());
             Ok(())
         }
         Some(file) => writeln!(file, "{line}").map_err(failed),

@@ -120,7 +120,7 @@ impl Lines<'_> {
         let whole = self.rest.trim_end().len();
         if let Some(end) = self.rest[..whole].rfind('\n') {
             let after = self.rest.split_off(end + 1);
-            self.output.line(&self.rest[..end]);
+            self.output.raw_line(&self.rest[..end]);
             self.rest = after;
         }
     }
@@ -129,7 +129,7 @@ impl Lines<'_> {
 impl Drop for Lines<'_> {
     fn drop(&mut self) {
         if !self.rest.is_empty() {
-            self.output.line(self.rest.trim_end());
+            self.output.raw_line(self.rest.trim_end());
         }
     }
 }

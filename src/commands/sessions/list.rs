@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::cli::Cli;
-use crate::output::{Output, chatter, count, safe};
+use crate::output::{Output, chatter, clean, count};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
@@ -83,7 +83,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
 fn tsv(value: &Value) -> String {
     let text =
         value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned);
-    safe(&text).replace(['\t', '\n'], " ")
+    clean(&text).replace(['\t', '\n'], " ")
 }
 
 /// The selected fields of a row; a field may be a path.
@@ -119,11 +119,11 @@ fn print(sessions: &[Summary], total: usize, args: &ListArgs, next: Option<&str>
         let place = if args.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
-        output.line(&safe(&format!(
+        output.line(&format!(
             "{}  {when}  {:>9}  {title}{place}{damaged}",
             it.id,
             count(it.turns as usize, "turn")
-        )));
+        ));
     }
     match (total, next) {
         (0, _) if args.all => chatter("no sessions yet: pixir \"your first prompt\""),
@@ -143,7 +143,7 @@ fn list_trash(harness: &Harness, output: &Output) {
     }
     for it in &trash {
         let when = it.deleted.strftime("%Y-%m-%d %H:%M");
-        output.line(&safe(&format!("{}  deleted {when}  {}", it.summary.id, it.summary.title())));
+        output.line(&format!("{}  deleted {when}  {}", it.summary.id, it.summary.title()));
     }
     chatter(if trash.is_empty() { "the trash is empty" } else { "pixir sessions delete ID --undo restores one" });
 }

@@ -6,14 +6,14 @@ use pixir_core::{Code, Error, Harness, Result};
 use serde_json::json;
 
 use crate::cli::Cli;
-use crate::output::safe;
+use crate::output::clean;
 
 pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place, name: &str) -> Result<()> {
     let dry_run = cli.options.dry_run;
     if name.chars().count() > 200 || name.chars().any(char::is_control) {
         let fix = "use one line of at most 200 characters";
         return Err(Error::new(Code::InvalidArgs, "the name is too long or has control characters", fix)
-            .with("input", safe(name)));
+            .with("input", clean(name)));
     }
     if name == "last" || SessionId::parse(name).is_ok() {
         return Err(Error::new(

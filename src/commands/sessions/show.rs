@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::summary_of;
 use crate::cli::Cli;
-use crate::output::safe;
 
 pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place) -> Result<()> {
     let output = &cli.output;
@@ -30,7 +29,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, place: &Place) -> Result<()> {
         }));
         return Ok(());
     }
-    let row = |name: &str, value: String| output.line(&safe(&format!("{name:<14} {value}")));
+    let row = |name: &str, value: String| output.line(&format!("{name:<14} {value}"));
     row("session", place.id.to_string());
     row("title", summary.title().to_owned());
     row("workspace", summary.workspace.clone());

@@ -5,7 +5,7 @@ use pixir_core::{Harness, Result, log};
 use serde_json::json;
 
 use crate::cli::Cli;
-use crate::output::{chatter, safe};
+use crate::output::chatter;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
@@ -40,7 +40,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8>
                 [] => output.line(&format!("ok       {}  {} entries{torn}", place.id, it.entries.len())),
                 several => {
                     for damage in several {
-                        output.line(&safe(&format!("DAMAGED  {}  line {}: {}", place.id, damage.line, damage.reason)));
+                        output.line(&format!("DAMAGED  {}  line {}: {}", place.id, damage.line, damage.reason));
                     }
                     chatter(&format!("pixir sessions repair {} --dry-run", place.id));
                 }

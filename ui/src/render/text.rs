@@ -10,35 +10,11 @@ use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 pub(crate) use crate::terminal::width::width;
+pub(crate) use pixir_core::text::clean::visible;
 
 /// No line begins with the first, and none ends with the second.
 const CLOSING: &str = "、。，．・：；？！ー）］｝〕〉》」』】’”…,.:;?!)]}%";
 const OPENING: &str = "（［｛〔〈《「『【‘“([{";
-
-/// The text with control, bidirectional and zero-width characters as visible escapes. Used where the user decides by
-/// reading, so that no character can hide or reorder the others.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\t' => shown.push(c),
-            '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}'
-            | '\u{00ad}'
-            | '\u{061c}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{e0000}'..='\u{e007f}' => {
-                shown.extend(c.escape_unicode());
-            }
-            c if c.is_control() && c != '\n' => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
-}
 
 /// The text of a model or a tool, safe for the screen: without control characters but tabs and line ends.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {

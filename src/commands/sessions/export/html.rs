@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::time::Duration;
 
 use super::document::{Block, Document, Tool};
-use crate::output::safe;
+use crate::output::clean;
 use crate::remedies;
 
 const STYLE: &str = include_str!("page.css");
@@ -171,17 +171,16 @@ fn one_diff(diff: &FileDiff) -> String {
     )
 }
 
-/// Escapes text: a browser finds no markup in it, and no character that reverses its direction.
+/// Escapes text: a browser finds no markup in it.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in safe(text).chars() {
+    for c in clean(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
             c => out.push(c),
         }
     }
@@ -190,8 +189,7 @@ fn escape(text: &str) -> String {
 
 /// Renders a model's Markdown. HTML stays text, images become links, and links to scripts and local files are removed.
 fn markdown(text: &str) -> String {
-    let text: String =
-        safe(text).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')).collect();
+    let text = clean(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut dropped: Vec<bool> = Vec::new();
     let events = Parser::new_ext(&text, options).filter_map(|event| match event {
@@ -220,6 +218,6 @@ mod tests {
         let page = markdown("see <script>alert(1)</script> ![x](https://evil/x.png) [a](javascript:alert(1)) **b**");
         assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("javascript:"), "{page}");
         assert!(page.contains("<strong>b</strong>") && page.contains("href=\"https://evil/x.png\""), "{page}");
-        assert_eq!(escape("<a \u{202e}b & 'c'>"), "&lt;a ⟨U+202E⟩b &amp; &#39;c&#39;&gt;");
+        assert_eq!(escape("<a \u{202e}b & 'c'>"), "&lt;a \\u{202e}b &amp; &#39;c&#39;&gt;");
     }
 }

@@ -3,7 +3,7 @@
 use pixir_core::event::{Delivery, StepStatus};
 
 use super::document::{Block, Document, Tool};
-use crate::output::safe;
+use crate::output::clean;
 
 /// Writes the document as Markdown, piece by piece.
 ///
@@ -13,10 +13,10 @@ pub(crate) fn render<E>(document: &Document<'_>, write: &mut dyn FnMut(&str) -> 
     let it = &document.summary;
     write(&format!(
         "# {}\n\n- session: `{}`\n- workspace: `{}`\n- model: {}\n- began: {}\n- tokens: {} in, {} out\n",
-        safe(it.title()),
+        clean(it.title()),
         it.id,
-        safe(&it.workspace),
-        safe(&it.model),
+        clean(&it.workspace),
+        clean(&it.model),
         it.created,
         it.usage.input,
         it.usage.output
@@ -34,27 +34,27 @@ fn one(block: &Block<'_>) -> String {
     match block {
         Block::User { seq, text, delivery, at } => {
             let how = if *delivery == Delivery::Steer { "said meanwhile" } else { "asked" };
-            let quoted: String = safe(text).lines().map(|line| format!("> {line}\n")).collect();
+            let quoted: String = clean(text).lines().map(|line| format!("> {line}\n")).collect();
             format!("## {how} · {seq} · {at}\n\n{quoted}")
         }
         Block::Assistant { text, partial } => {
             let broke = if *partial { "\n\n*(the answer broke off here)*" } else { "" };
-            format!("{}{broke}\n", safe(text).trim_end())
+            format!("{}{broke}\n", clean(text).trim_end())
         }
-        Block::Thinking(text) => folded("thinking", &safe(text)),
+        Block::Thinking(text) => folded("thinking", &clean(text)),
         Block::Tool(it) => tool(it),
         Block::Plan(items) => {
             let mark = |status| match status {
                 StepStatus::Completed => "x",
                 StepStatus::InProgress | StepStatus::Pending => " ",
             };
-            items.iter().map(|item| format!("- [{}] {}\n", mark(item.status), safe(&item.step))).collect()
+            items.iter().map(|item| format!("- [{}] {}\n", mark(item.status), clean(&item.step))).collect()
         }
-        Block::Summary { title, text } => folded(title, &safe(text)),
-        Block::Note(text) => format!("*{}*\n", safe(text)),
+        Block::Summary { title, text } => folded(title, &clean(text)),
+        Block::Note(text) => format!("*{}*\n", clean(text)),
         Block::Ended(it) => {
             let why = it.error.as_ref().map_or(String::new(), |e| format!(": {}", e.message));
-            format!("**{}{}**\n", it.status.name(), safe(&why))
+            format!("**{}{}**\n", it.status.name(), clean(&why))
         }
     }
 }
@@ -64,14 +64,14 @@ fn folded(title: &str, body: &str) -> String {
 }
 
 fn tool(it: &Tool<'_>) -> String {
-    let output = it.result().map_or_else(|| "(no result)".to_owned(), |result| safe(&result.output));
-    let mut text = format!("**{}** `{}`\n\n", safe(&it.call.name), safe(&it.target()).replace('`', "'"));
+    let output = it.result().map_or_else(|| "(no result)".to_owned(), |result| clean(&result.output).into_owned());
+    let mut text = format!("**{}** `{}`\n\n", clean(&it.call.name), clean(&it.target()).replace('`', "'"));
     if let Some(why) = &it.refused {
-        text.push_str(&format!("*refused: {}*\n\n", safe(why)));
+        text.push_str(&format!("*refused: {}*\n\n", clean(why)));
     }
     text.push_str(&fenced("", &output));
     for diff in it.diffs() {
-        text.push_str(&fenced("diff", &safe(&diff.text)));
+        text.push_str(&fenced("diff", &clean(&diff.text)));
     }
     text
 }
