@@ -19,7 +19,7 @@ use cli::Cli;
 use output::{Output, exit_code, report_unprinted};
 
 fn main() -> ExitCode {
-    if let Some(exit) = pixir_core::sandbox::enter_if_asked() {
+    if let Some(exit) = pixir_core::run_as_launcher(std::env::args_os()) {
         return exit;
     }
     let args = match args::parse() {

@@ -195,9 +195,10 @@ fn without_estimate(screen: &str) -> String {
 fn launch(folder: &TempDir, script: Script) -> Launch {
     let workspace = folder.path().join("app");
     let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-    let around = Environment { home: folder.path().join("home"), user_folder: None, environment };
+    let around = Environment { home: folder.path().join("home"), environment, ..Environment::default() };
     let providers = Providers::only("script", "test-model", Arc::new(Scripted::new(script)));
     let options = Options { can_ask: true, ..Options::default() };
+    pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
     let harness = Harness::new(
         &workspace,
         &around,

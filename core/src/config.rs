@@ -209,7 +209,19 @@ impl RequestsConfig {
 }
 
 const KEYS: [&str; 13] = [
-    "model", "fallback", "effort", "mode", "toolset", "sandbox", "environment", "theme", "providers", "models", "requests", "screen", "keys",
+    "model",
+    "fallback",
+    "effort",
+    "mode",
+    "toolset",
+    "sandbox",
+    "environment",
+    "theme",
+    "providers",
+    "models",
+    "requests",
+    "screen",
+    "keys",
 ];
 const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =

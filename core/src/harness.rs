@@ -146,7 +146,7 @@ impl Harness {
                 &self.services.environment,
             ),
             parent: None,
-            sandbox: Some(self.services.sandbox.tier()),
+            sandbox: Some(self.services.sandbox.tier().name().to_owned()),
             pixir_version: env!("CARGO_PKG_VERSION").into(),
         };
         let first = log.append(None, started.into())?;

@@ -23,7 +23,7 @@ pub mod provider; // trait Provider and its dialects
 mod conversation; // what a Log means
 mod files; // the workspace and its file versions
 mod permissions; // may this call run?
-pub mod sandbox; // the kernel's confinement of programs
+mod sandbox; // the kernel's confinement of programs
 mod process; // processes that are stopped together
 mod storage; // Logs, and what is stored beside them
 
@@ -37,8 +37,8 @@ pub use protocol::error::{Code, Error, ErrorKind, Result};
 pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
-pub use protocol::{call_info, error, event, input, now, remedy, tool_spec};
 pub use protocol::sandbox::Tier;
+pub use protocol::{call_info, error, event, input, now, remedy, tool_spec};
 
 // Sessions that run.
 pub use config::{Config, Environment, Patience, RequestsConfig, credentials};
@@ -55,5 +55,6 @@ pub use context::{prompt, skills::Skill};
 pub use conversation::{history, tree, usage};
 pub use files::changes;
 
-// Processes and signals of the program around it.
+// Processes and signals of the program around it, and its part as the sandbox's launcher.
 pub use process::{EndSignals, OfThePerson, adopt_orphans};
+pub use sandbox::{Policy, launch_through, run_as_launcher};

@@ -4,10 +4,10 @@
 //! confines itself by it, and runs the program. Which means it has is the [`Tier`]; what the program may see and change
 //! is the [`Policy`].
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
@@ -28,14 +28,13 @@ const LAUNCHER: &str = "pixir-sandbox";
 /// Said on stderr when processes outlived the program.
 pub(crate) const LEFT_BEHIND: &str = "processes that the command left running were stopped\n";
 
-/// The `main` of this program takes the launcher's part when it is asked to.
-static HAS_DOOR: AtomicBool = AtomicBool::new(false);
+/// The executable that takes the launcher's part, once one is known.
+static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes the launcher's part if this process was started for that. Call it first in `main`: without the call no program is
-/// confined, and pixir asks before it runs any.
-pub fn enter_if_asked() -> Option<ExitCode> {
-    HAS_DOOR.store(true, Ordering::Relaxed);
-    let mut args = std::env::args_os();
+/// Takes the launcher's part if this process was started for that, which the arguments of the process tell. Call it first
+/// in `main`: without this call, or one of [`launch_through`], nothing confines programs, and pixir asks before it runs any.
+pub fn run_as_launcher(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    launch_through(Path::new("/proc/self/exe"));
     if args.next().is_none_or(|name| name != LAUNCHER) {
         return None;
     }
@@ -43,6 +42,11 @@ pub fn enter_if_asked() -> Option<ExitCode> {
     return Some(enter::launch(args));
     #[cfg(not(target_os = "linux"))]
     Some(ExitCode::FAILURE)
+}
+
+/// Lets this executable, whose `main` begins with [`run_as_launcher`], take the launcher's part. The first call counts.
+pub fn launch_through(executable: &Path) {
+    let _ = EXECUTABLE.set(executable.to_owned());
 }
 
 /// What a program may do.
@@ -87,7 +91,7 @@ pub struct Sandbox {
 impl Sandbox {
     /// The strongest tier that works here, at most `wish`, for programs of this workspace.
     pub(crate) fn new(wish: Option<Tier>, places: Places) -> Sandbox {
-        let tier = if HAS_DOOR.load(Ordering::Relaxed) { probe::tier(wish, places.home.as_path()) } else { Tier::None };
+        let tier = if EXECUTABLE.get().is_some() { probe::tier(wish, &places.home) } else { Tier::None };
         Sandbox { tier, places: Arc::new(places), views: Arc::default() }
     }
 
@@ -103,11 +107,11 @@ impl Sandbox {
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
     pub(crate) fn command(&self, policy: Policy, program: &str, args: &[String], folder: &Path, own: &Own) -> Command {
-        if !HAS_DOOR.load(Ordering::Relaxed) {
+        let Some(executable) = EXECUTABLE.get() else {
             let mut command = crate::process::program(program, args);
             command.current_dir(folder);
             return command;
-        }
+        };
         let plan = Plan {
             tier: self.tier,
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
@@ -117,14 +121,8 @@ impl Sandbox {
             folder: folder.to_owned(),
         };
         let plan = serde_json::to_string(&plan).unwrap_or_default();
-        let mut command = launcher();
-        command.arg(plan).arg(program).args(args);
+        let mut command = Command::new(executable);
+        command.arg0(LAUNCHER).arg(plan).arg(program).args(args);
         command
     }
-}
-
-fn launcher() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(LAUNCHER);
-    command
 }

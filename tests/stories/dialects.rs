@@ -28,6 +28,7 @@ impl Talk {
         let around = Environment {
             home: shell.home(),
             user_folder: None,
+            passed_on: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
         let wishes = ProviderSelection {
@@ -40,6 +41,7 @@ impl Talk {
         let config = Config { requests, ..Config::default() };
         let providers = runtime.block_on(Providers::find(&wishes, &config, &around)).expect("it is a provider");
         let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
+        pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
         let harness = Harness::new(&shell.workspace(), &around, Arc::new(providers), Options::default(), beginning)
             .expect("a workspace");
         let (handle, watch) = runtime.block_on(async {

@@ -102,10 +102,12 @@ impl Machine {
         let around = Environment {
             home: folder.join("home"),
             user_folder: None,
+            passed_on: Vec::new(),
             environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
         };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));
         let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
+        pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
         let harness = Harness::new(&folder.join("app"), &around, providers, Options::default(), beginning);
         (runtime.expect("a runtime"), harness.expect("a workspace"))
     }

@@ -110,11 +110,13 @@ fn harness(shell: &Shell, steps: Vec<Step>) -> Harness {
     let around = Environment {
         home: shell.home(),
         user_folder: None,
+        passed_on: Vec::new(),
         environment: std::env::vars().filter(|(name, _)| name == "PATH").collect(),
     };
     let scripted = Scripted::new(Script { steps, ..Script::default() });
     let providers = Arc::new(Providers::only("script", "m", Arc::new(scripted)));
     let options = Options { can_ask: true, ..Options::default() };
+    pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
     Harness::new(&shell.workspace(), &around, providers, options, SessionDefaults::default()).expect("a workspace")
 }
 

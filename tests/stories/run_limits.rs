@@ -264,9 +264,10 @@ fn no_line_panics_hangs_or_leaves_the_workspace() {
 
     let shell = Shell::new(&[("a.txt", "one\ntwo\n"), ("b.txt", ""), ("src/c.txt", "three\n")]);
     let environment = vec![("PATH".to_owned(), "/nowhere".to_owned())];
-    let around = Environment { home: shell.home(), user_folder: None, environment };
+    let around = Environment { home: shell.home(), environment, ..Environment::default() };
     let providers = Arc::new(Providers::only("demo", "none", Arc::new(Unconnected)));
     let (options, beginning) = (Options::default(), SessionDefaults::default());
+    pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
     let harness = Harness::new(&shell.workspace(), &around, providers, options, beginning).expect("a workspace");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");

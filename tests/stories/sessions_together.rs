@@ -61,9 +61,10 @@ impl Place {
         let workspace = folder.path().join("app");
         fs::create_dir_all(&workspace).expect("mkdir");
         let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
-        let around = Environment { home: folder.path().join("home"), user_folder: None, environment };
+        let around = Environment { home: folder.path().join("home"), environment, ..Environment::default() };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(provider)));
         let beginning = SessionDefaults { mode, ..SessionDefaults::default() };
+        pixir_core::launch_through(env!("CARGO_BIN_EXE_pixir").as_ref());
         let harness = Harness::new(&workspace, &around, providers, options, beginning).expect("a workspace");
         Place { folder, harness }
     }

@@ -3,26 +3,119 @@
 /// Variables that every command gets.
 const NAMES: [&str; 74] = [
     // the user and the terminal
-    "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "COLUMNS", "LINES", "NO_COLOR", "CLICOLOR", "HOSTNAME",
-    "OSTYPE", "CI", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_DATA_DIRS",
-    "SOURCE_DATE_EPOCH", "PATH", "MANPATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "CLICOLOR",
+    "HOSTNAME",
+    "OSTYPE",
+    "CI",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_DIRS",
+    "SOURCE_DATE_EPOCH",
+    "PATH",
+    "MANPATH",
     // compilers
-    "CC", "CXX", "AR", "LD", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "PKG_CONFIG_PATH", "CPATH",
-    "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
+    "CC",
+    "CXX",
+    "AR",
+    "LD",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "PKG_CONFIG_PATH",
+    "CPATH",
+    "LIBRARY_PATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
     // languages
-    "RUSTFLAGS", "RUSTDOCFLAGS", "RUST_BACKTRACE", "RUST_LOG", "RUST_TEST_THREADS", "PYTHONPATH", "PYTHONUNBUFFERED",
-    "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "VIRTUAL_ENV", "NODE_ENV", "NODE_PATH", "JAVA_HOME", "JDK_HOME",
-    "M2_HOME", "MAVEN_HOME", "ANDROID_HOME", "ANDROID_SDK_ROOT", "KOTLIN_HOME", "SCALA_HOME", "DOTNET_ROOT", "GEM_HOME",
-    "GEM_PATH", "BUNDLE_PATH", "BUNDLE_GEMFILE", "OPAMROOT", "STACK_ROOT", "JULIA_DEPOT_PATH", "ERL_LIBS", "MIX_ENV",
-    "MIX_HOME", "HEX_HOME", "SWIFT_EXEC", "BUN_INSTALL", "DENO_DIR",
+    "RUSTFLAGS",
+    "RUSTDOCFLAGS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "RUST_TEST_THREADS",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "VIRTUAL_ENV",
+    "NODE_ENV",
+    "NODE_PATH",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "KOTLIN_HOME",
+    "SCALA_HOME",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_PATH",
+    "BUNDLE_GEMFILE",
+    "OPAMROOT",
+    "STACK_ROOT",
+    "JULIA_DEPOT_PATH",
+    "ERL_LIBS",
+    "MIX_ENV",
+    "MIX_HOME",
+    "HEX_HOME",
+    "SWIFT_EXEC",
+    "BUN_INSTALL",
+    "DENO_DIR",
     // certificates
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
 ];
 /// Beginnings of such names: locales and toolchains.
 const BEGINNINGS: [&str; 33] = [
-    "LC_", "CARGO_", "RUSTUP_", "GO", "CGO_", "PYENV_", "PIP_CACHE_", "UV_CACHE_", "UV_PYTHON", "POETRY_CACHE_",
-    "CONDA_", "NVM_", "FNM_", "VOLTA_", "ASDF_", "MISE_", "SDKMAN_", "RBENV_", "RVM_", "JENV_", "PNPM_", "COREPACK_",
-    "GRADLE_", "CMAKE_", "NINJA_", "CCACHE_", "SCCACHE_", "MESON_", "VCPKG_", "NIX_", "GHCUP_", "CABAL_", "npm_config_cache",
+    "LC_",
+    "CARGO_",
+    "RUSTUP_",
+    "GO",
+    "CGO_",
+    "PYENV_",
+    "PIP_CACHE_",
+    "UV_CACHE_",
+    "UV_PYTHON",
+    "POETRY_CACHE_",
+    "CONDA_",
+    "NVM_",
+    "FNM_",
+    "VOLTA_",
+    "ASDF_",
+    "MISE_",
+    "SDKMAN_",
+    "RBENV_",
+    "RVM_",
+    "JENV_",
+    "PNPM_",
+    "COREPACK_",
+    "GRADLE_",
+    "CMAKE_",
+    "NINJA_",
+    "CCACHE_",
+    "SCCACHE_",
+    "MESON_",
+    "VCPKG_",
+    "NIX_",
+    "GHCUP_",
+    "CABAL_",
+    "npm_config_cache",
 ];
 /// Variables for programs that nobody watches: no pager, no editor, no question.
 const QUIET: [(&str, &str); 6] = [
@@ -34,10 +127,24 @@ const QUIET: [(&str, &str); 6] = [
     ("TERM", "dumb"),
 ];
 /// Parts of names that hold secrets, or that make a toolchain run another program.
-const REFUSED: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "WRAPPER", "LAUNCHER"];
+const REFUSED: [&str; 9] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "WRAPPER", "LAUNCHER"];
 /// How secrets begin.
 const SECRETS: [&str; 14] = [
-    "sk-", "pk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ", "-----BEGIN",
+    "sk-",
+    "pk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "eyJ",
+    "-----BEGIN",
 ];
 
 /// Returns the environment of commands: of the user's only the variables above and those that the user `named`.
@@ -71,7 +178,9 @@ mod tests {
     #[test]
     fn commands_get_what_toolchains_need_and_no_secret_under_any_name() {
         let given = |name: &str, value: &str| {
-            environment([(name.to_owned(), value.to_owned())], &["MINE".to_owned()]).iter().any(|(it, v)| it == name && v == value)
+            environment([(name.to_owned(), value.to_owned())], &["MINE".to_owned()])
+                .iter()
+                .any(|(it, v)| it == name && v == value)
         };
         for (name, value) in [
             ("PATH", "/usr/bin:/bin"),

@@ -463,5 +463,4 @@ mod tests {
         stopping.finished().await;
         assert!(test_kill_process_group(leader).is_err());
     }
-
 }

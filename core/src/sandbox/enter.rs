@@ -9,10 +9,11 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal, kill, pthread_sigmask};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, getrlimit, kill_process,
     pidfd_open, set_child_subreaper, set_parent_process_death_signal, setrlimit, setsid, wait,
@@ -118,11 +119,11 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
             let child = start(plan, program)?;
             std::thread::spawn(move || {
                 let _ = poll(&mut [PollFd::new(&owner_handle, PollFlags::IN)], None);
-                end_descendants(Duration::ZERO);
+                end_descendants(Signal::KILL);
                 std::process::exit(1);
             });
             let status = reap_until(child)?;
-            if end_descendants(GRACE) {
+            if end_descendants(Signal::TERM) {
                 say(super::LEFT_BEHIND);
             }
             Ok(code(status))
@@ -213,37 +214,60 @@ fn reap() -> bool {
     }
 }
 
+/// Waits until a child ends. Returns whether there was one.
+fn reap_one() -> bool {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            ended => return ended.is_ok(),
+        }
+    }
+}
+
+/// Does something after the grace period, unless this process has ended by then.
+fn after_grace(act: impl FnOnce() + Send + 'static) {
+    let grace = Timespec { tv_sec: 0, tv_nsec: i64::from(GRACE.subsec_nanos()) };
+    std::thread::spawn(move || {
+        let _ = poll(&mut [], Some(&grace));
+        act();
+    });
+}
+
 /// Ends every other process of the namespace, of which this is the first. Returns whether there was any.
 fn end_all_others() -> bool {
-    let signal = |signal: NixSignal| kill(nix::unistd::Pid::from_raw(-1), signal).is_ok();
-    if !reap() || !signal(NixSignal::SIGTERM) {
+    let signal_all = |signal: NixSignal| kill(nix::unistd::Pid::from_raw(-1), signal).is_ok();
+    if !reap() || !signal_all(NixSignal::SIGTERM) {
         return false;
     }
-    let until = Instant::now() + GRACE;
-    while reap() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // The kernel ends the rest with this process.
+    after_grace(move || {
+        let _ = signal_all(NixSignal::SIGKILL);
+    });
+    while reap_one() {}
     true
 }
 
 /// Ends every descendant of this process, which adopts those whose parents have ended. Returns whether there was any.
-fn end_descendants(grace: Duration) -> bool {
+fn end_descendants(first: Signal) -> bool {
+    static IS_LATE: AtomicBool = AtomicBool::new(false);
     if !reap() {
         return false;
     }
-    let began = Instant::now();
-    // Descendants that are killed leave their own children to this process, so it looks until there are none.
-    while reap() && began.elapsed() < grace + Duration::from_secs(1) {
-        let signal = if began.elapsed() < grace { Signal::TERM } else { Signal::KILL };
-        for child in crate::process::children() {
-            if let Some(child) = Pid::from_raw(child) {
-                let _ = kill_process(child, signal);
-            }
+    let signal_children = |signal: Signal| {
+        for child in crate::process::children().into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(child, signal);
         }
-        std::thread::sleep(Duration::from_millis(1));
+    };
+    after_grace(move || {
+        IS_LATE.store(true, Ordering::Relaxed);
+        signal_children(Signal::KILL);
+    });
+    // A child that ends leaves its own children to this process.
+    loop {
+        signal_children(if IS_LATE.load(Ordering::Relaxed) { Signal::KILL } else { first });
+        if !reap_one() {
+            return true;
+        }
     }
-    true
 }
 
 /// Sets limits on what one program may take from the machine. A lower limit that is set already stays.

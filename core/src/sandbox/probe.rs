@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{LAUNCHER, Plan, View};
+use super::{EXECUTABLE, LAUNCHER, Plan, View};
 use crate::protocol::sandbox::Tier;
 use crate::storage::regular;
 
@@ -26,7 +26,11 @@ pub(super) fn tier(wish: Option<Tier>, home: &Path) -> Tier {
     match wish {
         None => strongest,
         // A weaker one than the strongest may still not work.
-        Some(wish) => Tier::ALL.into_iter().skip_while(|tier| *tier != wish).find(|tier| *tier == strongest || works(*tier)).unwrap_or(Tier::None),
+        Some(wish) => Tier::ALL
+            .into_iter()
+            .skip_while(|tier| *tier != wish)
+            .find(|tier| *tier == strongest || works(*tier))
+            .unwrap_or(Tier::None),
     }
 }
 
@@ -39,7 +43,8 @@ pub(super) fn works(tier: Tier) -> bool {
     let owner = i32::try_from(std::process::id()).unwrap_or_default();
     let plan = Plan { tier, owner, network: false, outside: false, view, folder: "/".into() };
     let Ok(plan) = serde_json::to_string(&plan) else { return false };
-    let mut command = Command::new("/proc/self/exe");
+    let Some(executable) = EXECUTABLE.get() else { return false };
+    let mut command = Command::new(executable);
     let command = std::os::unix::process::CommandExt::arg0(&mut command, LAUNCHER).arg(plan).arg("");
     let quiet = command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
@@ -50,8 +55,9 @@ fn world() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let link = |path: &str| fs::read_link(path).map(|it| it.display().to_string()).unwrap_or_default();
     let status = read("/proc/self/status");
-    let limits: Vec<&str> = status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
-    let build = fs::metadata("/proc/self/exe").map(|it| format!("{}.{}", it.ino(), it.mtime())).unwrap_or_default();
+    let limits: Vec<&str> =
+        status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
+    let build = EXECUTABLE.get().map_or(Err(std::io::ErrorKind::NotFound.into()), fs::metadata).map(|it| format!("{}.{}", it.ino(), it.mtime())).unwrap_or_default();
     [
         read("/proc/sys/kernel/random/boot_id"),
         link("/proc/self/ns/user"),
@@ -64,9 +70,18 @@ fn world() -> String {
 }
 
 fn keep(file: &Path, text: &str) {
-    let written = file.parent().map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)).and_then(|()| {
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text.as_bytes())
-    });
+    let written = file
+        .parent()
+        .map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder))
+        .and_then(|()| {
+            fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(file)?
+                .write_all(text.as_bytes())
+        });
     if let Err(e) = written {
         tracing::warn!("the sandbox of this machine was not noted: {e}");
     }

@@ -119,11 +119,7 @@ fn print(sessions: &[Summary], total: usize, args: &ListArgs, next: Option<&str>
         let place = if args.all { format!("  {}", it.workspace) } else { String::new() };
         let damaged = if it.damaged { "  (damaged)" } else { "" };
         let when = it.last_minute();
-        output.line(&format!(
-            "{}  {when}  {:>9}  {title}{place}{damaged}",
-            it.id,
-            count(it.turns as usize, "turn")
-        ));
+        output.line(&format!("{}  {when}  {:>9}  {title}{place}{damaged}", it.id, count(it.turns as usize, "turn")));
     }
     match (total, next) {
         (0, _) if args.all => chatter("no sessions yet: pixir \"your first prompt\""),

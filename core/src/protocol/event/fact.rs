@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::open::{self, Understood};
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::{Code, Error, ErrorBody, Result};
-use crate::protocol::sandbox::Tier;
 
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $conversation:literal);* $(;)?) => {
@@ -169,9 +168,9 @@ pub struct SessionStarted {
     /// The parent, if another Session started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentSession>,
-    /// The means by which programs were confined at the start.
+    /// The means by which programs were confined at the start: `ns`, `ll` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Tier>,
+    pub sandbox: Option<String>,
     /// The version of the build that wrote the Log.
     pub pixir_version: String,
 }
