@@ -258,7 +258,7 @@ impl<'a> TurnReport<'a> {
         if let Some(held) = self.held.take() {
             self.narrate(&held);
         }
-        let is_answer = matches!(fact, Fact::AssistantMessage(_));
+        let is_answer = matches!(fact, Fact::AssistantMessage(it) if !it.partial);
         if is_answer && self.narrate == Narrate::OnStderr && std::io::stdout().is_terminal() {
             self.held = Some(text);
         } else {

@@ -35,6 +35,7 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
         Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
         Remedy::Resume { id } => format!("pixir resume {id}"),
+        Remedy::Fork { id } => format!("pixir fork {id}"),
         Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
         Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
         Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes  # moves it to the trash"),

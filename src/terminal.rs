@@ -42,6 +42,15 @@ impl Open {
         }
     }
 
+    /// Opens the Session for a user, who can read it also while another process writes it.
+    fn open_attended(&self, harness: &Harness) -> Result<Handle> {
+        match self {
+            Open::Latest => harness.resume_or_read(&harness.latest()?),
+            Open::Resume(id) => harness.resume_or_read(id),
+            Open::New | Open::LookLatest | Open::Look(_) => self.open(harness),
+        }
+    }
+
     /// Opens the Session.
     pub(crate) fn open(&self, harness: &Harness) -> Result<Handle> {
         match self {
@@ -101,17 +110,19 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
         clipboards: Clipboards::of(|name| cli.environment.variable(name).is_some()),
         start: Start { skill: cli.options.skill.clone(), prompt, replay: None },
         connect: Box::new(move || Box::pin(async move { context.harness(&folder, Attendance::Attended).await })),
-        open: Box::new(move |harness| open.open(harness)),
+        open: Box::new(move |harness| open.open_attended(harness)),
     })
 }
 
 /// Opens the terminal interface.
 pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
     let ExitSummary { session, answer, signal } = show(launch(cli, open, prompt)?)?;
-    let resume = session.map(|session| format!("\npixir resume {session}"));
-    let last: Vec<String> = answer.map(|it| it.trim_end().to_owned()).into_iter().chain(resume).collect();
-    if !last.is_empty() {
-        say_after(&last.join("\n"));
+    let resume = session.map(|session| format!("\npixir resume {session}\n")).unwrap_or_default();
+    let (painted, plain) = answer.map(|it| (it.painted, it.plain)).unwrap_or_default();
+    let is_printed = pixir_ui::print_after(&format!("{painted}{resume}"));
+    let text = format!("{plain}{resume}");
+    if !is_printed && !text.is_empty() {
+        chatter(text.trim_end());
     }
     Ok(signal.map_or(0, |number| 128 + number))
 }

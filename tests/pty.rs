@@ -267,6 +267,37 @@ impl Terminal {
         seen.parser.screen_mut().set_size(size(rows), size(columns));
     }
 
+    /// Changes the size as most terminals do: rows that are too long for it are wrapped, the cursor stays on its
+    /// character, and what does not fit any more leaves the screen at its top.
+    pub(crate) fn resize_wrapping(&self, columns: u16, rows: u16) {
+        let size = |n: u16| std::num::NonZeroU16::new(n).expect("not zero");
+        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).expect("resize");
+        let screen = seen.parser.screen();
+        let ((_, before), (row, column)) = (screen.size(), screen.cursor_position());
+        let mut wrapped: Vec<String> = Vec::new();
+        let mut cursor = 0;
+        for (at, text) in screen.rows(0, before.get()).enumerate() {
+            if at == usize::from(row) {
+                cursor = wrapped.len() + usize::from(column / columns);
+            }
+            let characters: Vec<char> = text.trim_end().chars().collect();
+            let pieces = characters.chunks(usize::from(columns)).map(|piece| piece.iter().collect());
+            wrapped.extend(if characters.is_empty() { vec![String::new()] } else { pieces.collect() });
+        }
+        while wrapped.last().is_some_and(String::is_empty) && wrapped.len() > cursor + 1 {
+            wrapped.pop();
+        }
+        let gone = wrapped.len().saturating_sub(usize::from(rows)).min(cursor);
+        let mut bytes = String::from("\x1b[H\x1b[J");
+        for (at, text) in wrapped.iter().skip(gone).take(usize::from(rows)).enumerate() {
+            bytes += &format!("\x1b[{};1H{text}", at + 1);
+        }
+        bytes += &format!("\x1b[{};{}H", cursor - gone + 1, column % columns + 1);
+        seen.parser.screen_mut().set_size(size(rows), size(columns));
+        seen.parser.process(bytes.as_bytes());
+    }
+
     /// Sends keys again and again until they have had their effect.
     pub(crate) fn press_until(&mut self, keys: &str, what: &str, mut holds: impl FnMut() -> bool) {
         let pressed = wait::within(PATIENCE, || {

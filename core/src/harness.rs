@@ -171,6 +171,26 @@ impl Harness {
         }
     }
 
+    /// Continues a Session like [`Harness::resume`]. One that another process writes opens for reading only, and tells its
+    /// watchers which process that is and how to go on. Blocks like [`Harness::resume`].
+    ///
+    /// # Errors
+    /// As [`Harness::resume`], except `SESSION_LOCKED`.
+    pub fn resume_or_read(&self, id: &SessionId) -> Result<Handle> {
+        let locked = match self.resume(id) {
+            Err(why) if why.code == Code::SessionLocked => why,
+            resumed => return resumed,
+        };
+        let contents = log::read(&self.services.place(id).log())?;
+        let fork = Remedy::Fork { id: id.to_string() };
+        let why = Error {
+            message: format!("{}, so it is read-only here, as it was when it opened", locked.message),
+            remedy: Remedy::any_of([fork, "close it there and open it here again".into()]),
+            ..locked
+        };
+        self.show(id, why, contents.entries)
+    }
+
     /// Opens a Session for work that asks no model, such as an undo: the Provider that it is set to need not be set up here.
     /// Blocks like [`Harness::resume`].
     ///

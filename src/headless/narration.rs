@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use pixir_core::event::{Delivery, PlanItem, RestoreReason, StepStatus, ToolResult, TurnStatus, Verdict};
+use pixir_core::text::human::next_attempt;
 use pixir_core::{Fact, Live};
 
 use crate::remedies;
@@ -28,6 +29,9 @@ impl Narrator {
             Fact::UserCommand(it) => {
                 self.calls.insert(it.call_id.clone(), it.typed());
                 None
+            }
+            Fact::AssistantMessage(it) if it.partial => {
+                Some(format!("{}\n• the answer was cut off here\n", it.text.trim_end()))
             }
             Fact::AssistantMessage(it) => Some(format!("{}\n", it.text.trim_end())),
             Fact::ToolCall(it) => {
@@ -93,9 +97,8 @@ fn plan(items: &[PlanItem]) -> String {
 /// The line that announces a live event, if it has one.
 pub(crate) fn live(news: &Live) -> Option<String> {
     match news {
-        Live::RetryScheduled { attempt, of, wait_ms, left_ms: _, reason } => {
-            let of = of.map_or_else(String::new, |of| format!(" of {of}"));
-            Some(format!("• {reason}; try {attempt}{of} in {:.1} s", *wait_ms as f64 / 1000.0))
+        Live::RetryScheduled { attempt, of, wait_ms, left_ms, reason } => {
+            Some(format!("• {reason}; {}", next_attempt(*attempt, *of, *wait_ms, *left_ms)))
         }
         Live::Notice { message, remedy: None, .. } => Some(format!("• {message}")),
         Live::Notice { message, remedy: Some(fix), .. } => Some(format!("• {message}; {}", remedies::word(fix))),

@@ -8,6 +8,7 @@ use pixir_core::event::SessionId;
 use pixir_core::log::Log;
 use serde_json::{Value, json};
 
+use crate::pty::Terminal;
 use crate::server::{Dialect, Reply, Server, call, text};
 use crate::shell::{Shell, entries, figures};
 use crate::wait::{self, PATIENCE};
@@ -166,4 +167,50 @@ fn of_eight_writers_one_wins_and_its_death_frees_the_log() {
 
 fn log_of(shell: &Shell, id: &str) -> std::path::PathBuf {
     shell.logs().into_iter().find(|path| path.to_string_lossy().contains(id)).expect("its log")
+}
+
+/// Broken build: one that ends with `SESSION_LOCKED`, or starts a new Session in place of the one that was asked for.
+#[test]
+fn a_session_that_another_process_writes_opens_for_reading() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![text("It is forty-two."), call("c1", "bash", json!({"command": "sleep 300"}))]);
+    let mut first = server.flags(Dialect::Chat);
+    first.extend(["--headless", "--json", "x"].map(str::to_owned));
+    let id = shell.run(first).document()["session_id"].as_str().expect("an id").to_owned();
+    let mut args = vec!["resume".to_owned(), id.clone(), "y".into(), "--headless".into(), "--write".into()];
+    args.extend(server.flags(Dialect::Chat));
+    let mut holder = shell.command(&args).spawn().expect("it starts");
+    server.wait_for(2);
+    let flags = server.flags(Dialect::Chat);
+    for way in ["resume", "/resume", "--inline"] {
+        let mut args: Vec<&str> = flags.iter().map(String::as_str).collect();
+        match way {
+            "/resume" => {}
+            "resume" => args.extend(["resume", &id]),
+            inline => args.extend([inline, "resume", &id]),
+        }
+        let mut terminal = Terminal::start(&shell, &args, 110, 30);
+        if way == "/resume" {
+            terminal.wait_for("Ask pixir");
+            terminal.send(&format!("/resume {id}\r"));
+        }
+        terminal.wait_for("It is forty-two.");
+        terminal.wait_for(&format!("open for writing by process {}", holder.id()));
+        let screen = terminal.wait_for("Read-only here; /fork continues in a copy");
+        assert!(screen.contains("so it is read-only here"), "{way}: {screen}");
+        terminal.send("/fork\r");
+        terminal.wait_for("this is the fork");
+        terminal.wait_for("Ask pixir");
+        terminal.send("\x04");
+        let left = terminal.end();
+        left.assert_sane();
+        assert!(
+            !left.screen.contains(&format!("pixir resume {id}")),
+            "the fork is what can be resumed: {}",
+            left.screen
+        );
+    }
+    assert_eq!(shell.logs().len(), 4, "the Session and three forks");
+    holder.kill().expect("kill -9");
+    holder.wait().expect("it is gone");
 }

@@ -319,3 +319,103 @@ fn inline_redraw_prints_no_line_twice() {
     let lines = scrollback(&left.bytes, size.0, size.1);
     assert_eq!(lines.iter().filter(|line| line.contains("• point ")).count(), 50, "{lines:#?}");
 }
+
+/// Broken build: one that shows the form as a box on the alternate screen. A screen reader hears two half screens, and
+/// no number before the options that it can type.
+#[test]
+fn screen_reader_reads_a_question_as_lines_and_takes_a_number() {
+    let size = (80, 24);
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![
+        call("c1", "bash", json!({"command": "until [ -e go ]; do sleep 0.02; done"})),
+        call(
+            "c2",
+            "ask_user",
+            json!({"questions": [
+                {"question": "Which database?", "options": ["SQLite", "Postgres"]},
+                {"question": "Which of these too?", "options": ["tests", "docs", "CI"], "multiple": true},
+                {"question": "What should it be called?"},
+            ]}),
+        ),
+        text("Good."),
+    ]);
+    let mut args = server.flags(Dialect::Responses);
+    args.extend(["--mode", "auto"].map(str::to_owned));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+    let mut terminal = Terminal::of(&shell, pixir, &args, &[("PIXIR_SCREEN_READER", "1")], size.0, size.1);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("working");
+    // The question comes while the user is writing, so the keys stay with the draft until Tab.
+    terminal.send("still writing");
+    terminal.wait_for("> still writing");
+    shell.write("go", "");
+    terminal.wait_for("Tab answers the question");
+    let screen = terminal.screen();
+    let lines = "Question 1 of 3: Which database?\n 1. SQLite\n 2. Postgres\n Type a number or your own words";
+    assert!(screen.contains(lines), "{screen}");
+    terminal.send("\t");
+    terminal.wait_for("waiting for you");
+    terminal.send("2\r");
+    terminal.wait_for("Question 2 of 3: Which of these too?");
+    terminal.send("1, 3\r");
+    terminal.wait_for("Question 3 of 3: What should it be called?");
+    terminal.send("quill\r");
+    terminal.wait_for("Good.");
+    terminal.wait_for("> still writing");
+    terminal.send("\x03");
+    terminal.wait_for("draft put aside");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    let log = crate::shell::entries(&shell.logs()[0]);
+    let output = log.iter().rfind(|e| e["type"] == "tool_result").expect("a result")["data"]["output"].clone();
+    let answers = "Which database?\n→ Postgres\nWhich of these too?\n→ tests, CI\nWhat should it be called?\n→ quill\n";
+    assert!(output.as_str().is_some_and(|it| it.starts_with(answers)), "{output}");
+    let bytes = String::from_utf8_lossy(&left.bytes);
+    for said in ["Question 1 of 3", "1. SQLite", "Question 2 of 3", "3. CI", "Question 3 of 3", "press Enter. Esc"] {
+        let times = if said.starts_with("press") { 3 } else { 1 };
+        assert_eq!(bytes.matches(said).count(), times, "{said}: {bytes:?}");
+    }
+    assert!(!bytes.contains("\x1b[?1049h") && !bytes.contains(['╭', '›']), "{bytes:?}");
+}
+
+/// Broken build: one that takes the rows of the open part for as many as before. A terminal that wraps long rows has
+/// more of them then, and the top of the old frame stays above the new one.
+#[test]
+fn inline_open_card_stands_once_after_the_terminal_narrows() {
+    let shell = Shell::new(&[]);
+    let command = "touch made && echo one two three four five six seven eight nine ten eleven twelve thirteen";
+    let server = Server::start(vec![
+        text(&lines(0, 12)),
+        text(&lines(12, 24)),
+        call("c1", "bash", json!({"command": command})),
+        text("Made."),
+    ]);
+    let mut terminal = start(&shell, &server, (100, 24));
+    terminal.wait_for("Ask pixir");
+    terminal.send("first\r");
+    terminal.wait_for("point 11");
+    terminal.wait_for("/ commands");
+    terminal.send("second\r");
+    terminal.wait_for("point 23");
+    terminal.wait_for("/ commands");
+    terminal.send("go\r");
+    terminal.wait_for("Allow this command?");
+    for columns in [80, 100, 60, 50] {
+        terminal.resize_wrapping(columns, 24);
+        terminal.wait_that("the card stands once, at the new width", |screen| {
+            let border = screen.lines().rfind(|line| line.contains('╯')).unwrap_or_default();
+            border.chars().count() == usize::from(columns)
+                && screen.matches("● bash").count() == 1
+                && screen.matches("Allow this command?").count() == 1
+                && screen.matches('╭').count() == 1
+                && screen.contains("point 23")
+        });
+    }
+    terminal.press_until("\x1by", "the command is allowed", || shell.workspace().join("made").exists());
+    terminal.wait_for("Made.");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+}

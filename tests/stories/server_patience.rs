@@ -2,9 +2,12 @@
 
 use std::process::Stdio;
 
+use pixir_core::event::{AssistantMessage, Cost, TurnEnded, TurnStatus, Usage, UserMessage};
 use serde_json::{Value, json};
 
 use crate::connected::{ask, start};
+use crate::driver::{Pixir, log_of};
+use crate::pty::Terminal;
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, opening, part, raw, said, text};
 use crate::shell::{Ran, Shell, entries, ran};
 
@@ -243,4 +246,130 @@ fn a_fallback_model_takes_over_and_the_log_says_so() {
     )])]);
     shell.configure("fallback = [\"two/b\"]\n");
     assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Fine.");
+}
+
+/// Broken build: one that shows the cut text as if it were a part of the answer.
+#[test]
+fn a_cut_draft_is_struck_through_and_every_presenter_says_so() {
+    let (half, whole) = ("Half a sentence", "All of it, said again.");
+    let note = "cut off here; the model was asked again";
+    for (what, flags, environment) in [
+        ("whole screen", &[][..], &[][..]),
+        ("no colours", &[], &[("NO_COLOR", "1")]),
+        ("inline", &["--inline"], &[]),
+        ("screen reader", &[], &[("PIXIR_SCREEN_READER", "1")]),
+    ] {
+        let shell = Shell::new(&[]);
+        let folder = shell.aside("config.toml", "[requests]\nfirst_wait = 0.01\n");
+        let folder = folder.parent().and_then(std::path::Path::to_str).expect("a folder");
+        let server = Server::start(vec![cut(Dialect::Chat, half), text(whole)]);
+        let mut args = server.flags(Dialect::Chat);
+        args.extend(flags.iter().map(|it: &&str| (*it).to_owned()));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let environment: Vec<(&str, &str)> =
+            environment.iter().copied().chain([("PIXIR_CONFIG_HOME", folder)]).collect();
+        let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+        let mut terminal = Terminal::of(&shell, pixir, &args, &environment, 80, 24);
+        terminal.wait_for("Ask pixir");
+        terminal.send("go\r");
+        let screen = terminal.wait_for(whole);
+        let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{what}: {text}: {screen}"));
+        assert!(at(half) < at(note) && at(note) < at(whole), "{what}: {screen}");
+        assert!(!screen.contains("the answer broke off here"), "{what}: {screen}");
+        let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+        let struck = bytes.match_indices(half).any(|(at, _)| {
+            let (_, pen) = bytes[..at].rsplit_once("\x1b[").expect("a pen");
+            pen.strip_suffix('m').is_some_and(|pen| pen.split(';').any(|code| code == "9"))
+        });
+        assert!(struck, "{what}: {bytes:?}");
+        terminal.send("\x04");
+        terminal.end().assert_sane();
+    }
+    // Headless text has it on stderr, and only the whole answer on stdout.
+    let shell = Shell::new(&[]);
+    shell.configure("[requests]\nfirst_wait = 0.01\n");
+    let server = Server::start(vec![cut(Dialect::Chat, half), text(whole)]);
+    let mut args = server.flags(Dialect::Chat);
+    args.extend(["--headless", "go"].map(str::to_owned));
+    let ran = shell.run(args);
+    assert_eq!((ran.code, ran.stdout.trim()), (0, whole), "{}", ran.stderr);
+    let said = format!("{half}\n• the answer was cut off here\n");
+    let at = |text: &str| ran.stderr.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.stderr));
+    assert!(at(&said) < at("; try 2 of 3 in 0.0 s") && at("; try 2 of 3") < at(whole), "{}", ran.stderr);
+}
+
+/// The same from the Log, with the style of each word: struck through only where another answer followed.
+#[tokio::test]
+async fn a_resumed_session_strikes_only_answers_that_were_asked_for_again() {
+    let message = |text: &str, partial| AssistantMessage { text: text.into(), partial, phase: None };
+    let mut pixir = Pixir::resumed(80, 24, |folder, workspace| {
+        let mut log = log_of(folder, workspace);
+        let prompt = UserMessage { text: "go".into(), ..UserMessage::default() };
+        log.append(Some(1), prompt.clone().into()).expect("append");
+        log.append(Some(1), message("First half", true).into()).expect("append");
+        log.append(Some(1), message("The whole", false).into()).expect("append");
+        let ended = |status| TurnEnded {
+            status,
+            error: None,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            duration_ms: 0,
+            tool_calls: 0,
+            details: serde_json::Map::new(),
+        };
+        log.append(Some(1), ended(TurnStatus::Completed).into()).expect("append");
+        log.append(Some(2), prompt.into()).expect("append");
+        log.append(Some(2), message("Last half", true).into()).expect("append");
+        log.append(Some(2), ended(TurnStatus::Interrupted).into()).expect("append");
+        log.establish().expect("establish");
+    });
+    pixir.screen.until_idle().await;
+    let screen = pixir.screen.screen();
+    assert_eq!(screen.matches("⋯ cut off here; the model was asked again").count(), 1, "{screen}");
+    assert_eq!(screen.matches("⋯ the answer broke off here").count(), 1, "{screen}");
+    let buffer = pixir.screen.buffer();
+    let is_struck = |words: &str| {
+        let row = screen.lines().position(|line| line.contains(words)).expect("it is on the screen");
+        let column = screen.lines().nth(row).and_then(|line| line.find(words)).expect("in this row");
+        let cell = &buffer[(u16::try_from(column).expect("small"), u16::try_from(row).expect("small"))];
+        cell.modifier.contains(ratatui::style::Modifier::CROSSED_OUT)
+    };
+    let struck = ["First half", "The whole", "Last half"].map(is_struck);
+    assert_eq!(struck, [true, false, false], "{screen}");
+    // What is printed at the end is an answer that stands.
+    let farewell = pixir.screen.close().await.expect("a session was open");
+    assert_eq!(farewell.answer.map(|it| it.plain), Some("Last half".to_owned()));
+}
+
+/// Broken build: one that shows the time to the next attempt only.
+#[test]
+fn the_countdown_says_when_pixir_gives_up() {
+    let shell = Shell::new(&[]);
+    let server = Server::start(vec![refuse(429, "retry-after: 600\r\n", "slow down")]);
+    let mut terminal = start(&shell, &server, Dialect::Chat, 110, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("try 2 in 600.0 s, gives up in 13m00s");
+    terminal.resize(60, 20);
+    let screen = terminal.wait_for(" · gives up in 1");
+    let status = screen.lines().last().expect("a status line");
+    assert!(status.contains("retrying in ") && status.contains("Esc"), "{status}");
+    drop(terminal);
+    // The number of attempts is the limit of an answer that breaks off.
+    let shell = Shell::new(&[]);
+    let folder = shell.aside("config.toml", "[requests]\nfirst_wait = 600\n");
+    let folder = folder.parent().and_then(std::path::Path::to_str).expect("a folder");
+    let server = Server::start(vec![cut(Dialect::Chat, "Half a sentence")]);
+    let args = server.flags(Dialect::Chat);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+    let mut terminal = Terminal::of(&shell, pixir, &args, &[("PIXIR_CONFIG_HOME", folder)], 60, 20);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("cut off here; the model was asked again");
+    terminal.wait_for(" · try 2 of 3");
+    // No other answer comes, so this one stands.
+    terminal.send("\x1b");
+    terminal.wait_for("the answer broke off here");
+    terminal.wait_that("it is not struck any more", |screen| !screen.contains("the model was asked again"));
 }

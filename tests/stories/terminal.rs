@@ -128,3 +128,43 @@ fn scrolling_uses_the_scroll_region() {
     assert!(written < 12 * paragraphs.len(), "{written} bytes for {} of text", paragraphs.len());
     assert!(String::from_utf8_lossy(&left.bytes).contains("S\x1b[r"), "it scrolls");
 }
+
+/// Broken build: one that prints the Markdown that the model wrote.
+#[test]
+fn the_last_answer_is_printed_as_it_was_on_the_screen() {
+    let shell = Shell::new(&[]);
+    let markdown = "# Done\n\nIt is **settled** with `pos`:\n\n- one\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+    let server = Server::start(vec![text(markdown), text(markdown)]);
+    let assert_plain = |text: &str| {
+        assert!(text.contains("It is settled with pos:") && text.contains("• one"), "{text}");
+        assert!(!text.contains("**") && !text.contains("# Done") && !text.contains("|---"), "{text}");
+        assert!(text.contains("pixir resume 2"), "{text}");
+    };
+    let mut terminal = start(&shell, &server, Dialect::Responses, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("settled");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert_plain(&left.screen);
+    let bytes = String::from_utf8_lossy(&left.bytes);
+    let (_, printed) = bytes.rsplit_once("\x1b[?1049l").expect("the alternate screen was left");
+    assert!(printed.contains("\x1b[1"), "with its styles: {printed:?}");
+
+    // Where stderr is no terminal, it has no colours.
+    let errors = shell.aside("errors", "");
+    let words = server.flags(Dialect::Responses).join(" ");
+    let line = format!("exec {} {words} 2>{}", env!("CARGO_BIN_EXE_pixir"), errors.display());
+    let mut terminal = Terminal::of(&shell, "sh".as_ref(), &["-c", &line], &[], 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("go\r");
+    terminal.wait_for("settled");
+    terminal.wait_for("/ commands");
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    let errors = std::fs::read_to_string(errors).expect("read");
+    assert_plain(&errors);
+    assert!(!errors.contains('\x1b'), "{errors:?}");
+}

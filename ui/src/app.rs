@@ -25,6 +25,7 @@ use crate::update::{self, events, settings};
 mod background; // background tasks and their results
 pub(crate) mod clipboard; // copied text, pasted images
 mod editor; // the user's own editor
+mod farewell; // the last answer, for the main screen
 mod presence; // window title, progress, notifications
 mod run; // the loop on the real terminal
 mod saved_draft; // the draft on disk, for after a crash
@@ -33,6 +34,7 @@ mod themes; // the user's theme files
 use background::{BackgroundEvent, FailedTask};
 use clipboard::Clipboards;
 use editor::Editing;
+pub use farewell::ExitAnswer;
 pub use run::run;
 use saved_draft::SavedDraft;
 
@@ -141,8 +143,8 @@ impl std::fmt::Debug for Launch {
 pub struct ExitSummary {
     /// The Session to resume, unless it is empty.
     pub session: Option<SessionId>,
-    /// The last answer.
-    pub answer: Option<String>,
+    /// The last answer, unless it is on the main screen already.
+    pub answer: Option<ExitAnswer>,
     /// The signal that ended the interface.
     pub signal: Option<u8>,
 }
@@ -171,7 +173,6 @@ pub(crate) struct App {
     saved_draft: SavedDraft,
     /// The user has done something that may have changed the draft.
     save_soon: bool,
-    read_only: bool,
     /// Effects that wait for the connection.
     until_connected: Vec<Effect>,
     /// Messages that wait for the Session to open.
@@ -240,7 +241,6 @@ impl App {
             startup_error: None,
             saved_draft: SavedDraft::default(),
             save_soon: false,
-            read_only: false,
             until_connected: Vec::new(),
             until_open: skill.into_iter().chain(prompt).collect(),
             closing: Vec::new(),
@@ -313,7 +313,7 @@ impl App {
                 Effect::AttachFile { path, pasted } => self.attach_file(path, pasted),
                 Effect::AttachClipboard => self.attach_clipboard(),
                 Effect::OpenNew => self.reopen(|harness| harness.start()).await,
-                Effect::Open(id) => self.reopen(move |harness| harness.resume(&id)).await,
+                Effect::Open(id) => self.reopen(move |harness| harness.resume_or_read(&id)).await,
                 Effect::LoadDiffs => self.load_diffs(),
                 Effect::ReadBranch => self.read_branch(),
                 Effect::LoadSessions { forks_of } => {
@@ -359,7 +359,10 @@ impl App {
 
     /// Saves the draft and the reading position next to the Log, in a small file that is replaced as a whole.
     pub(crate) fn save_draft(&mut self) {
-        let (Some(harness), Some(id), false) = (&self.harness, &self.state.session.id, self.read_only) else { return };
+        let (Some(harness), Some(id), false) = (&self.harness, &self.state.session.id, self.state.session.read_only)
+        else {
+            return;
+        };
         let draft = SavedDraft::of(&self.state);
         if draft != self.saved_draft {
             if let Err(e) = harness.place(id).keep_presenter_state(&draft.to_text()) {
@@ -424,7 +427,7 @@ impl App {
             // Opening a Session reads its whole Log.
             let read = tokio::task::spawn_blocking(move || match (open(&reading), again) {
                 // An empty Session is deleted when it closes, so it cannot always be resumed.
-                (Err(error), Some(id)) => (reading.resume(&id).or_else(|_| reading.start()), Some(error)),
+                (Err(error), Some(id)) => (reading.resume_or_read(&id).or_else(|_| reading.start()), Some(error)),
                 (opened, _) => (opened, None),
             });
             let (opened, instead) = read.await.expect("opening a session does not panic");
@@ -642,12 +645,9 @@ impl App {
             handle.close().await;
         }
         let is_empty = self.state.history.head().is_none();
-        Ok(ExitSummary {
-            session: self.state.session.id.filter(|_| !is_empty),
-            // In inline mode the answer is on the main screen already.
-            answer: self.state.transcript.last_answer().filter(|_| !self.state.printing.inline).map(str::to_owned),
-            signal,
-        })
+        // In inline mode the answer is on the main screen already.
+        let answer = if self.state.printing.inline { None } else { farewell::answer(&self.state) };
+        Ok(ExitSummary { session: self.state.session.id.filter(|_| !is_empty), answer, signal })
     }
 }
 

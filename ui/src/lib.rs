@@ -23,7 +23,8 @@ pub mod theme; // colours by meaning
 
 pub use app::clipboard::Clipboards;
 pub use app::{
-    ComposerKeys, ComposerOptions, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start, run,
+    ComposerKeys, ComposerOptions, ExitAnswer, ExitSummary, Launch, LookOptions, Motion, Opener, ScreenOptions, Start,
+    run,
 };
 pub use input::action::reference;
 pub use terminal::{MouseOwner, Screen, ScreenMode, print_after};

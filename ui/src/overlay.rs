@@ -267,7 +267,7 @@ impl Overlay {
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
             Overlay::Compaction(_) | Overlay::Restore(_) => true,
-            Overlay::Form(form) => form.has_keys(),
+            Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
@@ -281,6 +281,10 @@ impl Overlay {
 
     /// A form that waits for the user's answers.
     pub(crate) fn form_mut(&mut self) -> Option<&mut FormView> {
+        if let Overlay::Form(form) = self { Some(form) } else { None }
+    }
+
+    pub(crate) fn form(&self) -> Option<&FormView> {
         if let Overlay::Form(form) = self { Some(form) } else { None }
     }
 

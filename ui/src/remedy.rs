@@ -58,6 +58,7 @@ impl Remedies {
             Remedy::ListSessions { which: Sessions::All } => "pixir sessions list --all".into(),
             Remedy::ListSessions { which: Sessions::Trash } => "pixir sessions list --trash".into(),
             Remedy::Resume { id } => format!("/resume {id}"),
+            Remedy::Fork { .. } => "/fork continues in a copy".into(),
             Remedy::OpenReadOnly { id } => format!("pixir resume --read-only {id}"),
             Remedy::Repair { id } => format!("pixir sessions repair {id} --dry-run"),
             Remedy::DeleteSession { id } => format!("pixir sessions delete {id} --yes"),

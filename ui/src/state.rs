@@ -12,6 +12,7 @@ use crate::input::action::{Scope, SessionKind};
 use crate::input::keymap::Keymap;
 use crate::input::keys::Key;
 use crate::overlay::Overlay;
+use crate::overlay::form::FormView;
 use crate::render::highlight::Highlighter;
 use crate::render::text::Row;
 use crate::theme::{Depth, Theme};
@@ -36,7 +37,7 @@ pub(crate) use look::Look;
 pub(crate) use pending::{Guard, Pending, PendingConfirm};
 pub(crate) use printing::{Announced, Printing};
 pub(crate) use reading::Reading;
-pub(crate) use session::{Activity, Connection, Queue, SessionFacts};
+pub(crate) use session::{Activity, Connection, Queue, Retry, RetryLimit, SessionFacts};
 use side::SidePanel;
 
 use crate::terminal::MouseOwner;
@@ -200,14 +201,14 @@ impl State {
     /// The interval at which it changes.
     pub(crate) fn tick(&self) -> Duration {
         // The user does not see a window without focus, and a retry counts down in whole seconds.
-        let is_smooth = self.look.animate && self.terminal.has_focus && self.activity.retry_at.is_none();
+        let is_smooth = self.look.animate && self.terminal.has_focus && self.activity.retry.is_none();
         if is_smooth || self.mouse.edge != 0 { TICK } else { SLOW_TICK }
     }
 
     /// The screen shows something that does not fit between the lines of the terminal's history.
     pub(crate) fn wants_whole_screen(&self) -> bool {
         !self.printing.inline
-            || !self.overlays.is_empty()
+            || self.overlays.iter().any(|overlay| !(self.look.screen_reader && overlay.is_form()))
             || matches!(self.focus, Focus::Transcript | Focus::Side)
             || self.reading.search.is_some()
             || self.reading.labels.is_some()
@@ -227,6 +228,20 @@ impl State {
         for position in self.viewport.anchor_mut().into_iter().chain(selected).filter(|it| it.cell == cut) {
             let row = isize::try_from(position.row).unwrap_or(0);
             *position = viewport::moved(CellRow { row: 0, ..*position }, row, &mut self.transcript, &context, key);
+        }
+    }
+
+    /// The form that is read out as lines, if it is on top.
+    pub(crate) fn read_out_form(&self) -> Option<&FormView> {
+        self.overlays.last().and_then(Overlay::form).filter(|_| self.look.screen_reader)
+    }
+
+    /// Notes since when the top overlay is on the screen. Called with each frame.
+    pub(crate) fn overlays_drawn(&mut self) {
+        match (self.overlays.len(), self.guard.top_overlay_since) {
+            (0, _) => self.guard.top_overlay_since = None,
+            (now, Some((then, _))) if now == then => {}
+            (now, _) => self.guard.top_overlay_since = Some((now, self.now.at)),
         }
     }
 

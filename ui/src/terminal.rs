@@ -24,9 +24,9 @@ pub(crate) mod width; // columns of a text
 
 use canvas::Canvas;
 pub(crate) use decode::{TerminalEvent, TerminalReply};
-use inline::{Inline, WHOLE};
+use inline::{Inline, Reflow, WHOLE};
 pub(crate) use keyboard::Keyboard;
-pub(crate) use paint::{Counts, Erasing, Painter, Updates, to_ansi};
+pub(crate) use paint::{Counts, Erasing, Painter, Updates, to_ansi, to_printed};
 
 /// pixir has taken the terminal. A static, because the panic hook reads it at any time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -81,6 +81,22 @@ pub(crate) struct Features {
     pub(crate) name: Option<String>,
     /// It has answered the last query.
     pub(crate) asked: bool,
+}
+
+impl Features {
+    /// What the terminal does with rows that become too long. Only a few terminals cut them.
+    fn reflow(&self) -> Reflow {
+        let term = std::env::var("TERM").unwrap_or_default();
+        let is_gnu_screen = term.starts_with("screen") && std::env::var_os("TMUX").is_none();
+        match &self.name {
+            Some(name) if name.starts_with("XTerm(") => Reflow::Never,
+            _ if is_gnu_screen || term == "linux" => Reflow::Never,
+            // xterm.js, as in VS Code, is the one terminal with synchronized updates that neither tells its name nor has
+            // a TERM of its own.
+            None if self.synchronized && term.starts_with("xterm") => Reflow::ShiftsCursor,
+            Some(_) | None => Reflow::KeepsCursor,
+        }
+    }
 }
 
 /// The content of a [`Screen`], drawn frame by frame.
@@ -301,10 +317,9 @@ impl Screen {
             self.painter.begin_at(inline.above());
             self.painter.forget();
         }
-        let cursor = self.canvas.caret.map_or(self.canvas.area().height.saturating_sub(1), |at| at.y);
+        inline.is_painted(&self.canvas);
         // Plain, because one synchronized update has to cover both the printed rows and the open part.
         self.painter.paint(&mut self.canvas, Updates::Plain, &mut self.bytes);
-        inline.was_painted(cursor);
         if self.features.synchronized && !self.bytes.is_empty() {
             self.bytes.insert_str(0, "\x1b[?2026h");
             self.bytes.push_str("\x1b[?2026l");
@@ -363,8 +378,9 @@ impl Screen {
                 return self.choose_keys();
             }
             TerminalReply::Cursor { row } => {
+                let reflow = self.features.reflow();
                 if let Some(inline) = &mut self.inline {
-                    inline.on_cursor_report(*row);
+                    inline.on_cursor_report(*row, reflow);
                 }
             }
             TerminalReply::Mode { .. }

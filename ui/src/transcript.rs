@@ -1,6 +1,6 @@
 //! The transcript: Events as cells, and the draft of the answer that streams in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,6 +65,10 @@ pub(crate) struct Transcript {
     /// Folds of single cells that differ from the rest.
     folds: BTreeMap<usize, Fold>,
     marks: [Vec<usize>; 4],
+    /// The last answer of the running Turn, if it broke off and no other has followed yet.
+    broken: Option<u64>,
+    /// Answers that broke off, and for which the model was asked again.
+    replaced: BTreeSet<u64>,
     layouts: HashMap<usize, (LayoutKey, Rc<Vec<Row>>)>,
     heights: Heights,
     /// The first cell at which the growing part was split since the caller last took this value. A position in that
@@ -96,10 +100,15 @@ impl Transcript {
     /// Adds a recorded entry.
     pub(crate) fn record(&mut self, entry: &Arc<Entry>) {
         match &entry.fact {
-            Fact::AssistantMessage(it) => self.end_draft(entry, &it.text),
+            Fact::AssistantMessage(it) => {
+                self.answer_follows();
+                self.end_draft(entry, &it.text);
+                self.broken = it.partial.then_some(entry.seq);
+            }
             Fact::Reasoning(it) if !it.text.trim().is_empty() => self.think(entry),
             Fact::Reasoning(_) => {}
             Fact::ToolCall(it) => {
+                self.answer_follows();
                 self.settle_thinking();
                 self.call(&it.call_id, entry);
             }
@@ -138,6 +147,12 @@ impl Transcript {
             }
             Fact::TurnEnded(it) => {
                 self.drop_draft();
+                // No other answer came, so the one that broke off is the answer of this Turn.
+                if let Some(seq) = self.broken.take()
+                    && self.replaced.remove(&seq)
+                {
+                    self.answer_changed(seq);
+                }
                 // No call runs after its Turn, even one without a result.
                 self.open_calls.clear();
                 self.live.clear();
@@ -238,6 +253,35 @@ impl Transcript {
         self.changed(self.cells.len() - 1);
     }
 
+    /// The request for the answer that broke off is sent again.
+    pub(crate) fn ask_again(&mut self) {
+        if let Some(seq) = self.broken
+            && self.replaced.insert(seq)
+        {
+            self.answer_changed(seq);
+        }
+    }
+
+    /// Another answer replaces the one that broke off.
+    fn answer_follows(&mut self) {
+        self.ask_again();
+        self.broken = None;
+    }
+
+    /// Lays out the cells of an answer again.
+    fn answer_changed(&mut self, seq: u64) {
+        let cells = self.cells.iter().enumerate().rev();
+        let of_answer = cells.skip_while(|(_, cell)| cell.answer() != Some(seq));
+        let places: Vec<usize> =
+            of_answer.take_while(|(_, cell)| cell.answer() == Some(seq)).map(|(at, _)| at).collect();
+        places.into_iter().for_each(|at| self.changed(at));
+    }
+
+    /// The cell shows an answer that broke off, and for which the model was asked again.
+    pub(crate) fn is_replaced(&self, at: usize) -> bool {
+        self.cells.get(at).and_then(Cell::answer).is_some_and(|seq| self.replaced.contains(&seq))
+    }
+
     /// Drops the draft: the request has failed or the Turn was stopped, so no entry will repeat it.
     pub(crate) fn drop_draft(&mut self) {
         let draft = std::mem::take(&mut self.draft);
@@ -293,6 +337,7 @@ impl Transcript {
     }
 
     pub(crate) fn stream_text(&mut self, text: &str) {
+        self.answer_follows();
         // The answer has begun, so the reasoning has ended.
         if let Some(at) = self.draft.thinking
             && let Some(Cell::Thinking(it)) = self.cells.get_mut(at)
@@ -358,8 +403,11 @@ impl Transcript {
     /// The first cell from `from` on that can still change. All cells before it can be printed for good.
     pub(crate) fn settled_until(&self, from: usize, status: Status, answers: Answers) -> usize {
         let is_busy = status != Status::Idle;
+        // It is not known yet whether the model is asked again.
+        let undecided = self.broken.filter(|seq| is_busy && !self.replaced.contains(seq));
         let rest = self.cells.iter().enumerate().skip(from);
         let open = rest.clone().find(|(at, cell)| match cell {
+            _ if undecided.is_some() && cell.answer() == undecided => true,
             Cell::Tail => true,
             Cell::Drafted(_) => answers == Answers::Whole,
             Cell::Thinking(it) => it.is_live,
@@ -379,7 +427,7 @@ impl Transcript {
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.cells.iter().rev().find_map(|cell| match cell {
             Cell::Recorded(entry) | Cell::Part(entry, _) => match &entry.fact {
-                Fact::AssistantMessage(it) => Some(it.text.as_str()),
+                Fact::AssistantMessage(it) if !self.replaced.contains(&entry.seq) => Some(it.text.as_str()),
                 _ => None,
             },
             _ => None,
@@ -493,6 +541,7 @@ impl Transcript {
             live: self.live.get(&at).unwrap_or(&nothing),
             diffs: self.diffs.get(&at).map(Vec::as_slice),
             fold: self.folds.get(&at).copied(),
+            is_replaced: self.is_replaced(at),
         };
         let is_in_full = data.fold.unwrap_or(context.thinking) == Fold::Full;
         let mut rows = match self.cells.get_mut(at) {

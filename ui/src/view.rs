@@ -120,11 +120,7 @@ pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
     if state.layout.hud {
         draw_hud(state, canvas, body);
     }
-    match (state.overlays.len(), state.guard.top_overlay_since) {
-        (0, _) => state.guard.top_overlay_since = None,
-        (now, Some((then, _))) if now == then => {}
-        (now, _) => state.guard.top_overlay_since = Some((now, state.now.at)),
-    }
+    state.overlays_drawn();
 }
 
 /// The part of the screen below the conversation: dock, composer, status line.
@@ -316,7 +312,10 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
         // Without a frame: a screen reader would read its characters.
         canvas.buffer_mut().set_string(area.x, area.y, ">", state.look.theme.fg(colour));
         let text = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-        return draw_draft(state, canvas, text);
+        return match state.read_out_form().filter(|form| form.has_keys() && state.printing.inline) {
+            Some(form) => draw_answer(form.typed(), state, canvas, text),
+            None => draw_draft(state, canvas, text),
+        };
     }
     let mut block = Block::bordered().border_type(BorderType::Rounded).border_style(Style::new().fg(colour));
     if !label.is_empty() {
@@ -341,11 +340,24 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     draw_draft(state, canvas, text);
 }
 
+/// Draws the answer to a form that is read out, and the caret behind it.
+fn draw_answer(typed: &str, state: &State, canvas: &mut Canvas, area: Rect) {
+    // Of a long answer it is the end, where the user writes.
+    let mut shown = visible(typed);
+    while width(&shown) >= usize::from(area.width.max(1)) {
+        shown.remove(0);
+    }
+    let end = area.x.saturating_add(u16::try_from(width(&shown)).unwrap_or(0));
+    canvas.line(Line::styled(shown, state.look.theme.fg(state.look.theme.text)), Rect { height: 1, ..area });
+    canvas.set_cursor_position((end.min(area.right().saturating_sub(1)), area.y));
+}
+
 /// Draws the draft, and the caret in it.
 fn draw_draft(state: &mut State, canvas: &mut Canvas, text: Rect) {
     let placeholder = match (&state.approvals.first(), state.is_busy()) {
         (Some(approval), _) if approval.is_in_feedback() => "What should the model do instead?",
         (_, true) => "Steer the running turn…",
+        (_, false) if state.session.read_only => "Read-only here; /fork continues in a copy…",
         (_, false) => "Ask pixir…",
     };
     let caret = state.composer.draw(canvas, text, &state.look.theme, placeholder);

@@ -90,6 +90,11 @@ pub enum Remedy {
         /// The Session.
         id: String,
     },
+    /// Fork a Session: continue in a copy of it.
+    Fork {
+        /// The Session to copy.
+        id: String,
+    },
     /// Open a Session read-only.
     OpenReadOnly {
         /// The Session.
@@ -266,6 +271,7 @@ impl Remedy {
             | Remedy::UseSkill { .. }
             | Remedy::ListSessions { .. }
             | Remedy::Resume { .. }
+            | Remedy::Fork { .. }
             | Remedy::OpenReadOnly { .. }
             | Remedy::Repair { .. }
             | Remedy::DeleteSession { .. }
@@ -315,6 +321,7 @@ impl Remedy {
             Remedy::ListSessions { which: Sessions::All } => "list the sessions of all workspaces".into(),
             Remedy::ListSessions { which: Sessions::Trash } => "list the sessions in the trash".into(),
             Remedy::Resume { id } => format!("resume session {id}"),
+            Remedy::Fork { id } => format!("continue in a fork of session {id}"),
             Remedy::OpenReadOnly { id } => format!("open session {id} read-only"),
             Remedy::Repair { id } => format!("repair session {id}"),
             Remedy::DeleteSession { id } => format!("move session {id} to the trash"),

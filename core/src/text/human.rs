@@ -19,6 +19,21 @@ pub fn human_duration(took: Duration) -> String {
     }
 }
 
+/// Words the next attempt of a failed request: `try 2 of 3 in 0.5 s`, `try 4 in 4.0 s, gives up in 2m52s`. `left_ms` is the
+/// patience that is left after the wait.
+pub fn next_attempt(attempt: u32, of: Option<u32>, wait_ms: u64, left_ms: Option<u64>) -> String {
+    let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+    let limit = match left_ms {
+        None => String::new(),
+        Some(0) => ", the last one".to_owned(),
+        Some(left) => {
+            let whole = Duration::from_secs(wait_ms.saturating_add(left).div_ceil(1000));
+            format!(", gives up in {}", human_duration(whole))
+        }
+    };
+    format!("try {attempt}{of} in {:.1} s{limit}", wait_ms as f64 / 1000.0)
+}
+
 /// Formats a size: `182B`, `182KB`, `1.2MB`. Units are powers of 1024, with one decimal and no `.0`.
 pub fn human_size(bytes: u64) -> String {
     let mut size = bytes as f64;

@@ -287,9 +287,9 @@ impl App {
                     }
                     None => events::on_opened(&mut self.state, std::mem::take(&mut watch.past)),
                 }
-                self.read_only = watch.now.read_only;
+                self.state.session.read_only = watch.now.read_only;
                 // The saved draft belongs to the process that writes the Session.
-                if let Some(text) = draft.filter(|_| !self.read_only) {
+                if let Some(text) = draft.filter(|_| !self.state.session.read_only) {
                     SavedDraft::restore(&text, &mut self.state);
                 }
                 // The draft on the screen is not saved under this Session yet.

@@ -9,6 +9,7 @@ use pixir_core::event::{Form, Question};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::narrow::cut_word;
 use super::{Outcome, Paint, Request, centred, panel};
 use crate::render::text::{visible, width, wrap_lines};
 use crate::theme::Theme;
@@ -24,11 +25,23 @@ pub(crate) enum Keys {
     Composer,
 }
 
+/// How the form is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A box over the transcript, with a cursor on its options.
+    Panel,
+    /// Lines that are printed once, and one line for the answer: for screen readers.
+    Lines,
+}
+
 #[derive(Debug)]
 pub(crate) struct FormView {
     form: Form,
+    style: Style,
     /// Keys answer the form. Otherwise they go to the composer, where the user was writing when the form appeared.
     has_keys: bool,
+    /// The user has turned to the form, so its keys are meant for it from the first on.
+    is_chosen: bool,
     /// The question on the screen.
     at: usize,
     answers: Vec<Vec<String>>,
@@ -44,10 +57,12 @@ pub(crate) struct FormView {
 }
 
 impl FormView {
-    pub(crate) fn new(form: Form, keys: Keys) -> FormView {
+    pub(crate) fn new(form: Form, keys: Keys, style: Style) -> FormView {
         FormView {
             form,
+            style,
             has_keys: keys == Keys::Form,
+            is_chosen: false,
             at: 0,
             answers: Vec::new(),
             row: 0,
@@ -110,6 +125,11 @@ impl FormView {
                 None => return Outcome::Stay,
             }
         }
+        self.give(answer)
+    }
+
+    /// Takes the answer to this question, and goes to the next one.
+    fn give(&mut self, answer: Vec<String>) -> Outcome {
         self.answers.push(answer);
         self.show(self.at + 1);
         if self.at < self.form.questions.len() {
@@ -117,6 +137,22 @@ impl FormView {
         }
         let answers = std::mem::take(&mut self.answers);
         self.close(Some(answers))
+    }
+
+    /// Takes the typed line as the answer: the numbers of options, or the user's own words.
+    fn answer_line(&mut self) -> Outcome {
+        let question = self.question();
+        let typed = self.own.trim();
+        let option = |word: &str| question.options.get(word.parse::<usize>().ok()?.checked_sub(1)?).cloned();
+        let chosen: Option<Vec<String>> = if question.multiple {
+            typed.split([' ', ',']).filter(|word| !word.is_empty()).map(option).collect()
+        } else {
+            option(typed).map(|option| vec![option])
+        };
+        match chosen.unwrap_or_else(|| vec![typed.to_owned()]) {
+            answer if typed.is_empty() || answer.is_empty() => Outcome::Stay,
+            answer => self.give(answer),
+        }
     }
 
     fn close(&self, answers: Option<Vec<Vec<String>>>) -> Outcome {
@@ -166,9 +202,14 @@ impl FormView {
         self.has_keys
     }
 
-    /// Gives the keys to the form.
+    /// Keys that the user was typing when the form appeared could answer it.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.has_keys && !self.is_chosen
+    }
+
+    /// Gives the keys to the form, because the user has turned to it.
     pub(crate) fn focus(&mut self) {
-        self.has_keys = true;
+        (self.has_keys, self.is_chosen) = (true, true);
     }
 
     /// Gives the keys back to the composer, because the user was writing there when the form appeared.
@@ -185,7 +226,54 @@ impl FormView {
         self.select(by);
     }
 
+    /// The question as lines, with what to type; and its number, which changes when the next question appears.
+    pub(crate) fn as_lines(&self, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, usize) {
+        let question = self.question();
+        let title = match self.form.questions.len() {
+            1 => "Question: ".to_owned(),
+            n => format!("Question {} of {n}: ", self.at + 1),
+        };
+        let text = Span::styled(format!("{title}{}", visible(&question.question)), theme.bold());
+        let mut lines = wrap_lines(&[text], columns, &[], &[]);
+        for (row, option) in question.options.iter().enumerate() {
+            let text = Span::styled(format!("{}. {}", row + 1, visible(option)), theme.fg(theme.text));
+            lines.extend(wrap_lines(&[text], columns, &[], &[]));
+        }
+        let hint = match (question.options.is_empty(), question.multiple) {
+            (true, _) => "Type your answer, then press Enter. Esc gives no answer.",
+            (false, false) => "Type a number or your own words, then press Enter. Esc gives no answer.",
+            (false, true) => "Type one or more numbers or your own words, then press Enter. Esc gives no answer.",
+        };
+        lines.extend(wrap_lines(&[Span::styled(hint, theme.dim())], columns, &[], &[]));
+        lines.push(Line::default());
+        (lines, self.at)
+    }
+
+    /// The line that the user has typed as the answer.
+    pub(crate) fn typed(&self) -> &str {
+        &self.own
+    }
+
+    /// A key for a form of lines: one line is edited, and Enter gives it.
+    fn line_key(&mut self, key: KeyEvent) -> Outcome {
+        match key.code {
+            KeyCode::Esc if !self.own.is_empty() => self.own.clear(),
+            KeyCode::Esc => return self.close(None),
+            KeyCode::BackTab => self.back(),
+            KeyCode::Enter => return self.answer_line(),
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.own.clear(),
+            KeyCode::Char('w') if key.modifiers == KeyModifiers::CONTROL => cut_word(&mut self.own),
+            KeyCode::Backspace => drop(self.own.pop()),
+            KeyCode::Char(c) if key.modifiers.is_typing() => self.own.push(c),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
     pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+        if self.style == Style::Lines {
+            return self.line_key(key);
+        }
         let plain = key.modifiers.is_typing();
         match key.code {
             // The first Esc clears what the user typed, the second leaves the form.

@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pixir_core::text::strip::Stripper;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::terminal::canvas::Canvas;
 pub(crate) use crate::terminal::width::width;
 pub(crate) use pixir_core::text::clean::visible;
 
@@ -100,6 +102,15 @@ impl Row {
     /// A row that is text as a whole.
     pub(crate) fn text(line: Line<'static>) -> Row {
         Row { line, ..Row::default() }
+    }
+
+    /// Draws the row into the first row of an area, with its links.
+    pub(crate) fn draw(&self, canvas: &mut Canvas, area: Rect) {
+        canvas.line(&self.line, area);
+        let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
+        for (columns, url) in &self.links {
+            canvas.link(area.y, column(columns.start)..column(columns.end), url);
+        }
     }
 
     /// Moves the row to the right.

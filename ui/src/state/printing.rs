@@ -12,6 +12,8 @@ pub(crate) struct Printing {
     pub(crate) printed: Option<usize>,
     /// Rows of a Session that was left before they were printed.
     pub(crate) left_over: Vec<Row>,
+    /// The question that a screen reader has read: its call, and its place in the form.
+    pub(crate) question: Option<(String, usize)>,
     /// The part of the running Turn that a screen reader has announced.
     pub(crate) announced: Option<Announced>,
 }

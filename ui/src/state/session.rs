@@ -1,7 +1,7 @@
 //! The reports of the Session other than its entries.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pixir_core::Error;
 use pixir_core::event::{JobState, SessionId, Status};
@@ -17,6 +17,8 @@ pub(crate) struct SessionFacts {
     pub(crate) id: Option<SessionId>,
     /// A Session is open or opening: an Input will arrive.
     pub(crate) can_send: bool,
+    /// The Session can only be read here: another process writes it, or its Log is damaged.
+    pub(crate) read_only: bool,
     pub(crate) status: Status,
     pub(crate) queue: Queue,
     pub(crate) jobs: Vec<JobState>,
@@ -34,6 +36,7 @@ impl SessionFacts {
             connection: Connection::Starting,
             id: None,
             can_send: true,
+            read_only: false,
             status: Status::Idle,
             queue: Queue::default(),
             jobs: Vec::new(),
@@ -45,6 +48,7 @@ impl SessionFacts {
     /// Forgets the Session; the workspace and its connection stay.
     pub(super) fn clear(&mut self) {
         self.id = None;
+        self.read_only = false;
         self.status = Status::Idle;
         self.queue = Queue::default();
         self.jobs.clear();
@@ -71,8 +75,8 @@ pub(crate) struct Queue {
 pub(crate) struct Activity {
     /// The tool whose call the model is writing, and the bytes of it so far.
     pub(crate) writing_call: Option<(String, u64)>,
-    /// When a failed request is tried again.
-    pub(crate) retry_at: Option<Instant>,
+    /// The next attempt of a failed request.
+    pub(crate) retry: Option<Retry>,
     /// When the model last sent something.
     pub(crate) last_heard: Instant,
     /// When the running Turn began.
@@ -81,8 +85,43 @@ pub(crate) struct Activity {
     pub(crate) frame: u64,
 }
 
+/// A failed request is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) at: Instant,
+    pub(crate) limit: RetryLimit,
+}
+
+/// What ends the attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RetryLimit {
+    /// The patience, at this moment.
+    Until(Instant),
+    /// This is the last attempt.
+    Last,
+    /// The number of attempts.
+    Attempts {
+        attempt: u32,
+        of: u32,
+    },
+    Unknown,
+}
+
+impl RetryLimit {
+    /// The limit of an attempt that begins at `at`.
+    pub(crate) fn new(at: Instant, attempt: u32, of: Option<u32>, left: Option<Duration>) -> RetryLimit {
+        match (of, left) {
+            (Some(of), _) if attempt >= of => RetryLimit::Last,
+            (_, Some(left)) if left.is_zero() => RetryLimit::Last,
+            (_, Some(left)) => RetryLimit::Until(at + left),
+            (Some(of), None) => RetryLimit::Attempts { attempt, of },
+            (None, None) => RetryLimit::Unknown,
+        }
+    }
+}
+
 impl Activity {
     pub(super) fn new(now: Instant) -> Activity {
-        Activity { writing_call: None, retry_at: None, last_heard: now, busy_since: None, frame: 0 }
+        Activity { writing_call: None, retry: None, last_heard: now, busy_since: None, frame: 0 }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Widget;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -224,6 +224,14 @@ impl Canvas {
     /// The frame as text, without blanks at the ends of lines.
     pub(crate) fn to_text(&self) -> String {
         (0..self.area().height).map(|y| self.row_text(y)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The columns of a row up to the last one that is not blank.
+    pub(crate) fn filled(&self, y: u16) -> u16 {
+        let columns = usize::from(self.area().width);
+        let row = self.grid.buffer.content.chunks(columns.max(1)).nth(usize::from(y)).unwrap_or_default();
+        let last = row.iter().rposition(|cell| cell.symbol() != " " || cell.bg != Color::Reset);
+        last.map_or(0, |last| u16::try_from(last + 1).unwrap_or(u16::MAX))
     }
 
     /// A row as text, without blanks at its end.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use super::canvas::Canvas;
-use super::paint::to_printed;
+use super::to_printed;
 
 /// How long the terminal may take to report its cursor. After that, the cursor is assumed to be in the last row.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -21,6 +21,24 @@ pub(super) static BEHIND: AtomicU16 = AtomicU16::new(UNKNOWN);
 /// pixir has drawn nothing on the main screen.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
+/// What a terminal does with a row that is longer than its new width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reflow {
+    /// It cuts the row.
+    Never,
+    /// It wraps the row, and its cursor stays on the same character.
+    KeepsCursor,
+    /// It wraps every row but that of the cursor, and moves the cursor by the rows that it has added anywhere.
+    ShiftsCursor,
+}
+
+/// Where the open part was.
+#[derive(Debug, Clone, Copy)]
+struct BeforeResize {
+    above: u16,
+    size: (u16, u16),
+}
+
 /// Where things are on the terminal's own screen.
 #[derive(Debug)]
 pub(super) struct Inline {
@@ -29,8 +47,12 @@ pub(super) struct Inline {
     /// The height of the open part, and the number of its rows above the cursor, as the terminal shows them now.
     height: u16,
     before_cursor: u16,
-    /// The row of the open part in which the cursor was left.
-    cursor: u16,
+    /// The place in the open part where the cursor was left, as row and column.
+    cursor: (u16, u16),
+    /// The columns that each row of the open part fills.
+    lengths: Vec<u16>,
+    /// The place of the open part before the resize that the terminal has not been asked about yet.
+    before_resize: Option<BeforeResize>,
     /// Cursor queries without an answer yet. Only the answer to the last one counts.
     asked: u32,
     size: (u16, u16),
@@ -48,7 +70,9 @@ impl Inline {
             above: None,
             height: 0,
             before_cursor: 0,
-            cursor: 0,
+            cursor: (0, 0),
+            lengths: Vec::new(),
+            before_resize: None,
             asked: 0,
             size: (0, 0),
             since: Instant::now(),
@@ -62,10 +86,36 @@ impl Inline {
     }
 
     /// Handles a cursor report; rows count from 1.
-    pub(super) fn on_cursor_report(&mut self, row: u16) {
+    pub(super) fn on_cursor_report(&mut self, row: u16, reflow: Reflow) {
         self.asked = self.asked.saturating_sub(1);
-        if self.asked == 0 {
-            self.above.get_or_insert(row.saturating_sub(1).saturating_sub(self.before_cursor));
+        if self.asked == 0 && self.above.is_none() {
+            let row = row.saturating_sub(1);
+            let added = self.before_resize.take().map_or(0, |before| self.added_rows(row, before, reflow));
+            self.above = Some(row.saturating_sub(self.before_cursor).saturating_sub(added));
+        }
+    }
+
+    /// The rows that the terminal has added to the open part by wrapping, as far as they are above the cursor in `row`.
+    fn added_rows(&self, row: u16, before: BeforeResize, reflow: Reflow) -> u16 {
+        let columns = self.size.0.max(1);
+        let (cursor, column) = self.cursor;
+        let added = |lengths: &[u16]| lengths.iter().map(|length| length.saturating_sub(1) / columns).sum::<u16>();
+        let at = usize::from(cursor).min(self.lengths.len());
+        let above = added(&self.lengths[..at]);
+        // A terminal that becomes lower first drops rows below its cursor.
+        let below_frame = before.size.1.saturating_sub(before.above.saturating_add(self.height));
+        let dropped = before.size.1.saturating_sub(self.size.1).saturating_sub(below_frame);
+        let end = self.lengths.len().saturating_sub(usize::from(dropped));
+        let below = added(self.lengths.get(at + 1..end).unwrap_or_default());
+        let was = before.above.saturating_add(cursor);
+        let is_at_bottom = before.above.saturating_add(self.height) >= before.size.1;
+        match reflow {
+            Reflow::Never => 0,
+            // A cursor that has not moved, or just into sight, means that nothing was wrapped.
+            Reflow::KeepsCursor if row == was.min(self.size.1.saturating_sub(1)) => 0,
+            // At the bottom only a terminal that keeps its cursor on its character moves it up.
+            Reflow::ShiftsCursor if !is_at_bottom || row >= was => above + below,
+            Reflow::KeepsCursor | Reflow::ShiftsCursor => above + column / columns,
         }
     }
 
@@ -75,9 +125,11 @@ impl Inline {
         ASK_CURSOR
     }
 
-    /// The open part was painted, with the cursor in this row of it.
-    pub(super) fn was_painted(&mut self, cursor: u16) {
-        self.cursor = cursor;
+    /// The open part is painted now.
+    pub(super) fn is_painted(&mut self, open: &Canvas) {
+        let last = open.area().height.saturating_sub(1);
+        self.cursor = open.caret.map_or((last, 0), |at| (at.y, at.x));
+        self.lengths = (0..=last).map(|y| open.filled(y)).collect();
     }
 
     /// Assumes a position, because no answer can arrive any more.
@@ -86,15 +138,16 @@ impl Inline {
     }
 
     /// Notes the size; true if it has changed. The terminal has then wrapped its lines anew, and its cursor has to be
-    /// queried again. The cursor is still in the same row of the open part.
+    /// queried again. The cursor is still in the same row of the open part, but some rows may have become several.
     pub(super) fn resized(&mut self, size: (u16, u16)) -> bool {
         let before = std::mem::replace(&mut self.size, size);
         if before == size || self.height == 0 {
             return false;
         }
-        // If a row of the open part now takes several, a part of the old frame remains in the history. Overwriting it
-        // could destroy printed rows instead.
-        self.before_cursor = self.cursor;
+        if let Some(above) = self.above {
+            self.before_resize = Some(BeforeResize { above, size: before });
+        }
+        self.before_cursor = self.cursor.0;
         (self.above, self.since, self.is_lost) = (None, Instant::now(), true);
         true
     }

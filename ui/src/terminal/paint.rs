@@ -383,7 +383,7 @@ pub(crate) fn to_ansi(canvas: &Canvas) -> String {
 }
 
 /// The frame as ANSI text for the history, without blanks at the ends of rows.
-pub(super) fn to_printed(canvas: &Canvas) -> String {
+pub(crate) fn to_printed(canvas: &Canvas) -> String {
     let is_empty = |(cell, link): (&Cell, &u16)| cell.symbol() == " " && cell.bg == Color::Reset && *link == 0;
     rows_of(canvas, "\r\n", |cells, links| {
         cells.iter().zip(links).rposition(|it| !is_empty(it)).map_or(0, |last| last + 1)

@@ -33,6 +33,23 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
+    /// The number of the answer's entry, if the cell shows one, whole or in part.
+    pub(super) fn answer(&self) -> Option<u64> {
+        match self {
+            Cell::Recorded(entry) | Cell::Part(entry, _) => {
+                matches!(entry.fact, Fact::AssistantMessage(_)).then_some(entry.seq)
+            }
+            Cell::Drafted(_)
+            | Cell::Tail
+            | Cell::Thoughts(_)
+            | Cell::Thinking(_)
+            | Cell::Tool(_)
+            | Cell::Error(_)
+            | Cell::Notice(..)
+            | Cell::Gone => None,
+        }
+    }
+
     /// The text of the message that the cell shows, whole or in part, and whether the message starts in this cell.
     pub(crate) fn message(&self) -> Option<(&str, bool)> {
         let (entry, is_begin) = match self {

@@ -42,6 +42,8 @@ pub(crate) struct CellData<'a> {
     pub(crate) diffs: Option<&'a [FileDiff]>,
     /// The fold of this cell, if it differs from the rest.
     pub(crate) fold: Option<Fold>,
+    /// The answer broke off, and the model was asked again.
+    pub(crate) is_replaced: bool,
 }
 
 /// No empty row separates these two cells.
@@ -111,11 +113,8 @@ pub(crate) fn rows(cell: &Cell, data: &CellData<'_>, context: &RenderContext<'_>
         Cell::Recorded(entry) => recorded(entry, data, context),
         Cell::Part(entry, part) => match &entry.fact {
             Fact::AssistantMessage(it) => {
-                let mut rows = message_part(&it.text, part, context);
-                if it.partial && part.range.end == it.text.len() {
-                    rows.push(broke_off(context));
-                }
-                rows
+                let rows = message_part(&it.text, part, context);
+                if it.partial { broken(rows, part.range.end == it.text.len(), data, context) } else { rows }
             }
             Fact::UserMessage(it) => user_message(it, part.range.clone(), context),
             _ => Vec::new(),
@@ -162,8 +161,33 @@ pub(crate) fn message_part(text: &str, part: &Part, context: &RenderContext<'_>)
     indent(markdown::inside(&text[part.range.clone()], &context.inset(INDENT), before))
 }
 
-fn broke_off(context: &RenderContext<'_>) -> Row {
-    marked("  ", "⋯ the answer broke off here", context.theme.fg(context.theme.warning), context)
+/// An answer that broke off, or a part of it: struck through if the model was asked again, and a note at its end.
+fn broken(mut rows: Vec<Row>, is_end: bool, data: &CellData<'_>, context: &RenderContext<'_>) -> Vec<Row> {
+    if data.is_replaced {
+        rows.iter_mut().for_each(|row| strike(row, context));
+    }
+    if is_end {
+        let note = if data.is_replaced {
+            "⋯ cut off here; the model was asked again"
+        } else {
+            "⋯ the answer broke off here"
+        };
+        rows.push(marked("  ", note, context.theme.fg(context.theme.warning), context));
+    }
+    rows
+}
+
+/// Strikes the words of a row through. Blanks around them, such as the ground of a code block, stay as they are.
+fn strike(row: &mut Row, context: &RenderContext<'_>) {
+    let dim = context.theme.dim().add_modifier(Modifier::CROSSED_OUT);
+    let mut at = 0;
+    for span in &mut row.line.spans {
+        let is_gutter = at < row.gutter.saturating_sub(row.lead);
+        at += width(&span.content);
+        if !is_gutter && !span.content.trim().is_empty() {
+            span.style = span.style.patch(dim);
+        }
+    }
 }
 
 /// A user message, or a part of it. The attached images follow the last part.
@@ -194,11 +218,8 @@ fn recorded(entry: &Entry, data: &CellData<'_>, context: &RenderContext<'_>) -> 
     match &entry.fact {
         Fact::UserMessage(it) => user_message(it, 0..it.text.len(), context),
         Fact::AssistantMessage(it) => {
-            let mut rows = indent(markdown::rows(&it.text, &context.inset(INDENT)));
-            if it.partial {
-                rows.push(broke_off(context));
-            }
-            rows
+            let rows = indent(markdown::rows(&it.text, &context.inset(INDENT)));
+            if it.partial { broken(rows, true, data, context) } else { rows }
         }
         Fact::Reasoning(it) => thinking::whole(&it.text, data.fold.unwrap_or(context.thinking), context),
         Fact::PlanUpdated(it) => plan(&it.items, context),

@@ -8,15 +8,16 @@ use pixir_core::event::{Refusal, SettingsChanged, Severity, Status, TurnStatus};
 use pixir_core::history::History;
 use pixir_core::now::Now;
 use pixir_core::store::Summary;
+use pixir_core::text::human::next_attempt;
 use pixir_core::{Entry, Event, Fact, Live, Skill};
 
 use super::read;
 use super::settings::open_session;
 use super::travel;
 use crate::overlay::compaction::CompactionView;
-use crate::overlay::form::{FormView, Keys};
+use crate::overlay::form::{self, FormView, Keys};
 use crate::overlay::{Notification, Overlay};
-use crate::state::{Effect, PendingApproval, Queue, State};
+use crate::state::{Effect, PendingApproval, Queue, Retry, RetryLimit, State};
 use crate::transcript::reading::find::Matches;
 use crate::transcript::{Cell, Transcript};
 
@@ -165,7 +166,7 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
     );
     if is_of_model {
         state.activity.last_heard = state.now.at;
-        state.activity.retry_at = None;
+        state.activity.retry = None;
     }
     match live {
         Live::TextDelta { text } => {
@@ -193,7 +194,9 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
         }
         Live::CallPrepared { .. } => {}
         Live::FormOpened(form) => {
-            let form = FormView::new(form, if state.composer.is_empty() { Keys::Form } else { Keys::Composer });
+            let keys = if state.composer.is_empty() { Keys::Form } else { Keys::Composer };
+            let style = if state.look.screen_reader { form::Style::Lines } else { form::Style::Panel };
+            let form = FormView::new(form, keys, style);
             return state.open(Overlay::Form(form));
         }
         Live::JobsChanged { jobs } => {
@@ -201,13 +204,15 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.session.jobs = jobs;
         }
         Live::QueueChanged { steer, follow_up } => state.session.queue = Queue { steer, follow_up },
-        Live::RetryScheduled { attempt, of, wait_ms, left_ms: _, reason } => {
+        Live::RetryScheduled { attempt, of, wait_ms, left_ms, reason } => {
             state.transcript.drop_draft();
+            state.transcript.ask_again();
             state.activity.writing_call = None;
             state.activity.last_heard = state.now.at;
-            state.activity.retry_at = Some(state.now.at + Duration::from_millis(wait_ms));
-            let of = of.map_or_else(String::new, |of| format!(" of {of}"));
-            let text = format!("{reason}; try {attempt}{of} in {:.1} s", wait_ms as f64 / 1000.0);
+            let at = state.now.at + Duration::from_millis(wait_ms);
+            let limit = RetryLimit::new(at, attempt, of, left_ms.map(Duration::from_millis));
+            state.activity.retry = Some(Retry { at, limit });
+            let text = format!("{reason}; {}", next_attempt(attempt, of, wait_ms, left_ms));
             state.transcript.push(Cell::Notice(Severity::Warning, text.into()));
         }
         Live::RestorePreviewed(preview) => return travel::on_preview(state, preview),

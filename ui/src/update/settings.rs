@@ -87,7 +87,8 @@ pub(super) fn resume(state: &mut State, id: &str) -> Vec<Effect> {
 
 pub(crate) fn open_session(state: &mut State, id: &str) -> Vec<Effect> {
     match SessionId::parse(id) {
-        Ok(id) if Some(&id) == state.session.id.as_ref() => Vec::new(),
+        // A Session that is only read here may be free by now.
+        Ok(id) if Some(&id) == state.session.id.as_ref() && !state.session.read_only => Vec::new(),
         Ok(id) => vec![Effect::Open(id)],
         Err(e) => {
             state.transcript.push(Cell::Error(Box::new(e.body())));

@@ -4,11 +4,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::transcript::{draw_row, welcome_lines};
+use super::transcript::welcome_lines;
 use super::{Foot, draw_completions};
 use crate::input::action::Action;
 use crate::render::text::Row;
-use crate::state::{Announced, Connection, State};
+use crate::state::{Announced, Connection, State, text_columns};
 use crate::terminal::Extent;
 use crate::terminal::canvas::Canvas;
 use crate::transcript::Answers;
@@ -54,12 +54,15 @@ pub(super) fn draw(
         let has_moved = state.printing.announced.as_ref().is_some_and(moves);
         state.printing.announced = Some(Announced { turn, rows, has_moved });
     }
+    if until == end {
+        printed.extend(read_out(state, columns));
+    }
     // Rows of the Session that the user has left come first.
     printed.splice(0..0, std::mem::take(&mut state.printing.left_over));
     settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
     settled.tint(settled.area(), text);
     for (row, y) in printed.iter().zip(0..) {
-        draw_row(row, settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
+        row.draw(settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
     let growing = end_of(state, until, room);
     let offered = state.composer.completions().len().min(8);
@@ -70,13 +73,28 @@ pub(super) fn draw(
     open.begin(columns, above + foot.rows());
     open.tint(open.area(), text);
     for (row, y) in growing[hidden.min(growing.len())..].iter().zip(0..) {
-        draw_row(row, open, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
+        row.draw(open, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
     foot.move_to(above);
     foot.draw(state, open);
     draw_completions(state, open, foot.composer);
-    state.guard.top_overlay_since = None;
+    state.overlays_drawn();
     until == end
+}
+
+/// The rows of a question that a screen reader has not read yet.
+fn read_out(state: &mut State, columns: u16) -> Vec<Row> {
+    let Some(form) = state.read_out_form() else {
+        state.printing.question = None;
+        return Vec::new();
+    };
+    let (lines, at) = form.as_lines(text_columns(Rect { width: columns, ..Rect::default() }), &state.look.theme);
+    let question = Some((form.call_id().to_owned(), at));
+    if state.printing.question == question {
+        return Vec::new();
+    }
+    state.printing.question = question;
+    lines.into_iter().map(Row::text).collect()
 }
 
 /// The last rows of the cells that can still change, about as many as there is room for.

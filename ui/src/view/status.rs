@@ -1,6 +1,6 @@
 //! The status line: the present activity or a message to the user, and the usage.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pixir_core::event::{JobStatus, Status};
 use pixir_core::text::human::human_duration;
@@ -8,8 +8,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
+use crate::overlay::Overlay;
 use crate::render::text::{fit, visible, width};
-use crate::state::{Focus, PendingConfirm, State};
+use crate::state::{Focus, PendingConfirm, Retry, RetryLimit, State};
 use crate::terminal::canvas::Canvas;
 use crate::transcript::reading::find::Search;
 
@@ -81,23 +82,19 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             // The user cannot distinguish a silent server from a model that reasons, so the line shows how long no data
             // came.
             let silence = state.now.since(state.activity.last_heard);
-            let wait =
-                state.activity.retry_at.map(|at| at.saturating_duration_since(state.now.at)).filter(|it| !it.is_zero());
-            let (doing, silence) = match wait {
-                Some(wait) => (format!("trying again in {} s", wait.as_secs() + 1), Duration::ZERO),
-                None => (doing, silence),
-            };
-            let clock = if wait.is_some() {
-                String::new()
-            } else if silence < SILENCE {
-                clock
-            } else {
-                format!("{clock} · no data for {}", human_duration(whole(silence)))
+            let (doing, clock) = match state.activity.retry.filter(|it| it.at > state.now.at) {
+                Some(retry) => (countdown(retry, state.now.at), String::new()),
+                None if silence < SILENCE => (doing, clock),
+                None => (doing, format!("{clock} · no data for {}", human_duration(whole(silence)))),
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
         (PendingConfirm::Nothing, None, Status::Working) => {
             Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
+        }
+        (PendingConfirm::Nothing, None, Status::Asking) if state.look.screen_reader => {
+            let aside = state.overlays.last().is_some_and(Overlay::is_aside);
+            Span::styled(if aside { " Tab answers the question" } else { " waiting for you" }, theme.fg(theme.warning))
         }
         (PendingConfirm::Nothing, None, Status::Asking) => {
             Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning))
@@ -116,6 +113,19 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
     let left = Span::styled(fit(&left.content, left_width), left.style);
     let gap = columns.saturating_sub(width(&left.content) + width(&right) + 1);
     canvas.line(Line::from(vec![left, Span::raw(" ".repeat(gap)), Span::styled(right, theme.dim())]), area);
+}
+
+/// `retrying in 6s · gives up in 2m40s`
+fn countdown(retry: Retry, now: Instant) -> String {
+    // A second that has begun counts as a whole one, so that the countdown ends at one second.
+    let left = |at: Instant| human_duration(Duration::from_secs(at.saturating_duration_since(now).as_secs() + 1));
+    let limit = match retry.limit {
+        RetryLimit::Until(at) => format!(" · gives up in {}", left(at)),
+        RetryLimit::Last => " · last try".to_owned(),
+        RetryLimit::Attempts { attempt, of } => format!(" · try {attempt} of {of}"),
+        RetryLimit::Unknown => String::new(),
+    };
+    format!("retrying in {}{limit}", left(retry.at))
 }
 
 /// Hints for the keys that matter where the user is.

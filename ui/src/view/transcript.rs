@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::input::action::Action;
 use crate::remedy::Remedies;
-use crate::render::text::{Row, width, wrap_lines};
+use crate::render::text::{width, wrap_lines};
 use crate::state::{Connection, Focus, State, render_context};
 use crate::terminal::canvas::{Canvas, RegionState, Shift};
 use crate::theme::Theme;
@@ -46,7 +46,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
             state.reading.search.as_mut().map_or(&[] as &[Stretch], |search| search.stretches_in(it.cell, &it.rows));
         for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
             let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
-            draw_row(row, canvas, here);
+            row.draw(canvas, here);
             // Every match is marked, and the current one in another colour.
             for (stretches, colour) in [(&found[..], state.look.theme.warning), (current, state.look.theme.accent)] {
                 for (_, columns) in stretches.iter().filter(|(row, _)| *row == at) {
@@ -130,15 +130,6 @@ fn draw_labels(state: &State, canvas: &mut Canvas, area: Rect) {
             }
             y += 1;
         }
-    }
-}
-
-/// A row of the transcript, with its links.
-pub(super) fn draw_row(row: &Row, canvas: &mut Canvas, area: Rect) {
-    canvas.line(&row.line, area);
-    let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
-    for (columns, url) in &row.links {
-        canvas.link(area.y, column(columns.start)..column(columns.end), url);
     }
 }
 
