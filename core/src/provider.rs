@@ -22,6 +22,7 @@ mod anthropic; // the Messages API
 mod chat; // the Chat Completions API
 mod dialect; // the parts common to all dialects
 mod responses; // the Responses API
+mod think_tags; // reasoning that a model writes into its answer
 
 // The connection.
 pub(crate) mod endpoint; // base URL, key and headers of a server
