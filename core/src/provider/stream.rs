@@ -13,8 +13,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::bounds::{self, Extent as AnswerExtent};
 use super::dialect::{Dialect, StreamProgress};
 use super::halves::{self, Joiner};
-use super::refusal::{closed, error_event, shown, wait_in};
+use super::refusal::{closed, error_event, shown};
 use super::retry::Patience;
+use super::wait::wait_in;
 use super::{Answer, Chunk, Failure, invalid};
 use crate::protocol::error::{Code, Error};
 
