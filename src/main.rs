@@ -12,6 +12,7 @@ mod commands; // one file per command
 mod headless; // the plain Presenter
 mod output; // the one writer to stdout and stderr
 mod remedies; // the text of remedies on the command line
+mod start; // what happens before `main`, and the limits of the process
 mod terminal; // the start and end of the terminal Presenter
 
 use args::Format;
@@ -19,6 +20,7 @@ use cli::Cli;
 use output::{Output, exit_code, report_unprinted};
 
 fn main() -> ExitCode {
+    start::prepare();
     let args = match args::parse() {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),

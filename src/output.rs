@@ -8,7 +8,7 @@ use pixir_core::{Code, Error};
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
-use crate::remedies;
+use crate::{remedies, start};
 
 /// Where results go. After the first write that fails, nothing more is written. A reader may close the pipe early, which
 /// is no error; see [`Output::failure`] for every other one.
@@ -64,7 +64,9 @@ impl Output {
             return;
         }
         let mut out = io::stdout().lock();
-        if let Err(e) = print(&mut out).and_then(|()| out.flush()) {
+        // Writing to `/dev/null` would succeed.
+        let is_open = if start::stdout_was_closed() { Err(rustix::io::Errno::BADF.into()) } else { Ok(()) };
+        if let Err(e) = is_open.and_then(|()| print(&mut out)).and_then(|()| out.flush()) {
             // Only the first error matters, and this is the only place that sets it, under the lock of stdout.
             let _ = self.stopped.set(e);
         }

@@ -9,6 +9,7 @@ use pixir_core::{Code, Error, Result};
 use crate::args::Args;
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::{self, Job, Narrate};
+use crate::start;
 use crate::terminal::{self, Open};
 
 /// The longest prompt that stdin may hold, in bytes.
@@ -28,6 +29,10 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     }
     let prompt = match prompt {
         Some(prompt) => prompt,
+        None if !headless && start::stdout_was_closed() => {
+            let fix = "leave out `>&-`, or use --headless with a file as stdout";
+            return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
+        }
         None if headless => read_prompt()?,
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
             let term = cli.environment.variable("TERM").unwrap_or_default();
