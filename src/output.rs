@@ -1,10 +1,11 @@
 //! The one writer to stdout, and the three renderings of an error.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::OnceLock;
 
 use pixir_core::text::strip::Stripper;
 use pixir_core::{Code, Error};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
@@ -45,6 +46,16 @@ impl Output {
     /// Prints JSON that has a schema of its own.
     pub(crate) fn json(&self, value: &Value) {
         self.line(&serde_json::to_string_pretty(value).expect("a value is JSON"));
+    }
+
+    /// Prints a document that has its `schemaVersion` already, piece by piece.
+    pub(crate) fn stream(&self, document: &impl Serialize) {
+        self.write(|out| {
+            let mut out = BufWriter::new(out);
+            serde_json::to_writer_pretty(&mut out, document)?;
+            out.write_all(b"\n")?;
+            out.flush()
+        });
     }
 
     /// Prints one line, or several.

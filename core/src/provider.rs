@@ -20,6 +20,7 @@ use retry::Patience;
 // Dialects: each writes requests and reads the events of answers.
 mod anthropic; // the Messages API
 mod chat; // the Chat Completions API
+mod body; // the body of a request, written piece by piece
 mod dialect; // the parts common to all dialects
 mod responses; // the Responses API
 mod think_tags; // reasoning that a model writes into its answer
@@ -47,6 +48,7 @@ pub(crate) mod record; // records answers as a script
 pub mod script; // replays the answers in a script file
 mod setup; // builds the available Providers
 
+pub use body::RequestBody;
 pub use choose::{ProviderSelection, Providers};
 pub use device_login::Issuer;
 pub use dialect::Dialect;
@@ -255,13 +257,9 @@ pub trait Provider: Send + Sync {
         Patience::default()
     }
 
-    /// Returns the body that would be sent, as JSON. A Provider without a server describes the request instead.
-    fn body(&self, request: &Request) -> Value {
-        let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
-        serde_json::json!({
-            "model": request.model, "instructions": request.instructions, "context": request.context,
-            "tools": request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), "items": items,
-        })
+    /// Returns the body that would be sent. A Provider without a server describes the request instead.
+    fn body(&self, request: Request) -> RequestBody {
+        RequestBody::described(request)
     }
 
     /// Sends the request and calls `on_chunk` with each part of the answer. Dropping the future cancels the request.

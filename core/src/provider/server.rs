@@ -15,7 +15,7 @@ use super::preset::Quirks;
 use super::retry::Patience;
 use super::stream::hear;
 use super::window::WINDOW;
-use super::{Answer, Chunk, Failure, Provider, Request};
+use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
 use crate::config::ModelConfig;
 use crate::protocol::error::Code;
 use crate::protocol::event::Usage;
@@ -112,10 +112,14 @@ impl Server {
 
     /// Writes the body of a request, without the features that the server rejects.
     fn written(&self, request: &Request) -> Vec<u8> {
+        self.endpoint.dialect().body(request, &self.facts(&request.model), &self.quirks_now())
+    }
+
+    /// The quirks, with the features that the server has rejected so far.
+    fn quirks_now(&self) -> Quirks {
         let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
         let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
-        let quirks = Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks };
-        self.endpoint.dialect().body(request, &self.facts(&request.model), &quirks)
+        Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks }
     }
 
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
@@ -176,8 +180,9 @@ impl Provider for Server {
         *self.endpoint.patience()
     }
 
-    fn body(&self, request: &Request) -> Value {
-        serde_json::from_slice(&self.written(request)).expect("it was written as JSON")
+    fn body(&self, request: Request) -> RequestBody {
+        let facts = self.facts(&request.model);
+        RequestBody::sent(request, self.endpoint.dialect(), facts, self.quirks_now())
     }
 
     fn answer<'a>(
