@@ -34,6 +34,7 @@ mod listing; // the list of models that a server returns
 mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for
 mod window; // the window that a server names when it refuses a request
+mod repeats; // events that come twice
 pub(crate) mod retry; // whether and when a failed request is tried again
 mod server; // a dialect at an endpoint; most Providers are one
 pub(crate) mod stream; // bytes → events → an answer
