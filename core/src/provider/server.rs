@@ -37,6 +37,8 @@ pub(super) struct Server {
     windows: Mutex<HashMap<String, u64>>,
     /// The server has already listed its models.
     has_learnt: AtomicBool,
+    /// Models whose window the server was asked for.
+    asked: Mutex<HashSet<String>>,
     /// The server rejects requests for reasoning summaries, often only for this account.
     without_summaries: AtomicBool,
     /// The server rejects reasoning from earlier answers.
@@ -52,6 +54,7 @@ impl Server {
             configured,
             windows: Mutex::default(),
             has_learnt: AtomicBool::new(false),
+            asked: Mutex::default(),
             without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
@@ -59,11 +62,12 @@ impl Server {
         }
     }
 
-    /// Learns the window of a model, unless the user has configured it or the server has named it already. Only the
-    /// user's own server is asked, because it may run with a smaller window than the model supports.
+    /// Learns the window of a model, unless the user has configured it. Only the user's own server is asked, because it may
+    /// run with a smaller window than the model supports, and once for each model, because a server that does not answer
+    /// would delay every Turn.
     pub(super) async fn ask_for_window(&self, model: &str, within: Duration) {
         let configured = self.configured.iter().any(|(name, it)| name == model && it.window.is_some());
-        if configured || !self.endpoint.is_own() {
+        if configured || !self.endpoint.is_own() || !self.asked.lock().insert(model.to_owned()) {
             return;
         }
         if !self.has_learnt() {
