@@ -33,6 +33,7 @@ mod stories {
     // The Provider.
     mod answer_limits; // answers beyond every limit
     mod credentials; // keys and tokens: stored, used, renewed, never shown
+    mod local_servers; // servers on their usual ports
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment
     mod server_patience; // answers that break off, busy servers, fallback models
