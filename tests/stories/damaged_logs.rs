@@ -241,7 +241,7 @@ fn what_cannot_be_read_does_not_hide_the_rest() {
     fs::create_dir(&folder).expect("mkdir");
     let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(shell.home().parent().expect("a folder")).status();
     assert!(opened.expect("chmod runs").success());
-    fs::set_permissions(&log, fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o0)).expect("chmod");
     let Some(verified) = as_another_user(&shell, &["sessions", "verify", "--all", "--json"]) else { return };
     let document = verified.document();
     let row = |id: &str| {
@@ -257,7 +257,7 @@ fn what_cannot_be_read_does_not_hide_the_rest() {
     let Some(one) = as_another_user(&shell, &["sessions", "verify", &unread, "--json"]) else { return };
     assert_eq!((one.code, one.error()["code"].clone()), (1, json!("LOG_READ_FAILED")));
 
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o0)).expect("chmod");
     for args in [&["sessions", "verify", "--all"][..], &["sessions", "list", "--all"]] {
         let Some(ran) = as_another_user(&shell, args) else { return };
         assert_eq!(ran.code, 1, "{args:?}: {}", ran.stderr);

@@ -174,7 +174,7 @@ impl Round {
 /// is on the disk, nothing ran that was not allowed, nothing ran twice or unrecorded, no process is left, and the terminal
 /// is as before.
 ///
-/// The long tier is `PIXIR_FAULTS=20000 cargo test --test pixir -- faults_together`, which is about an hour.
+/// The long tier is `PIXIR_FAULTS=14000 cargo test --test pixir -- faults_together`, which is about an hour.
 ///
 /// Broken builds: a call of an answer that broke off runs; an Entry is published before it is written; the gate lets
 /// `bash` pass in `read-only`.
