@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::io::Write as _;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use pixir_core::provider::Providers;
@@ -17,8 +18,22 @@ const SCRIPT: &str = r#"{ "steps": [
     { "text": "That is all." }
 ] }"#;
 
+fn main() -> ExitCode {
+    // A program that runs commands is also the launcher of their sandbox.
+    if let Some(exit) = pixir_core::run_as_launcher(std::env::args_os()) {
+        return exit;
+    }
+    converse().map_or_else(
+        |e| {
+            eprintln!("{e}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn converse() -> Result<()> {
     let prompt = std::env::args().nth(1).unwrap_or_else(|| "What is in this folder?".into());
     let home = tempfile::tempdir().expect("a temporary folder");
     let settings = Environment { home: home.path().to_owned(), ..Environment::default() };

@@ -12,6 +12,7 @@ mod commands; // one file per command
 mod headless; // the plain Presenter
 mod output; // the one writer to stdout and stderr
 mod remedies; // the text of remedies on the command line
+mod start; // what happens before `main`, and the limits of the process
 mod terminal; // the start and end of the terminal Presenter
 
 use args::Format;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     if let Some(exit) = pixir_core::run_as_launcher(std::env::args_os()) {
         return exit;
     }
+    start::prepare();
     let args = match args::parse() {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),

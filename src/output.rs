@@ -1,15 +1,16 @@
 //! The one writer to stdout, and the three renderings of an error.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::sync::OnceLock;
 
 pub(crate) use pixir_core::text::clean::clean;
 use pixir_core::text::clean::clean_json;
 use pixir_core::{Code, Error};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
-use crate::remedies;
+use crate::{remedies, start};
 
 /// Where results go. After the first write that fails, nothing more is written. A reader may close the pipe early, which
 /// is no error; see [`Output::failure`] for every other one.
@@ -48,6 +49,16 @@ impl Output {
         self.raw_line(&clean_json(&serde_json::to_string_pretty(value).expect("a value is JSON")));
     }
 
+    /// Prints a document that has its `schemaVersion` already, piece by piece.
+    pub(crate) fn stream(&self, document: &impl Serialize) {
+        self.write(|out| {
+            let mut out = BufWriter::new(out);
+            serde_json::to_writer_pretty(&mut out, document)?;
+            out.write_all(b"\n")?;
+            out.flush()
+        });
+    }
+
     /// Prints one line, or several. Text that others wrote may be in it: nothing of it reaches the terminal as anything but
     /// text.
     pub(crate) fn line(&self, text: &str) {
@@ -71,7 +82,9 @@ impl Output {
             return;
         }
         let mut out = io::stdout().lock();
-        if let Err(e) = print(&mut out).and_then(|()| out.flush()) {
+        // Writing to `/dev/null` would succeed.
+        let is_open = if start::stdout_was_closed() { Err(rustix::io::Errno::BADF.into()) } else { Ok(()) };
+        if let Err(e) = is_open.and_then(|()| print(&mut out)).and_then(|()| out.flush()) {
             // Only the first error matters, and this is the only place that sets it, under the lock of stdout.
             let _ = self.stopped.set(e);
         }

@@ -342,3 +342,14 @@ fn no_file_hides_a_warning_without_a_reason_and_none_sleeps() {
         }
     }
 }
+
+#[test]
+fn one_file_of_the_binary_has_unsafe_code_and_the_other_packages_forbid_it() {
+    let with_unsafe = sources(&root().join("src")).into_iter().filter(|(_, text)| text.contains("unsafe_code"));
+    let names: Vec<_> = with_unsafe.map(|(path, _)| path.strip_prefix(root()).expect("ours").to_owned()).collect();
+    assert_eq!(names, [Path::new("src/start.rs")]);
+    for package in ["core", "ui"] {
+        let library = fs::read_to_string(root().join(package).join("src/lib.rs")).expect("a library");
+        assert!(library.contains("#![forbid(unsafe_code)]"), "{package} allows unsafe code");
+    }
+}

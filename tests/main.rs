@@ -33,6 +33,7 @@ mod stories {
     // The Provider.
     mod answer_limits; // answers beyond every limit
     mod credentials; // keys and tokens: stored, used, renewed, never shown
+    mod local_servers; // servers on their usual ports
     mod models; // which model answers, with which effort
     mod server_faults; // every fault of a server, at every moment
     mod server_patience; // answers that break off, busy servers, fallback models
@@ -58,10 +59,12 @@ mod stories {
     // Sessions and Logs.
     mod crash; // `kill -9`, and writers that race
     mod damaged_logs; // torn, damaged and odd Logs
+    mod faults_together; // random faults of everything at once
     mod future; // Logs of the next version
     mod event_order; // random sequences of events, reopened
     mod starved; // full disks, few descriptors, odd clocks, folders that cannot be written
     mod log_faults; // system calls on the Log that fail
+    mod mounts; // read-only and full file systems
     mod replay; // a Session replayed, and as a cast
     mod long_sessions; // the memory that a long Session takes at rest
     mod soak; // a long conversation in one process

@@ -9,10 +9,15 @@ use proptest::test_runner::{Config, RngSeed};
 /// tries others.
 #[expect(clippy::print_stderr, reason = "the harness shows it when the test fails, and only then")]
 pub(crate) fn config(cases: u32) -> Config {
-    let seed = seed(env::var("PROPTEST_RNG_SEED").ok().as_deref());
+    let seed = seed_of_this_run();
     eprintln!("PROPTEST_RNG_SEED={seed} repeats these cases");
     // The seed repeats a failure, so no file of past failures is needed.
     Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() }
+}
+
+/// The seed that `PROPTEST_RNG_SEED` gives, or a random one.
+pub(crate) fn seed_of_this_run() -> u64 {
+    seed(env::var("PROPTEST_RNG_SEED").ok().as_deref())
 }
 
 fn seed(given: Option<&str>) -> u64 {

@@ -56,7 +56,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let is_open = self.0.0.lock().expect("no poison");
         let _ = self.0.1.wait_timeout_while(is_open, wait::PATIENCE, |is_open| !*is_open).expect("no poison");
     }

@@ -6,6 +6,7 @@
 //!
 //! The modules are private rooms; what an embedder needs of them is named below and nowhere else. A tool of one's own
 //! begins at [`call`], a Provider of one's own at [`provider`].
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 // The rooms, from the top floor down.

@@ -20,8 +20,10 @@ use retry::Patience;
 // Dialects: each writes requests and reads the events of answers.
 mod anthropic; // the Messages API
 mod chat; // the Chat Completions API
+mod body; // the body of a request, written piece by piece
 mod dialect; // the parts common to all dialects
 mod responses; // the Responses API
+mod think_tags; // reasoning that a model writes into its answer
 
 // The connection.
 pub(crate) mod endpoint; // base URL, key and headers of a server
@@ -30,6 +32,9 @@ mod halves; // characters that a server cut in two
 mod http; // the HTTP client; which addresses and headers are allowed
 mod listing; // the list of models that a server returns
 mod refusal; // a server's failures as errors
+mod wait; // the wait that a server asks for
+mod window; // the window that a server names when it refuses a request
+mod repeats; // events that come twice
 pub(crate) mod retry; // whether and when a failed request is tried again
 mod server; // a dialect at an endpoint; most Providers are one
 pub(crate) mod stream; // bytes → events → an answer
@@ -44,6 +49,7 @@ pub(crate) mod record; // records answers as a script
 pub mod script; // replays the answers in a script file
 mod setup; // builds the available Providers
 
+pub use body::RequestBody;
 pub use choose::{ProviderSelection, Providers};
 pub use device_login::Issuer;
 pub use dialect::Dialect;
@@ -252,13 +258,9 @@ pub trait Provider: Send + Sync {
         Patience::default()
     }
 
-    /// Returns the body that would be sent, as JSON. A Provider without a server describes the request instead.
-    fn body(&self, request: &Request) -> Value {
-        let items: Vec<String> = request.items.iter().map(|item| format!("{:?}", item.piece())).collect();
-        serde_json::json!({
-            "model": request.model, "instructions": request.instructions, "context": request.context,
-            "tools": request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), "items": items,
-        })
+    /// Returns the body that would be sent. A Provider without a server describes the request instead.
+    fn body(&self, request: Request) -> RequestBody {
+        RequestBody::described(request)
     }
 
     /// Sends the request and calls `on_chunk` with each part of the answer. Dropping the future cancels the request.

@@ -81,7 +81,7 @@ struct Plan {
 
 /// Starts programs under the tier of this machine. Clones share what was found out about it.
 #[derive(Debug, Clone)]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     tier: Tier,
     places: Arc<Places>,
     /// Found with the first program, because the first frame does not wait for it.
@@ -96,7 +96,7 @@ impl Sandbox {
     }
 
     /// The means of confinement.
-    pub fn tier(&self) -> Tier {
+    pub(crate) fn tier(&self) -> Tier {
         self.tier
     }
 

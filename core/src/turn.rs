@@ -63,6 +63,8 @@ pub(crate) struct Turn {
     /// A steer is waiting; it joins when the current call ends.
     steered: Arc<AtomicBool>,
     services: Services,
+    /// The Provider and the model at the start of the Turn.
+    model: (String, String),
     budget: Budget,
     outputs: PathBuf,
     /// Numbers the saved outputs, and calls whose id was taken. It starts at the length of the Log, which never shrinks, so
@@ -77,6 +79,7 @@ impl Turn {
         steered: Arc<AtomicBool>,
         id: &SessionId,
         entries: usize,
+        model: (String, String),
         services: &Services,
     ) -> Turn {
         let Limits { max_tokens, max_cost_usd, .. } = services.options.limits;
@@ -86,6 +89,7 @@ impl Turn {
             steered,
             outputs: services.place(id).outputs(),
             services: services.clone(),
+            model,
             next_number: AtomicU64::new(entries as u64),
             began: Instant::now(),
         }
@@ -116,6 +120,9 @@ impl Turn {
         let mut forgot = false;
         let mut circle = LoopGuard::default();
         let mut has_spoken = false;
+        // A resumed Session, or one that has changed its model, may talk to a server that nobody has asked yet.
+        let (provider, model) = &self.model;
+        self.services.providers.learn_window(provider, model).await;
         loop {
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");

@@ -1,13 +1,15 @@
 //! `pixir inspect`: the exact request that a Session would send, and what each part of it costs.
 
 use clap::Args;
+use pixir_core::event::SessionId;
 use pixir_core::inspect::{Inspection, inspect};
 use pixir_core::store::Place;
 use pixir_core::{Code, Error, Result};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::Cli;
-use crate::output::{Output, chatter};
+use crate::output::{Output, SCHEMA_VERSION, chatter};
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
@@ -31,19 +33,27 @@ pub(super) fn run(cli: &Cli, args: &InspectArgs) -> Result<u8> {
         }
         entries.retain(|entry| entry.seq <= seq);
     }
-    let mut inspection = inspect(&entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
+    let inspection = inspect(entries, place.id.as_str(), harness.registry(), harness.blobs(), &providers);
     if cli.output.is_json() {
-        drop(entries);
-        // Moved and not copied, because the request can be as large as the Log.
-        let request = std::mem::take(&mut inspection.request);
-        let mut document = serde_json::to_value(&inspection).expect("an inspection serializes to JSON");
-        document["request"] = request;
-        document["session_id"] = json!(place.id);
-        cli.output.document(document);
+        cli.output.stream(&InspectDocument {
+            schema_version: SCHEMA_VERSION,
+            session_id: &place.id,
+            inspection: &inspection,
+        });
     } else {
         print(&inspection, &cli.output);
     }
     Ok(0)
+}
+
+/// The document of `--json`. It is printed as it is made, because the request can be as large as the Log.
+#[derive(Serialize)]
+struct InspectDocument<'a> {
+    #[serde(rename = "schemaVersion")]
+    schema_version: u32,
+    session_id: &'a SessionId,
+    #[serde(flatten)]
+    inspection: &'a Inspection,
 }
 
 /// The error for an entry number beyond the end of a Log.

@@ -1,18 +1,25 @@
 //! `pixir [PROMPT]`: the terminal interface where there is a terminal, else one headless Turn.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pixir_core::error::nearest;
-use pixir_core::{Code, Error, Result};
+use pixir_core::{Code, Error, Harness, Result};
+use tokio::time::timeout;
 
 use crate::args::Args;
 use crate::cli::{Attendance, Cli, Signals, block_on};
 use crate::headless::{self, Job, Narrate};
+use crate::start;
 use crate::terminal::{self, Open};
 
 /// The longest prompt that stdin may hold, in bytes.
 const MAX_STDIN: u64 = 10 << 20;
+/// A wait for a server that takes longer is announced.
+const SLOW: Duration = Duration::from_millis(500);
 
 pub(super) fn run(cli: &Cli, prompt: Option<String>) -> Result<u8> {
     cli.start_diagnostics();
@@ -28,6 +35,10 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     }
     let prompt = match prompt {
         Some(prompt) => prompt,
+        None if !headless && start::stdout_was_closed() => {
+            let fix = "leave out `>&-`, or use --headless with a file as stdout";
+            return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
+        }
         None if headless => read_prompt()?,
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
             let term = cli.environment.variable("TERM").unwrap_or_default();
@@ -45,11 +56,12 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     block_on(async {
         // Signals are caught before the first await, so that even a slow start ends with a result.
         let signals = Signals::listen()?;
-        let harness = cli.harness(&workspace, Attendance::Unattended).await?;
+        let harness = connected(cli, &workspace).await?;
         if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
             // A script that calls pixir would take the demo's text for an answer.
             let fix = "pixir auth login anthropic, export ANTHROPIC_API_KEY=…, or --base-url URL (pixir doctor shows what pixir found)";
-            return Err(Error::new(Code::AuthRequired, "no model is connected", fix));
+            let message = format!("no model is connected: {}", harness.providers().why);
+            return Err(Error::new(Code::AuthRequired, message, fix));
         }
         let handle = open.open(&harness)?;
         let job = Job {
@@ -62,6 +74,16 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         };
         Ok(headless::run(&handle, job, signals).await)
     })
+}
+
+/// A Harness; the user is told when a server on this machine lets pixir wait.
+async fn connected(cli: &Cli, workspace: &Path) -> Result<Harness> {
+    let mut connecting = pin!(cli.harness(workspace, Attendance::Unattended));
+    if let Ok(harness) = timeout(SLOW, &mut connecting).await {
+        return harness;
+    }
+    cli.output.aside("waiting for a model's server on this machine");
+    connecting.await
 }
 
 fn no_prompt() -> Error {

@@ -72,7 +72,7 @@ pub(crate) enum SessionsCommand {
 pub(super) fn run(cli: &Cli, command: SessionsCommand) -> Result<u8> {
     let harness = cli.offline_harness()?;
     match command {
-        SessionsCommand::List(args) => list::run(cli, &harness, &args)?,
+        SessionsCommand::List(args) => return list::run(cli, &harness, &args),
         SessionsCommand::Show { id } => show::run(cli, &harness, &harness.find(&id)?)?,
         SessionsCommand::Rename { id, name } => rename::run(cli, &harness, &harness.find(&id)?, &name)?,
         SessionsCommand::Delete(args) => delete::run(cli, &harness, &args)?,

@@ -207,6 +207,65 @@ fn ends(shell: &Shell, args: &[&str]) -> Ran {
     ran
 }
 
+/// Runs pixir as a user who owns nothing, because the superuser may read and write everything. None where that is
+/// impossible; then the test is skipped.
+fn as_another_user(shell: &Shell, args: &[&str]) -> Option<Ran> {
+    let plain = shell.command(args);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(plain.get_program()).args(plain.get_args()).current_dir(shell.workspace()).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let Ok(output) = command.output() else {
+        skip("there is no setpriv");
+        return None;
+    };
+    let ran = ran(output);
+    if ran.stderr.contains("setpriv:") {
+        skip("this user cannot become another one");
+        return None;
+    }
+    Some(ran)
+}
+
+/// A Log or a folder that cannot be read is named, and everything else is checked and listed all the same.
+///
+/// Broken builds: `verify` returns the first error; `Store::folders` leaves out what it cannot read.
+#[test]
+fn what_cannot_be_read_does_not_hide_the_rest() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let unread = session(&shell);
+    let log = shell.logs()[0].clone();
+    shell.write("a.txt", "alpha\n");
+    let whole = session(&shell);
+    let folder = shell.home().join("sessions/locked-00000000");
+    fs::create_dir(&folder).expect("mkdir");
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(shell.home().parent().expect("a folder")).status();
+    assert!(opened.expect("chmod runs").success());
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o0)).expect("chmod");
+    let Some(verified) = as_another_user(&shell, &["sessions", "verify", "--all", "--json"]) else { return };
+    let document = verified.document();
+    let row = |id: &str| {
+        let rows = document["sessions"].as_array().expect("rows");
+        rows.iter().find(|row| row["session_id"] == id).expect("a row").clone()
+    };
+    assert_eq!((verified.code, &document["ok"]), (1, &json!(false)));
+    assert_eq!((&row(&whole)["ok"], &row(&unread)["ok"]), (&json!(true), &json!(false)));
+    assert_eq!(row(&unread)["error"]["code"], "LOG_READ_FAILED");
+    let Some(plain) = as_another_user(&shell, &["sessions", "verify", "--all"]) else { return };
+    assert!(plain.stdout.contains(&format!("UNREAD   {unread}")), "{}", plain.stdout);
+    assert!(plain.stdout.contains(&format!("ok       {whole}")), "{}", plain.stdout);
+    let Some(one) = as_another_user(&shell, &["sessions", "verify", &unread, "--json"]) else { return };
+    assert_eq!((one.code, one.error()["code"].clone()), (1, json!("LOG_READ_FAILED")));
+
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o0)).expect("chmod");
+    for args in [&["sessions", "verify", "--all"][..], &["sessions", "list", "--all"]] {
+        let Some(ran) = as_another_user(&shell, args) else { return };
+        assert_eq!(ran.code, 1, "{args:?}: {}", ran.stderr);
+        assert!(ran.stdout.contains(&whole) && ran.stderr.contains("locked-00000000"), "{args:?}: {}", ran.stderr);
+    }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("chmod");
+}
+
 /// A Session whose Log may not be written opens to look at, and says why.
 ///
 /// Broken build: `Harness::resume` returns the error of the open.
@@ -223,16 +282,7 @@ fn a_session_that_may_not_be_written_opens_to_look_at() {
         fs::set_permissions(&log, fs::Permissions::from_mode(file)).expect("chmod");
         fs::set_permissions(at, fs::Permissions::from_mode(folder)).expect("chmod");
         let before = fs::read(&log).expect("read");
-        let plain = shell.command(["resume", &id, "x", "--headless", "--json"]);
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        command.arg(plain.get_program()).args(plain.get_args()).current_dir(shell.workspace()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let Ok(output) = command.output() else { return skip("there is no setpriv") };
-        let ran = ran(output);
-        if ran.stderr.contains("setpriv:") {
-            return skip("this user cannot become another one");
-        }
+        let Some(ran) = as_another_user(&shell, &["resume", &id, "x", "--headless", "--json"]) else { return };
         assert_eq!(ran.code, 1, "{}", ran.stderr);
         assert_eq!(ran.error_after_chatter()["code"], "SESSION_READ_ONLY", "{}", ran.stderr);
         assert!(ran.stderr.contains("writable"), "{}", ran.stderr);

@@ -100,7 +100,7 @@ fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
 }
 
 /// A shim in which the n-th call on a Log fails with "no space", and with `STICKY` every later one.
-const FULL: &str = r#"
+pub(super) const FULL: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

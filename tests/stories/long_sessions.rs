@@ -1,8 +1,9 @@
 //! Commands on a Session at rest, by how much memory a long one takes.
 
 use crate::driver::{log_of, say};
-use crate::shell::{Shell, figures, peak};
+use crate::shell::{Shell, figures, peak, ran};
 use pixir_core::store::Store;
+use std::process::Command;
 
 /// Messages of the long Session; its Log has about 16 MB.
 const TURNS: u32 = 8_000;
@@ -17,14 +18,16 @@ fn session(shell: &Shell, turns: u32) -> u64 {
     std::fs::metadata(&shell.logs()[0]).expect("a log").len()
 }
 
-/// Broken builds: an export, an import or a fork holds the Log, its Entries and its result at the same time.
+/// Broken builds: an export, an import or a fork holds the Log, its Entries and its result at the same time; the request that
+/// `inspect` prints is made as a JSON value.
 #[test]
-fn exports_imports_and_forks_of_a_long_session_take_at_most_2_5_times_its_log() {
+fn commands_on_a_long_session_take_at_most_2_5_times_its_log() {
     let (long, short) = (Shell::new(&[]), Shell::new(&[]));
     let (size, small) = (session(&long, TURNS), session(&short, 1));
     let export = |format| vec!["sessions", "export", "last", "--to", format, "--output", "out"];
     let cases = [export("md"), export("html"), export("json"), vec!["sessions", "import", "out"], vec!["fork", "last"]];
-    for args in cases {
+    let inspections = [vec!["inspect", "last", "--json"], vec!["inspect", "last"]];
+    for args in cases.into_iter().chain(inspections) {
         let imports = args.contains(&"import");
         let used = |of: &Shell| {
             let elsewhere = Shell::new(&[]);
@@ -46,5 +49,43 @@ fn exports_imports_and_forks_of_a_long_session_take_at_most_2_5_times_its_log() 
         let times = more as f64 / (size - small) as f64;
         figures(&format!("{} of a Log of {} MB: {times:.1} times its size", args.join(" "), size >> 20));
         assert!(times <= 2.5, "{args:?} takes {times:.1} times the Log");
+    }
+}
+
+/// The processor time of a run whose output is thrown away, seconds: the least of three runs.
+fn processor_time(shell: &Shell, args: &[&str]) -> f64 {
+    let once = || {
+        let plain = shell.command(args);
+        let mut command = Command::new("bash");
+        command.args(["-c", "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" > /dev/null"]).arg(plain.get_program());
+        command.args(plain.get_args()).current_dir(shell.workspace()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = ran(command.output().expect("bash runs"));
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+        let last = ran.stderr.lines().last().expect("the times").to_owned();
+        last.split(' ').map(|seconds| seconds.parse::<f64>().expect("seconds")).sum::<f64>()
+    };
+    (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
+}
+
+/// Ten times the Session takes about ten times the work. The bound leaves room for a machine that is busy.
+///
+/// Broken build: each block of the document walks the path of the whole conversation.
+#[test]
+fn the_work_of_an_export_grows_with_the_session() {
+    let shells = [1, TURNS / 10, TURNS].map(|turns| {
+        let shell = Shell::new(&[]);
+        session(&shell, turns);
+        shell
+    });
+    for format in ["md", "html", "json"] {
+        let args = ["sessions", "export", "last", "--to", format];
+        let [start, one, ten] = [0, 1, 2].map(|at| processor_time(&shells[at], &args));
+        let times = (ten - start) / (one - start).max(0.001);
+        figures(&format!(
+            "export --to {format}: {one:.3} s of processor time for {} turns, {ten:.3} s for {TURNS}: {times:.1} times",
+            TURNS / 10
+        ));
+        assert!(times <= 15.0, "{format}: ten times the session takes {times:.1} times the work");
     }
 }

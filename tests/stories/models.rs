@@ -178,7 +178,10 @@ fn a_session_never_changes_its_provider_unasked() {
     assert_eq!(on.document()["output"], "Two.", "{}", on.stderr);
     // Without any configuration there is no model.
     let nobody = Shell::new(&[]).run(["--headless", "--json", "x"]);
-    assert_eq!((nobody.code, nobody.error()["error"]["message"].as_str()), (4, Some("no model is connected")));
+    assert_eq!(
+        (nobody.code, nobody.error()["error"]["message"].as_str()),
+        (4, Some("no model is connected: no key and no local server was found"))
+    );
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Read as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::sessions::session;
+use crate::pty::Terminal;
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, figures, ran};
 
@@ -141,10 +142,11 @@ const PRINTING: &[&str] = &[
 /// Commands that have nothing to print: they need a terminal, or an answer of the user.
 const SILENT: &[&str] = &["auth"];
 
-/// A command whose result is lost says so: on `/dev/full`, which takes no byte. A reader that has enough is no error.
+/// A command whose result is lost says so: on `/dev/full`, which takes no byte, and on a stdout that is closed before pixir
+/// begins. A reader that has enough is no error, and neither is a closed stderr.
 ///
 /// Broken builds: `Output::write` ignores its error; `main` returns the command's own exit code; a command prints past
-/// `Output`.
+/// `Output`; nothing looks at stdout before Rust's runtime opens `/dev/null` in its place.
 #[test]
 fn every_command_reports_an_output_that_cannot_be_written() {
     let shell = Shell::new(&[("a.txt", "alpha\n")]);
@@ -186,6 +188,14 @@ fn every_command_reports_an_output_that_cannot_be_written() {
         if closed.stderr.contains("WRITE_FAILED") || closed.stderr.contains("panic") {
             failed.push(format!("{line} | true: exit {}, {}", closed.code, closed.stderr));
         }
+        let absent = ran(without_stdout(&shell.command(words(line, 3))).output().expect("it runs"));
+        if absent.code == 0 || !absent.stderr.contains("WRITE_FAILED") {
+            failed.push(format!("{line} >&-: exit {}, {}", absent.code, absent.stderr));
+        }
+        let mute = ran(without_stderr(&shell.command(words(line, 4))).output().expect("it runs"));
+        if mute.code != whole.code || mute.stdout.is_empty() {
+            failed.push(format!("{line} 2>&-: exit {} instead of {}, {}", mute.code, whole.code, mute.stdout));
+        }
     }
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
     let commands = shell.run(["schema"]).document()["commands"]["commands"].as_array().cloned().unwrap_or_default();
@@ -194,22 +204,69 @@ fn every_command_reports_an_output_that_cannot_be_written() {
     let untried: Vec<&&str> = known.iter().filter(|it| !tried.contains(**it)).collect();
     assert!(untried.is_empty() && known.len() > 15, "commands without a row: {untried:?} of {known:?}");
     figures(&format!(
-        "QO1: {} outputs, each lost and each closed: {} tried, 0 failed",
+        "QO1: {} outputs, each lost, each closed by its reader, each without stdout, each without stderr: {} tried, 0 failed",
         PRINTING.len(),
-        2 * PRINTING.len()
+        4 * PRINTING.len()
     ));
+}
+
+/// The same command, started with a closed stdout.
+fn without_stdout(command: &Command) -> Command {
+    closing(">&-", command)
+}
+
+/// The same command, started with a closed stderr.
+fn without_stderr(command: &Command) -> Command {
+    closing("2>&-", command)
+}
+
+fn closing(stream: &str, command: &Command) -> Command {
+    let mut it = Command::new("bash");
+    it.args(["-c", &format!("exec \"$0\" \"$@\" {stream}")]).arg(command.get_program()).args(command.get_args());
+    it.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    it.current_dir(command.get_current_dir().expect("a folder"));
+    it.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    it
+}
+
+/// A stdout that the user sends to `/dev/null` is open, also where it is opened as Rust's runtime would open it.
+///
+/// Broken build: `Output` looks at the file behind stdout.
+#[test]
+fn a_result_that_is_thrown_away_on_purpose_is_no_error() {
+    let shell = Shell::new(&[]);
+    for for_reading in [false, true] {
+        let null = OpenOptions::new().read(for_reading).write(true).open("/dev/null").expect("there is /dev/null");
+        let ran = ran(shell.command(["schema"]).stdout(null).output().expect("it runs"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    }
+}
+
+/// The terminal interface without a stdout is an error in words, and leaves the terminal as it was.
+///
+/// Broken build: `present` asks for a prompt, as if there were no terminal.
+#[test]
+fn the_interface_without_stdout_is_an_error() {
+    for command in ["", " resume --last"] {
+        let shell = Shell::new(&[]);
+        let line = format!("{}{command} >&-; echo \"exit $?\" >&2", env!("CARGO_BIN_EXE_pixir"));
+        let terminal = Terminal::of(&shell, "bash".as_ref(), &["-c", &line], &[], 80, 24);
+        let left = terminal.end();
+        left.assert_sane();
+        assert!(left.screen.contains("stdout is closed") && left.screen.contains("exit 1"), "{}", left.screen);
+    }
 }
 
 /// A disk that is full in the middle of a result is an error too.
 ///
-/// Broken build: only the first write is checked.
+/// Broken builds: only the first write is checked; the signal that announces the limit ends a command without a runtime.
 #[test]
 fn a_result_that_is_cut_by_a_full_disk_is_an_error() {
     let shell = Shell::new(&[]);
     let path = shell.aside("schema.json", "");
-    // A file of at most 2 blocks of 512 bytes; the signal that announces the limit is ignored, as on a full disk.
-    let line = format!("trap '' XFSZ; ulimit -f 2; exec {} schema > {}", env!("CARGO_BIN_EXE_pixir"), path.display());
-    let mut command = std::process::Command::new("bash");
+    // A file of at most 2 blocks of 1,024 bytes.
+    let line = format!("ulimit -f 2; exec {} schema > {}", env!("CARGO_BIN_EXE_pixir"), path.display());
+    let mut command = Command::new("bash");
     command.args(["-c", &line]).current_dir(shell.workspace()).env("PIXIR_HOME", shell.home());
     let ran = ran(command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().expect("it runs"));
     assert_eq!(ran.code, 1, "{}", ran.stderr);

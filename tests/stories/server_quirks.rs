@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::connected::ask;
-use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, begin, call, end, event, part, raw, said, text};
+use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, begin, call, end, event, part, raw, said, text};
 use crate::shell::{Shell, entries, png};
 
 #[test]
@@ -185,4 +185,52 @@ fn an_odd_finish_reason_is_not_a_finished_answer() {
         event(&json!({ "choices": [{ "index": 0, "delta": { "content": "Whole." }, "finish_reason": "stop" }] }));
     let server = Server::start(vec![raw(&(whole + &late))]);
     assert_eq!(ask(&shell, &server, Dialect::Chat, &["x"]).document()["output"], "Whole.");
+}
+
+/// An event that comes twice counts once, where the server names its events; words that a model repeats stay.
+///
+/// Broken builds: nothing drops the second event; equal data is dropped without a name, or with one that every event has.
+#[test]
+fn an_event_that_comes_twice_counts_once() {
+    let words = "Well, ha ha ha ha, it says ha ha ";
+    let mut tried = 0;
+    for dialect in Dialect::ALL {
+        let plain = answer(dialect, &[Part::Text(words)]);
+        let with_id = |id: &dyn Fn(usize) -> String| -> Vec<String> {
+            plain.iter().enumerate().map(|(n, it)| format!("id: {}\n{it}", id(n))).collect()
+        };
+        let with_number = |number: &dyn Fn(usize) -> usize| -> Vec<String> {
+            let numbered = |(n, it): (usize, &String)| {
+                let data = it.lines().find_map(|line| line.strip_prefix("data: "))?;
+                let mut data: Value = serde_json::from_str(data).ok()?;
+                data["sequence_number"] = number(n).into();
+                Some(event(&data))
+            };
+            plain.iter().enumerate().map(|(n, it)| numbered((n, it)).unwrap_or_else(|| it.clone())).collect()
+        };
+        let twice = |events: &[String]| events.iter().flat_map(|it| [it.clone(), it.clone()]).collect::<Vec<_>>();
+        let again = |events: &[String]| [&events[..5], &events[1..]].concat();
+        let mut streams = vec![
+            ("as it is", plain.clone()),
+            ("ids", twice(&with_id(&|n| format!("e{n}")))),
+            ("ids, a run again", again(&with_id(&|n| format!("e{n}")))),
+            ("one id for all", with_id(&|_| "same".into())),
+            ("an empty id", with_id(&|_| String::new())),
+        ];
+        if dialect == Dialect::Responses {
+            streams.extend([
+                ("numbers", twice(&with_number(&|n| n))),
+                ("numbers, a run again", again(&with_number(&|n| n))),
+                ("one number for all", with_number(&|_| 0)),
+            ]);
+        }
+        for (how, events) in streams {
+            let shell = Shell::new(&[]);
+            let server = Server::start(vec![raw(&events.concat())]);
+            let ran = ask(&shell, &server, dialect, &["x"]);
+            assert_eq!(ran.document()["output"], words, "{dialect:?}, {how}: {}", ran.stderr);
+            tried += 1;
+        }
+    }
+    crate::shell::figures(&format!("streams with and without repeated events: {tried} tried, 0 failed"));
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::json;
 
+use super::sessions::session;
 use crate::connected::start;
 use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
@@ -118,12 +120,12 @@ fn few_descriptors_are_an_error_and_no_hang() {
 /// Broken build: an error on stderr that is unwrapped.
 #[test]
 fn closed_streams_are_survived() {
-    for closed in ["<&-", "2>&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"] {
+    for (closed, code) in [("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), (">&- 2>&-", 1), ("<&- >&- 2>&-", 1)] {
         let shell = Shell::new(&[]);
         let server = Server::start(vec![text("Hello.")]);
         let flags = server.flags(Dialect::Chat).join(" ");
         let ran = bash(&shell, &format!("\"$PIXIR\" --headless {flags} hi {closed}"));
-        assert_eq!(ran.code, 0, "{closed}: {}", ran.stderr);
+        assert_eq!(ran.code, code, "{closed}: {}", ran.stderr);
         let lost = bash(&shell, &format!("\"$PIXIR\" sessions show nothing {closed}"));
         assert_eq!(lost.code, 5, "{closed}: {}", lost.stderr);
     }
@@ -230,4 +232,89 @@ fn a_limit_on_files_is_an_error() {
     let ran = bash(&shell, &format!("ulimit -f 4; exec \"$PIXIR\" --headless --write {flags} hi"));
     assert!(ran.code > 0 && ran.code < 128, "exit {}: {}", ran.code, ran.stderr);
     assert!(ran.stderr.contains("_FAILED"), "{}", ran.stderr);
+}
+
+/// Commands that wait for no signal report that limit too, and what pixir starts gets the signal as usual.
+///
+/// Broken builds: `main` does not catch SIGXFSZ; it ignores the signal, and so does every child.
+#[test]
+fn a_limit_on_files_is_an_error_for_every_command() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    session(&shell);
+    let long = "word ".repeat(1_000);
+    for line in [
+        "schema > schema.json",
+        "sessions export last --to html --output page.html",
+        "sessions export last --to json > export.json",
+        "--help > help.txt",
+        &format!("run --write 'write b.txt \"{long}\"'"),
+        &format!("tools run write --write '{}'", json!({"path": "c.txt", "content": long})),
+    ] {
+        let ran = bash(&shell, &format!("ulimit -f 1; \"$PIXIR\" {line}"));
+        let shown: String = line.chars().take(40).collect();
+        // What a tool reports is a result.
+        let is_result = line.starts_with("run") || line.starts_with("tools");
+        let is_error = (1..128).contains(&ran.code) || (ran.code == 0 && is_result);
+        assert!(is_error, "{shown}: exit {}: {}{}", ran.code, ran.stdout, ran.stderr);
+        let said = ran.stdout + &ran.stderr;
+        assert!(said.contains("File too large"), "{shown}: {said}");
+    }
+    let ran = bash(&shell, "\"$PIXIR\" tools run bash --write '{\"command\": \"grep SigIgn /proc/self/status\"}'");
+    let ignored = ran.stdout.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim);
+    let ignored = u64::from_str_radix(ignored.expect("the kernel tells"), 16).expect("hexadecimal digits");
+    assert_eq!(ignored & (1 << (Signal::XFSZ.as_raw() - 1)), 0, "{}", ran.stdout);
+}
+
+/// Little address space is an error with its reason, or it is enough; never an abort, and never a thread that is waited
+/// for and cannot start.
+///
+/// Broken builds: `block_on` does not ask for the space that is left; each thread has a heap of its own, which takes the
+/// space that the next thread needs.
+#[test]
+fn little_address_space_is_an_error_or_enough() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    session(&shell);
+    let limits = || (64..=256).step_by(4).chain([320, 384, 448, 512, 768, 1_024]);
+    let (mut tried, mut worked) = (0, 0);
+    for megabytes in limits() {
+        let server = Server::start(vec![call("c1", "bash", json!({"command": "seq 1 3000"})), text("Hello.")]);
+        let flags = server.flags(Dialect::Chat).join(" ");
+        for (command, must_work) in [
+            ("--version".to_owned(), true),
+            ("sessions list".to_owned(), true),
+            (format!("--headless --write {flags} hi"), megabytes >= 128),
+        ] {
+            let kilobytes = megabytes << 10;
+            let ran = bash(&shell, &format!("ulimit -v {kilobytes}; exec \"$PIXIR\" {command}"));
+            tried += 1;
+            worked += u32::from(ran.code == 0);
+            let is_told = ran.code == 1 && ran.stderr.contains("address space") && ran.stderr.contains("ulimit");
+            let is_fine = ran.code == 0 || (is_told && !must_work);
+            assert!(is_fine, "{megabytes} MB, {command}: exit {}\n{}", ran.code, ran.stderr);
+        }
+    }
+    for megabytes in limits().filter(|megabytes| megabytes % 16 == 12 || *megabytes > 256) {
+        let server = Server::start(vec![text("Hello there.")]);
+        let flags = server.flags(Dialect::Chat).join(" ");
+        let line = format!("ulimit -v {}; exec {} {flags}", megabytes << 10, env!("CARGO_BIN_EXE_pixir"));
+        let mut terminal = Terminal::of(&shell, "bash".as_ref(), &["-c", &line], &[], 80, 24);
+        tried += 1;
+        if megabytes >= 128 {
+            terminal.wait_for("Ask pixir");
+            terminal.send("go\r");
+            terminal.wait_for("Hello there.");
+            terminal.send("\x04");
+            worked += 1;
+        } else if wait::found(wait::PATIENCE, || {
+            ["Ask pixir", "address space"].into_iter().find(|it| terminal.screen().contains(it))
+        }) == Some("Ask pixir")
+        {
+            terminal.send("\x04");
+            worked += 1;
+        }
+        let left = terminal.end();
+        left.assert_sane();
+        assert!(left.code < 128, "{megabytes} MB: exit {}\n{}", left.code, left.screen);
+    }
+    figures(&format!("QR3: {tried} starts with 64 MB to 1 GB of addresses tried, {worked} enough, 0 failed"));
 }

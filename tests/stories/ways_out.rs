@@ -1,5 +1,6 @@
 //! Every way out of the terminal: quit, signals, stop and continue, a closed window, a panic.
 
+use std::process::Command;
 use std::sync::LazyLock;
 
 use rustix::process::Signal;
@@ -7,8 +8,8 @@ use serde_json::json;
 
 use crate::connected::terminal;
 use crate::pty::Terminal;
-use crate::server::{Dialect, Reply, Server, call, text};
-use crate::shell::{Shell, is_running, mark};
+use crate::server::{Act, Dialect, Gate, Reply, Server, call, text};
+use crate::shell::{Shell, is_running, mark, skip};
 use crate::wait;
 
 #[test]
@@ -256,6 +257,103 @@ fn a_panic_restores_the_terminal_before_its_message() {
     let back = bytes.find("\x1b[?1049l").expect("the alternate screen was left");
     assert!(bytes.find("on purpose").expect("it was said") > back, "{bytes:?}");
     assert_eq!(left.code, 101);
+}
+
+/// A shim whose clock shows an impossible time once, to the first thread of the armed kind that asks. Rust's library
+/// panics in that thread then: nothing in pixir has to be prepared for the test.
+const IMPOSSIBLE_CLOCK: &str = "#define _GNU_SOURCE\n#include <time.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+    #include <stdlib.h>\n\
+    int clock_gettime(clockid_t id, struct timespec *t) {\n\
+      long r = syscall(SYS_clock_gettime, id, t);\n\
+      char *armed = getenv(syscall(SYS_gettid) == getpid() ? \"ARMED_SCREEN\" : \"ARMED_OTHERS\");\n\
+      if (id == CLOCK_REALTIME && armed && unlink(armed) == 0) { t->tv_nsec = 2000000000; }\n\
+      return (int)r; }\n";
+
+/// A panic in the thread of the screen, in the task of a Session and in the task of a Turn: the terminal is given back,
+/// one sentence says what happened, pixir.log has the panic, and the Turn has its one end, at the latest when the Session
+/// is opened again.
+///
+/// Broken builds: the panic hook prints; `main` does not catch the panic; the Session does not look at how its Turn's task
+/// ended.
+#[test]
+fn a_panic_of_any_thread_is_one_sentence_and_the_turn_ends() {
+    for (thread, sentence, goes_on) in [
+        ("screen", "pixir crashed: this is a bug", false),
+        ("session", "stopped because of a bug in pixir", true),
+        ("turn", "the turn failed because of a bug in pixir", true),
+    ] {
+        let shell = Shell::new(&[]);
+        let source = shell.aside("clock.c", IMPOSSIBLE_CLOCK);
+        let shim = shell.home().with_file_name("clock.so");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
+        if !built.is_ok_and(|it| it.success()) {
+            return skip("there is no C compiler for the clock");
+        }
+        let gate = Gate::default();
+        let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+        let server = Server::start(match thread {
+            "turn" => vec![Reply::Raw(vec![Act::Until(gate.clone()), Act::Send(refusal.into())])],
+            _ => vec![Reply::Stall { text: "Thinking aloud".into() }],
+        });
+        let flags = server.flags(Dialect::Chat);
+        let args: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let (armed_screen, armed_others) =
+            (shell.home().with_file_name("screen"), shell.home().with_file_name("others"));
+        let name = |path: &std::path::Path| path.display().to_string();
+        let environment =
+            [("LD_PRELOAD", name(&shim)), ("ARMED_SCREEN", name(&armed_screen)), ("ARMED_OTHERS", name(&armed_others))];
+        let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let pixir = env!("CARGO_BIN_EXE_pixir").as_ref();
+        let mut terminal = Terminal::of(&shell, pixir, &args, &environment, 100, 30);
+        terminal.wait_for("Type what you want");
+        // The header names the model once the Session is open; opening it asks for the time, too.
+        terminal.wait_for("custom/m");
+        let arm = |path| std::fs::write(path, "").expect("write");
+        match thread {
+            "screen" => {
+                terminal.send("go\r");
+                terminal.wait_for("Thinking aloud");
+                arm(&armed_screen);
+            }
+            "session" => {
+                arm(&armed_others);
+                terminal.send("go\r");
+            }
+            _ => {
+                terminal.send("go\r");
+                server.wait_for(1);
+                arm(&armed_others);
+                gate.open();
+            }
+        }
+        if goes_on {
+            terminal.wait_for(sentence);
+            terminal.send("\x03\x03\x03\x03");
+        }
+        let left = terminal.end();
+        left.assert_sane();
+        let all = String::from_utf8_lossy(&left.bytes).into_owned();
+        assert_eq!(all.matches(sentence).count(), 1, "{thread}: {}", left.screen);
+        assert!(!all.contains("panicked at") && left.code == u32::from(!goes_on), "{thread}: {}", left.screen);
+        let log = std::fs::read_to_string(shell.home().join("log/pixir.log")).expect("the program's log");
+        assert_eq!(log.matches("panic: ").count(), 1, "{thread}: {log}");
+        let answering = Server::start(vec![text("On again.")]);
+        let mut args = vec!["resume".to_owned(), "--last".to_owned(), "go on".to_owned(), "--headless".to_owned()];
+        args.extend(answering.flags(Dialect::Chat));
+        if thread == "session" {
+            // Its prompt was not recorded, so this Session is not in the list.
+            assert_eq!(shell.logs().len(), 1);
+            continue;
+        }
+        let again = shell.run(args);
+        assert_eq!((again.code, again.stdout.trim()), (0, "On again."), "{thread}: {}", again.stderr);
+        let entries = crate::shell::entries(&shell.logs()[0]);
+        for turn in [1, 2] {
+            let of_turn = entries.iter().filter(|it| it["turn"] == turn && it["type"] == "turn_ended").count();
+            assert_eq!(of_turn, 1, "{thread}, turn {turn}");
+        }
+    }
+    crate::shell::figures("QU1: panics in 3 kinds of thread tried, 0 failed");
 }
 
 #[test]

@@ -242,3 +242,35 @@ fn the_longest_answer_follows_the_window() {
     assert_eq!(asked, [8_192 * 15 / 100, 16_384 * 15 / 100]);
     assert!(entries(&shell.logs()[0]).iter().all(|e| e["type"] != "history_compaction"), "nothing was compacted");
 }
+
+/// A resumed Session asks the server that it talks to, also where another one is the default.
+///
+/// Broken build: only the Provider of the command line is asked, so the Session learns its window from refusals.
+#[test]
+fn a_resumed_session_asks_its_own_server_for_the_window() {
+    const WINDOW: usize = 4_096;
+    let fits = |reply: Reply| Reply::Within { window: WINDOW, words: silent, reply: Box::new(reply) };
+    let round = |n: usize| {
+        let args = json!({ "command": format!("echo round-{n} >> log.txt; seq -s ' ' 1000 1800") });
+        fits(says(&[Part::Call(&format!("c{n}"), "bash", &args)]))
+    };
+    let facts = vec![("/v1/models", json!({ "data": [{ "id": "m", "meta": { "n_ctx": WINDOW } }] }))];
+    let mut replies = vec![fits(says(&[Part::Text("Hello.")]))];
+    replies.extend((0..ROUNDS).map(round));
+    replies.push(fits(says(&[Part::Text("All twelve.")])));
+    let server = Server::with_facts(replies, facts);
+    let other = Server::start(Vec::new());
+    let shell = Shell::new(&[]);
+    let section = |name: &str, url: &str| format!("[providers.{name}]\ndialect = \"chat\"\nbase_url = \"{url}\"\n");
+    let sections = section("own", &server.url) + &section("other", &other.url);
+    shell.configure(&format!("model = \"other/n\"\n{sections}"));
+    let began = shell.run(["--headless", "--json", "--model", "own/m", "--toolset", "typed", "hello"]);
+    assert_eq!(began.document()["output"], "Hello.", "{}", began.stderr);
+    let before = server.bodies().len();
+    let ran = shell.run(["resume", "--last", "--headless", "--json", "--write", "do it"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.document()["output"], "All twelve.");
+    let refused = server.bodies().len() - before - ROUNDS - 1;
+    assert!(refused <= 1, "{refused} requests were refused");
+    assert_eq!(shell.read("log.txt").lines().count(), ROUNDS, "each call ran once");
+}

@@ -1,6 +1,7 @@
 //! The terminal Presenter: turns the user's actions into Inputs, and draws the Events that come back.
 //!
 //! Everything it knows about the conversation can be rebuilt from the event stream.
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod app; // the event loop, the Session, and background tasks

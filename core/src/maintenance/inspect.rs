@@ -1,19 +1,19 @@
 //! Builds the exact request that a Provider would receive at any entry, offline, and measures its parts.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::call::Registry;
 use crate::context::prompt;
-use crate::conversation::history::{History, Item, Piece, json_len};
+use crate::conversation::history::{History, Item, Piece};
 use crate::protocol::event::Entry;
 use crate::protocol::tool_spec::ToolSpec;
-use crate::provider::Dialect;
 use crate::provider::choose::Providers;
 use crate::provider::models::ModelInfo;
 use crate::provider::preset::PLAIN;
+use crate::provider::{Dialect, RequestBody};
 use crate::storage::blobs::Blobs;
 
 /// How many items are listed one by one, largest first.
@@ -22,7 +22,7 @@ const LARGEST: usize = 8;
 const MAX_SHOWN: usize = 80;
 
 /// A request and its parts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
     /// The newest entry that the request contains.
     pub seq: Option<u64>,
@@ -35,8 +35,8 @@ pub struct Inspection {
     /// A caveat about this request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The body, exactly as it is sent.
-    pub request: Value,
+    /// The body, exactly as it is sent. It is written when it is printed, because it can be as large as the Log.
+    pub request: RequestBody,
     /// The size of the body, bytes.
     pub bytes: usize,
     /// The size in tokens, estimated at four bytes each.
@@ -79,24 +79,25 @@ pub struct LargeItem {
 
 /// Builds the request that would be sent next if the Log ended at this entry.
 pub fn inspect(
-    entries: &[Arc<Entry>],
+    entries: Vec<Arc<Entry>>,
     session: &str,
     registry: &Registry,
     blobs: &Blobs,
     providers: &Providers,
 ) -> Inspection {
-    let history = History::fold(entries.iter().cloned());
+    let seq = entries.last().map(|entry| entry.seq);
+    let history = History::fold(entries);
     let request = prompt::request(&history, registry.specs(history.settings.toolset), blobs, session);
     let settings = &history.settings;
     let (body, note) = match providers.connect(&settings.provider) {
-        Ok(provider) => (provider.body(&request), None),
+        Ok(provider) => (provider.body(request), None),
         Err(_) => (
-            serde_json::from_slice(&Dialect::Responses.body(&request, &ModelInfo::default(), &PLAIN))
-                .expect("it was written as JSON"),
+            RequestBody::sent(request, Dialect::Responses, ModelInfo::default(), PLAIN),
             Some(format!("{} is not configured here; this is the request in the responses dialect", settings.provider)),
         ),
     };
-    let bytes = json_len(&body);
+    let request = body.request();
+    let bytes = body.size();
     let mut parts = vec![
         part("instructions", 1, request.instructions.len()),
         part("tools", request.tools.len(), request.tools.iter().map(spec_bytes).sum()),
@@ -109,16 +110,16 @@ pub fn inspect(
     }
     let known: usize = parts.iter().map(|part| part.bytes).sum();
     parts.push(part("JSON around it", 1, bytes.saturating_sub(known)));
-    let mut largest: Vec<LargeItem> = request
-        .items
-        .iter()
-        .enumerate()
-        .map(|(index, item)| LargeItem { index, kind: kind_of(item), bytes: item.piece().len(), begins: begins(item) })
-        .collect();
-    largest.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.index.cmp(&b.index)));
-    largest.truncate(LARGEST);
+    let sizes = request.items.iter().enumerate().map(|(index, item)| (Reverse(item.piece().len()), index));
+    let mut sizes: Vec<_> = sizes.collect();
+    sizes.sort_unstable();
+    let largest = sizes.into_iter().take(LARGEST).map(|(Reverse(bytes), index)| {
+        let item = &request.items[index];
+        LargeItem { index, kind: kind_of(item), bytes, begins: begins(item) }
+    });
+    let largest = largest.collect();
     Inspection {
-        seq: entries.last().map(|entry| entry.seq),
+        seq,
         provider: settings.provider.clone(),
         model: settings.model.clone(),
         server: providers.describe(&settings.provider),

@@ -142,14 +142,15 @@ impl Providers {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = Providers::new(setup.everything()?, config);
         it.choose(wishes, &setup).await?;
-        it.ask_for_windows().await;
+        it.learn_window(&it.provider, &it.model).await;
         Ok(it)
     }
 
-    /// Requests the window from the user's own server: only the server knows what it was started with.
-    async fn ask_for_windows(&self) {
-        if let Some(Definition { server: Some(server), .. }) = self.known.get(&self.provider) {
-            server.ask_for_window(&self.model, LOCAL_WAIT).await;
+    /// Requests the window of a model from the user's own server, at most once: only the server knows what it was started
+    /// with. Returns after two seconds at the latest.
+    pub(crate) async fn learn_window(&self, provider: &str, model: &str) {
+        if let Ok(Definition { server: Some(server), .. }) = self.definition(provider) {
+            server.ask_for_window(model, LOCAL_WAIT).await;
         }
     }
 

@@ -60,12 +60,25 @@ impl Dialect {
 
     /// Writes the body of a request as JSON. Texts are written straight from the History, without a copy.
     pub(crate) fn body(self, request: &Request, facts: &ModelInfo, quirks: &Quirks) -> Vec<u8> {
-        let body = match self {
-            Dialect::Responses => serde_json::to_vec(&responses::body(request, facts, quirks)),
-            Dialect::Chat => serde_json::to_vec(&chat::body(request, facts, quirks)),
-            Dialect::Anthropic => serde_json::to_vec(&anthropic::body(request, facts)),
-        };
-        body.expect("its keys are strings, and a Vec takes all bytes")
+        let mut body = Vec::new();
+        self.write(request, facts, quirks, &mut serde_json::Serializer::new(&mut body))
+            .expect("its keys are strings, and a Vec takes all bytes");
+        body
+    }
+
+    /// Writes the body of a request to a serializer.
+    pub(super) fn write<S: Serializer>(
+        self,
+        request: &Request,
+        facts: &ModelInfo,
+        quirks: &Quirks,
+        to: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Dialect::Responses => responses::body(request, facts, quirks).serialize(to),
+            Dialect::Chat => chat::body(request, facts, quirks).serialize(to),
+            Dialect::Anthropic => anthropic::body(request, facts).serialize(to),
+        }
     }
 
     /// Creates a reader of one answer.

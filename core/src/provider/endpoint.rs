@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 use super::dialect::Dialect;
 use super::http::{check_address, client, header, is_loopback, start_of};
-use super::refusal::{no_stream, retry_after, told_with_status, unreached, wait_in};
+use super::refusal::{no_stream, told_with_status, unreached};
 use super::retry::Patience;
+use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
 use crate::config::credentials::{Credential, Source};
 use crate::protocol::error::{Code, Error, Result};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::models::ModelInfo;
 use super::retry::Patience;
 use super::script::{Recorded, RecordedChunk, RecordedFailure};
-use super::{Answer, Chunk, Failure, Provider, Request};
+use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
 use crate::config::credentials::Credential;
 use crate::protocol::error::{Code, Error, Result};
 use futures_util::future::BoxFuture;
@@ -107,7 +107,7 @@ impl Provider for Recording {
         self.provider.patience()
     }
 
-    fn body(&self, request: &Request) -> Value {
+    fn body(&self, request: Request) -> RequestBody {
         self.provider.body(request)
     }
 
@@ -119,7 +119,7 @@ impl Provider for Recording {
         Box::pin(async move {
             let mut take = Take {
                 recorder: &self.recorder,
-                body: self.provider.body(request),
+                body: self.provider.body(request.clone()).to_value(),
                 began: Instant::now(),
                 chunks: Vec::new(),
                 done: false,

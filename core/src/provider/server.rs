@@ -12,10 +12,10 @@ use super::endpoint::{Body, Endpoint};
 use super::listing::Listed;
 use super::models::ModelInfo;
 use super::preset::Quirks;
-use super::refusal::WINDOW;
 use super::retry::Patience;
 use super::stream::hear;
-use super::{Answer, Chunk, Failure, Provider, Request};
+use super::window::WINDOW;
+use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
 use crate::config::ModelConfig;
 use crate::protocol::error::Code;
 use crate::protocol::event::Usage;
@@ -37,6 +37,8 @@ pub(super) struct Server {
     windows: Mutex<HashMap<String, u64>>,
     /// The server has already listed its models.
     has_learnt: AtomicBool,
+    /// Models whose window the server was asked for.
+    asked: Mutex<HashSet<String>>,
     /// The server rejects requests for reasoning summaries, often only for this account.
     without_summaries: AtomicBool,
     /// The server rejects reasoning from earlier answers.
@@ -52,6 +54,7 @@ impl Server {
             configured,
             windows: Mutex::default(),
             has_learnt: AtomicBool::new(false),
+            asked: Mutex::default(),
             without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
@@ -59,11 +62,12 @@ impl Server {
         }
     }
 
-    /// Learns the window of a model, unless the user has configured it or the server has named it already. Only the
-    /// user's own server is asked, because it may run with a smaller window than the model supports.
+    /// Learns the window of a model, unless the user has configured it. Only the user's own server is asked, because it may
+    /// run with a smaller window than the model supports, and once for each model, because a server that does not answer
+    /// would delay every Turn.
     pub(super) async fn ask_for_window(&self, model: &str, within: Duration) {
         let configured = self.configured.iter().any(|(name, it)| name == model && it.window.is_some());
-        if configured || !self.endpoint.is_own() {
+        if configured || !self.endpoint.is_own() || !self.asked.lock().insert(model.to_owned()) {
             return;
         }
         if !self.has_learnt() {
@@ -112,10 +116,14 @@ impl Server {
 
     /// Writes the body of a request, without the features that the server rejects.
     fn written(&self, request: &Request) -> Vec<u8> {
+        self.endpoint.dialect().body(request, &self.facts(&request.model), &self.quirks_now())
+    }
+
+    /// The quirks, with the features that the server has rejected so far.
+    fn quirks_now(&self) -> Quirks {
         let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
         let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
-        let quirks = Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks };
-        self.endpoint.dialect().body(request, &self.facts(&request.model), &quirks)
+        Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks }
     }
 
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
@@ -176,8 +184,9 @@ impl Provider for Server {
         *self.endpoint.patience()
     }
 
-    fn body(&self, request: &Request) -> Value {
-        serde_json::from_slice(&self.written(request)).expect("it was written as JSON")
+    fn body(&self, request: Request) -> RequestBody {
+        let facts = self.facts(&request.model);
+        RequestBody::sent(request, self.endpoint.dialect(), facts, self.quirks_now())
     }
 
     fn answer<'a>(

@@ -13,8 +13,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::bounds::{self, Extent as AnswerExtent};
 use super::dialect::{Dialect, StreamProgress};
 use super::halves::{self, Joiner};
-use super::refusal::{closed, error_event, shown, wait_in};
+use super::refusal::{closed, error_event, shown};
+use super::repeats::Repeats;
 use super::retry::Patience;
+use super::wait::wait_in;
 use super::{Answer, Chunk, Failure, invalid};
 use crate::protocol::error::{Code, Error};
 
@@ -158,6 +160,7 @@ struct Events<'a> {
     idle: Duration,
     /// The number of events so far.
     count: u64,
+    repeats: Repeats,
     start: std::sync::Arc<parking_lot::Mutex<Vec<u8>>>,
 }
 
@@ -192,22 +195,33 @@ impl<'a> Events<'a> {
                 Some((Ok(piece), Some((bytes, extent, seen))))
             }
         });
-        Events { inner: Box::pin(SseByteStream::new(Box::pin(bounded))), idle, count: 0, start }
+        Events {
+            inner: Box::pin(SseByteStream::new(Box::pin(bounded))),
+            idle,
+            count: 0,
+            repeats: Repeats::default(),
+            start,
+        }
     }
 
-    /// Returns the data of the next event. `None` at the end of the stream, and at `[DONE]`.
+    /// Returns the data of the next event that has not come before. `None` at the end of the stream, and at `[DONE]`.
     async fn next(&mut self) -> Result<Option<Received>, Error> {
         loop {
-            let (name, data) = match self.inner.next().await {
+            let (name, id, data) = match self.inner.next().await {
                 None => return self.end().map(|()| None),
                 Some(Err(e)) => return Err(self.broken(e)),
-                Some(Ok(event)) => (event.event.unwrap_or_default(), event.data.unwrap_or_default()),
+                Some(Ok(event)) => (event.event.unwrap_or_default(), event.id, event.data.unwrap_or_default()),
             };
             self.count += 1;
             match data.trim() {
                 "" => {}
                 text if text.starts_with("[DONE]") => return Ok(None),
-                text => return self.read(&name, text).map(Some),
+                text => {
+                    let received = self.read(&name, text)?;
+                    if !self.repeats.has_come(id, &received.data, text) {
+                        return Ok(Some(received));
+                    }
+                }
             }
         }
     }

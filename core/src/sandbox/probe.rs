@@ -57,7 +57,11 @@ fn world() -> String {
     let status = read("/proc/self/status");
     let limits: Vec<&str> =
         status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
-    let build = EXECUTABLE.get().map_or(Err(std::io::ErrorKind::NotFound.into()), fs::metadata).map(|it| format!("{}.{}", it.ino(), it.mtime())).unwrap_or_default();
+    let build = EXECUTABLE
+        .get()
+        .map_or(Err(std::io::ErrorKind::NotFound.into()), fs::metadata)
+        .map(|it| format!("{}.{}", it.ino(), it.mtime()))
+        .unwrap_or_default();
     [
         read("/proc/sys/kernel/random/boot_id"),
         link("/proc/self/ns/user"),

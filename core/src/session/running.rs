@@ -68,7 +68,9 @@ impl Session {
         self.record(Some(number), first).await?;
         let (sender, reports) = Reports::channel();
         let steered = Arc::new(AtomicBool::new(false));
-        let turn = Turn::new(sender, Arc::clone(&steered), &self.id, self.history.entries().len(), &self.services);
+        let entries = self.history.entries().len();
+        let Settings { provider, model, .. } = self.history.settings.clone();
+        let turn = Turn::new(sender, Arc::clone(&steered), &self.id, entries, (provider, model), &self.services);
         self.draft = Default::default();
         self.printed.clear();
         let task = tokio::spawn(run(turn));

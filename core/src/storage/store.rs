@@ -172,6 +172,19 @@ impl Store {
         self.folders().iter().flat_map(|folder| index::special_files(folder)).collect()
     }
 
+    /// The errors of folders that cannot be read, so that their Sessions are in no list.
+    pub fn unreadable_folders(&self) -> Vec<Error> {
+        let all = std::iter::once(self.home.join("sessions")).chain(self.folders());
+        let unread = all.filter_map(|folder| match fs::read_dir(&folder) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                let message = format!("the folder {} cannot be read: {e}", folder.display());
+                Some(Error::new(Code::ReadFailed, message, Remedy::CheckStateFolder))
+            }
+            Ok(_) | Err(_) => None,
+        });
+        unread.collect()
+    }
+
     fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.home.join("sessions")).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()

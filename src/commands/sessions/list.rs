@@ -28,17 +28,22 @@ pub(crate) struct ListArgs {
     select: Vec<String>,
 }
 
-pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
+/// Exits with 1 if a folder of Sessions cannot be read; the others are listed all the same.
+pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<u8> {
     let output = &cli.output;
     if args.trash {
         list_trash(harness, output);
-        return Ok(());
+        return Ok(0);
     }
     let mut sessions = if args.all { harness.store().list_all() } else { harness.sessions() };
     let total = sessions.len();
     let special = if args.all { harness.store().all_special_files() } else { harness.special_files() };
     for path in &special {
         output.aside(&format!("note: {} is not a file, and was skipped; move it away", path.display()));
+    }
+    let unread = if args.all { harness.store().unreadable_folders() } else { Vec::new() };
+    for e in &unread {
+        output.aside(&format!("note: {}", e.message));
     }
     if let Some(cursor) = &args.cursor {
         let at = sessions.iter().position(|it| it.id == *cursor).ok_or_else(|| {
@@ -60,7 +65,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
             let rows = rows.iter().map(|row| project(row, &args.select)).collect::<Result<Vec<_>>>()?;
             output.document(json!({
                 "sessions": rows, "total": total, "truncated": next.is_some(), "nextCursor": next,
-                "skipped": special,
+                "skipped": special, "unreadable": unread.iter().map(|e| &e.message).collect::<Vec<_>>(),
             }));
         }
         Format::Tsv | Format::Plain if !args.select.is_empty() => {
@@ -77,7 +82,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ListArgs) -> Result<()> {
         }),
         Format::Plain => print(&sessions, total, args, next.as_deref(), output),
     }
-    Ok(())
+    Ok(u8::from(!unread.is_empty()))
 }
 
 fn tsv(value: &Value) -> String {

@@ -1,8 +1,8 @@
 //! `pixir sessions verify`: check each line of a Log against its hash chain.
 
 use clap::Args;
-use pixir_core::{Harness, Result, log};
-use serde_json::json;
+use pixir_core::{Error, Harness, Result, log};
+use serde_json::{Value, json};
 
 use crate::cli::Cli;
 use crate::output::chatter;
@@ -17,7 +17,7 @@ pub(crate) struct VerifyArgs {
     all: bool,
 }
 
-/// Exits with 1 if any line is damaged.
+/// Exits with 1 if any line is damaged, or if any of all Logs cannot be read; the others are checked all the same.
 pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8> {
     let output = &cli.output;
     let places = match &args.id {
@@ -26,9 +26,20 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8>
         None => Vec::new(),
     };
     let mut rows = Vec::new();
-    let mut damaged = 0;
+    let (mut damaged, mut unread) = (0, 0);
     for place in &places {
-        let it = log::read(&place.log())?;
+        let it = match log::read(&place.log()) {
+            Ok(it) => it,
+            Err(e) if args.all => {
+                unread += 1;
+                rows.push(json!({ "session_id": place.id, "ok": false, "error": unreadable(&e) }));
+                if !output.is_json() {
+                    output.line(&format!("UNREAD   {}  {}", place.id, e.message));
+                }
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
         damaged += usize::from(!it.damage.is_empty());
         rows.push(json!({
             "session_id": place.id, "ok": it.damage.is_empty(), "entries": it.entries.len(), "damage": it.damage,
@@ -47,8 +58,18 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &VerifyArgs) -> Result<u8>
             }
         }
     }
-    if output.is_json() {
-        output.document(json!({ "ok": damaged == 0, "sessions": rows }));
+    let folders = if args.all { harness.store().unreadable_folders() } else { Vec::new() };
+    for e in &folders {
+        output.aside(&format!("note: {}", e.message));
     }
-    Ok(u8::from(damaged > 0))
+    let is_whole = damaged == 0 && unread == 0 && folders.is_empty();
+    if output.is_json() {
+        let folders: Vec<Value> = folders.iter().map(unreadable).collect();
+        output.document(json!({ "ok": is_whole, "sessions": rows, "unreadable_folders": folders }));
+    }
+    Ok(u8::from(!is_whole))
+}
+
+fn unreadable(e: &Error) -> Value {
+    json!({ "code": e.code.name(), "message": e.message })
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ impl<'a> Piece<'a> {
 }
 
 /// Bytes of a value as JSON text.
-pub(crate) fn json_len(value: &Value) -> usize {
+pub(crate) fn json_len(value: &impl Serialize) -> usize {
     let mut length = Length(0);
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut length, value);

@@ -1,0 +1,62 @@
+//! The start of the process: what Rust's runtime hides from `main`, and limits of the system.
+#![expect(unsafe_code, reason = "a function before `main`, and one of the C library; nothing safe does either")]
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Resource, Signal, getrlimit};
+
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process was started without a stdout. Rust's runtime opens `/dev/null` in its place before `main` runs, so
+/// that every write succeeds and its bytes are lost.
+pub(crate) fn stdout_was_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// It runs before Rust's runtime, so it makes one system call and uses nothing of the standard library.
+extern "C" fn note_stdout() {
+    let is_closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
+    STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// The system's loader calls the functions of this section before `main`.
+#[used]
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
+static BEFORE_MAIN: extern "C" fn() = note_stdout;
+
+/// Prepares the process for the limits of its user. Call it first, while there is one thread.
+pub(crate) fn prepare() {
+    // While this signal is caught, a write beyond the limit on the size of files fails with an error instead. A command
+    // that pixir starts gets the default back. Without the handler that error is a signal, as in every program.
+    let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
+    if getrlimit(Resource::As).current.is_some() {
+        share_one_heap();
+    }
+}
+
+/// Makes all threads share one heap. The C library reserves 64 MB of addresses for the heap of each new thread, as long
+/// as the limit allows it, and then there is no space left for the stack of the next thread.
+fn share_one_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            safe fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        /// From `malloc.h`.
+        const M_ARENA_MAX: i32 = -8;
+        // It fails where another allocator replaces that of the C library, which then has its own heaps.
+        let _ = mallopt(M_ARENA_MAX, 1);
+    }
+}
+
+/// The address space that this process may still use, bytes. None without a limit, and where the system does not tell.
+pub(crate) fn spare_space() -> Option<u64> {
+    let most = getrlimit(Resource::As).current?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let used: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(most.saturating_sub(used << 10))
+}
