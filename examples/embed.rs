@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example embed -- "what is in this folder?"` answers with a scripted Provider, so it needs no key.
 
-#![expect(clippy::print_stdout, reason = "an example prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -191,7 +191,7 @@ impl Cli {
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,
-            sandbox: options.sandbox.as_deref().or(config.sandbox.as_deref()).map(Tier::parse).transpose()?,
+            sandbox: self.sandbox(config)?,
         };
         let defaults = SessionDefaults {
             mode: self.mode(config, attendance)?,
@@ -269,6 +269,11 @@ impl Cli {
     fn effort(&self) -> Result<Option<String>> {
         let effort = self.options.effort.as_deref().map(Effort::parse).transpose()?;
         Ok(effort.map(|it| it.name().to_owned()))
+    }
+
+    /// The strongest sandbox that the user wants.
+    pub(crate) fn sandbox(&self, config: &Config) -> Result<Option<Tier>> {
+        self.options.sandbox.as_deref().or(config.sandbox.as_deref()).map(Tier::parse).transpose()
     }
 
     fn toolset(&self, config: &Config) -> Result<Option<Toolset>> {

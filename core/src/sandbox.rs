@@ -49,6 +49,11 @@ pub fn launch_through(executable: &Path) {
     let _ = EXECUTABLE.set(executable.to_owned());
 }
 
+/// The strongest tier that works on this machine, at most `wish`. What was found is kept in the state folder `home`.
+pub fn working_tier(wish: Option<Tier>, home: &Path) -> Tier {
+    if EXECUTABLE.get().is_some() { probe::tier(wish, home) } else { Tier::None }
+}
+
 /// What a program may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Policy {
@@ -91,8 +96,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// The strongest tier that works here, at most `wish`, for programs of this workspace.
     pub(crate) fn new(wish: Option<Tier>, places: Places) -> Sandbox {
-        let tier = if EXECUTABLE.get().is_some() { probe::tier(wish, &places.home) } else { Tier::None };
-        Sandbox { tier, places: Arc::new(places), views: Arc::default() }
+        Sandbox { tier: working_tier(wish, &places.home), places: Arc::new(places), views: Arc::default() }
     }
 
     /// The means of confinement.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use pixir_core::credentials::Vault;
 use pixir_core::provider::{PRESETS, Providers};
-use pixir_core::{Code, Result};
+use pixir_core::{Code, Result, Tier, working_tier};
 use serde_json::json;
 
 use crate::cli::{Cli, block_on};
@@ -80,13 +80,30 @@ async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
     }
     findings.extend(state_folder(&cli.environment.home));
     findings.push(program("bash", "install bash: the bash tool needs it"));
-    findings.push(warn(
-        "sandbox",
-        "this build has none: allowed commands run with your permissions",
-        "keep --mode ask, and read each command before you allow it",
-    ));
+    findings.push(sandbox(cli));
     findings.extend(terminal(cli));
     findings
+}
+
+fn sandbox(cli: &Cli) -> Finding {
+    let tier = cli.sandbox(&cli.config().unwrap_or_default()).map(|wish| working_tier(wish, &cli.environment.home));
+    match tier {
+        Ok(Tier::Namespaces) => pass(
+            "sandbox",
+            "ns (namespaces): commands see the workspace, the system and toolchains, and have no network",
+        ),
+        Ok(Tier::Landlock) => warn(
+            "sandbox",
+            "ll (Landlock and seccomp): commands are confined, but see other processes and have no loopback network",
+            "allow user namespaces on this machine for the stronger one, ns",
+        ),
+        Ok(Tier::None) => warn(
+            "sandbox",
+            "none works here: pixir asks before it runs any command",
+            "use a kernel with user namespaces or Landlock (5.13 and later); containers often switch them off",
+        ),
+        Err(e) => fail("sandbox", e.message, &remedies::word(&e.remedy)),
+    }
 }
 
 fn config(cli: &Cli) -> Finding {
