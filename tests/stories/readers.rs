@@ -309,12 +309,12 @@ const HOSTILE: &[Hostile] = &[
         Command::new("mkfifo").arg(at.join(".git")).status().expect("mkfifo");
     }),
     ("a gitlink and .gitmodules only in the index", |at, run, _| {
-        let sub = at.join("sub");
+        let sub = at.join("mod");
         repository(&sub);
         fs::write(sub.join(".gitattributes"), "* filter=x\n").expect("write");
         git(&sub, &["add", "-A"]);
         git(&sub, &["commit", "-qm", "i"]);
-        fs::write(at.join(".gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n")
+        fs::write(at.join(".gitmodules"), "[submodule \"mod\"]\n\tpath = mod\n\turl = ./mod\n\tignore = none\n")
             .expect("write");
         git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
         fs::remove_file(at.join(".gitmodules")).expect("rm");
@@ -322,7 +322,7 @@ const HOSTILE: &[Hostile] = &[
         fs::write(sub.join("in"), "ONE\ntwo\n").expect("write");
     }),
     ("a gitlink in the index", |at, run, _| {
-        let sub = at.join("sub");
+        let sub = at.join("mod");
         repository(&sub);
         git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
         config(&sub, "core.fsmonitor", run);
@@ -374,7 +374,7 @@ fn no_repository_runs_anything_or_leads_out() {
         "git branch -v",
         "git grep o",
         "cd sub && git status",
-        "git -C sub status",
+        "git -C mod status",
     ];
     let (mut ran_unasked, mut ran_anything) = (0, Vec::new());
     for (name, spoil) in HOSTILE {
