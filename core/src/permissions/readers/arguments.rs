@@ -57,7 +57,7 @@ pub(super) fn prove(words: &[Argument], folder: &Path, fed_by: Option<&[Argument
     }
 }
 
-/// A program that another one starts. No builtin of the shell and no git, whose environment may differ there.
+/// A program that another one starts: not one that would start a third.
 fn inner(
     words: &[Argument],
     folder: &Path,
@@ -172,6 +172,10 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             continue;
         };
         if text == "--" {
+            // For find, what stands behind it are still tests and actions.
+            if !known.tests.is_empty() {
+                return Err(not_known(text));
+            }
             only_operands = true;
             continue;
         }

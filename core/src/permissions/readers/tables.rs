@@ -261,8 +261,8 @@ pub(super) const PROGRAMS: &[Known] = &[
             "PATH HOME USER LOGNAME SHELL LANG LC_ALL TERM PWD EDITOR PAGER TZ TMPDIR CARGO_HOME RUSTUP_HOME GOPATH GOROOT JAVA_HOME VIRTUAL_ENV NODE_ENV CI",
         ),
     ),
-    // Bundled letters and words without a dash mean the same; `e` would show the environment of processes.
-    known("ps", "efAaxulwHjT", "p", "forest", Words("a u x f w l j ax au aux auxf auxw auxww axf axu axuf aux axjf")),
+    // A word like `axe` shows the environment of processes, also behind a dash.
+    known("ps", "efAlwHjTF", "p", "forest", Words("a u x f w l j ax au aux auxf auxw auxww axf axu axuf aux axjf")),
     known("true", "", "", "", Free),
     known("false", "", "", "", Free),
     known(":", "", "", "", Free),

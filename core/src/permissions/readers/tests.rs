@@ -322,7 +322,7 @@ const ATOMS: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..ProptestConfig::default() })]
     #[test]
     fn the_judged_words_are_those_that_bash_passes(
         before in proptest::sample::select(vec!["", " ", "\t", "\n", "\u{a0}", "\u{2003}", "\r", "\u{3000}"]),
