@@ -266,6 +266,11 @@ impl Cli {
         }
     }
 
+    /// The mode of a Session whose user can answer.
+    pub(crate) fn session_mode(&self) -> Result<Mode> {
+        self.mode(&self.config()?, Attendance::Attended)
+    }
+
     fn effort(&self) -> Result<Option<String>> {
         let effort = self.options.effort.as_deref().map(Effort::parse).transpose()?;
         Ok(effort.map(|it| it.name().to_owned()))

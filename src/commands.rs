@@ -13,6 +13,7 @@ mod fork; // a new Session from an entry of another
 mod gc; // deletion of unreferenced data
 mod inspect; // the exact request
 mod models; // the available models
+mod permissions; // how commands are judged
 mod prompt; // `pixir [PROMPT]`, without a command
 mod replay; // a Session replayed from its Log
 mod restore; // undo and redo
@@ -88,6 +89,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: models::ModelsCommand,
     },
+    /// Show how commands are judged
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Permissions {
+        #[command(subcommand)]
+        command: permissions::PermissionsCommand,
+    },
     /// Run the terminal interface without a terminal: keys come from a script, frames are printed or saved
     #[command(
         after_help = "A script has one step per line:\n  keys hello<Enter>     type text and keys: <Esc> <C-c> <A-y> <S-Tab> <PgUp> <lt>\n  paste two\\nlines     paste text\n  expect Done           wait until the screen shows this text\n  idle                  wait until nothing changes\n  resize 80x24          resize the screen\n  frame NAME            save or print this frame\n\nExamples:\n  pixir tui --script keys.txt --frames out --size 120x40\n  echo 'frame start' | pixir tui --script - --screen json"
@@ -132,6 +139,7 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Run(args)) => run::run(cli, args),
         Some(Command::Tools { command }) => tools::run(cli, command),
         Some(Command::Models { command }) => models::run(cli, command),
+        Some(Command::Permissions { command }) => permissions::run(cli, command),
         Some(Command::Tui(args)) => tui::run(cli, &args),
         Some(Command::Themes { command }) => themes::run(cli, command),
         Some(Command::Auth { command }) => auth::run(cli, command),

@@ -74,6 +74,7 @@ mod stories {
     mod undo; // undo, redo and restore of files
 
     // The interface.
+    mod readers; // commands that run unasked, and hostile repositories
     mod approvals; // the card, the keys that decide, the scope of a decision
     mod composer; // editing the prompt, completion, vim
     mod drafts; // saved, restored, set aside

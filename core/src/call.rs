@@ -25,9 +25,9 @@ pub(crate) mod replacement; // a file that a call creates or replaces
 pub(crate) mod result; // what is recorded of a call
 pub(crate) mod tool; // trait Tool, a prepared call
 
-pub use crate::permissions::Touch;
+pub use crate::permissions::{Explained, Judged, Parse, Touch};
 pub use context::{Answers, Context, FormRequest};
-pub use gate::{Authority, Gone, Permissions, Unattended, gate};
+pub use gate::{Authority, Gone, Permissions, Unattended, explain, gate};
 pub use output::Output;
 pub(crate) use read_set::ReadSet;
 pub use registry::{Registered, Registry};

@@ -6,9 +6,13 @@ use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{DecidedBy, Mode, Rule, Scope};
 use crate::protocol::remedy::Remedy;
 
+mod effects; // what common programs do, for the user
 mod readers; // which commands are proven to only read
+pub(crate) mod repository; // the repository of git, and whether git may run there
 pub(crate) mod shell; // one line, parsed
 
+use readers::parse;
+pub use readers::{Judged, Parse};
 pub(crate) use readers::{prove, prove_read_only};
 
 /// What a call touches, determined before it runs.
@@ -115,6 +119,27 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
     }
 }
 
+/// How a command line is judged, for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// Program by program.
+    pub parse: Parse,
+    /// `runs`, `asks` or `refused`.
+    pub verdict: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// Judges a command line as [`judge`] does, and shows how.
+pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], workspace: &Path, confines: bool) -> Explained {
+    let (verdict, reason) = match judge(mode, &Touch::Command(command.to_owned()), rules, workspace, confines) {
+        Ruling::Allow { reason, .. } => ("runs", reason),
+        Ruling::Ask { reason, .. } => ("asks", reason),
+        Ruling::Deny { error, .. } => ("refused", error.message),
+    };
+    Explained { parse: parse(command, workspace), verdict, reason }
+}
+
 /// The reason to ask where there is no sandbox.
 const NOTHING_CONFINES: &str = "no sandbox works on this machine";
 
@@ -144,7 +169,7 @@ fn only_reads() -> Ruling {
 fn blocked(reason: &str) -> Error {
     Error::new(
         Code::MutationBlocked,
-        format!("the mode is read-only, and {reason}"),
+        format!("the mode is read-only: {reason}"),
         Remedy::any_of(["describe the change instead".into(), Remedy::SetMode { mode: Mode::Ask }]),
     )
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::Context;
+use crate::permissions::repository::Repository;
 use crate::protocol::event::{FileChange, Printed};
 use crate::sandbox::{Own, Policy};
 use crate::storage::store::make_private;
@@ -29,22 +30,30 @@ impl Line {
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
         let Line { program, args, folder, runs_unasked } = self;
-        let (policy, safety) = if runs_unasked {
-            (Policy::Look, unasked(ctx.workspace.root(), &ctx.environment))
-        } else {
-            (ctx.policy, Vec::new())
-        };
+        let root = ctx.workspace.root();
+        // A repository that is not shown is not found by git either.
+        let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
+        let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
+        let mut protected = if runs_unasked { Vec::new() } else { ctx.workspace.protected() };
+        if !runs_unasked {
+            let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
+            protected.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));
+        }
         let own = Own {
-            workspace: ctx.workspace.root().to_owned(),
+            workspace: root.to_owned(),
             outputs: ctx.outputs.clone(),
             scratch: ctx.scratch.clone().filter(|folder| make_private(folder).is_ok()),
-            protected: if runs_unasked { Vec::new() } else { ctx.workspace.protected() },
+            protected,
+            git,
+            beside,
         };
+        let policy = if runs_unasked { Policy::Look } else { ctx.policy };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
+        let environment = ctx.environment.iter().filter(|(name, _)| !runs_unasked || !name.starts_with("GIT_"));
         command
             .env_clear()
-            .envs(ctx.environment.iter().map(|(k, v)| (k, v)))
-            .envs(safety)
+            .envs(environment.map(|(name, value)| (name, value)))
+            .envs(if runs_unasked { unasked(root, &ctx.environment, repository.as_ref()) } else { Vec::new() })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -55,24 +64,45 @@ impl Line {
 /// Extra environment for a command that runs without an approval.
 ///
 /// It finds no program of the workspace. Its git runs no hook or fsmonitor of the repository, fetches no missing
-/// objects, ignores submodules, and searches no parent folder for a repository.
-fn unasked(root: &Path, environment: &[(String, String)]) -> Vec<(&'static str, String)> {
+/// objects, ignores submodules, and reads the repository that was judged and no other one.
+fn unasked(
+    root: &Path,
+    environment: &[(String, String)],
+    repository: Option<&Repository>,
+) -> Vec<(&'static str, String)> {
     let fixed = [
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
-        ("GIT_CONFIG_COUNT", "3"),
+        ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_CONFIG_COUNT", "4"),
         ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
         ("GIT_CONFIG_VALUE_0", "false"),
         ("GIT_CONFIG_KEY_1", "diff.ignoreSubmodules"),
         ("GIT_CONFIG_VALUE_1", "all"),
         ("GIT_CONFIG_KEY_2", "core.hooksPath"),
         ("GIT_CONFIG_VALUE_2", "/dev/null"),
+        ("GIT_CONFIG_KEY_3", "status.submoduleSummary"),
+        ("GIT_CONFIG_VALUE_3", "false"),
+        // A folder that `cd` would look in first, and a file of flags for rg.
+        ("CDPATH", ""),
+        ("RIPGREP_CONFIG_PATH", ""),
     ];
     let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
     let path = environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
     let folders = path.split(':').filter(|folder| folder.starts_with('/') && !Path::new(folder).starts_with(root));
     all.push(("PATH", folders.collect::<Vec<_>>().join(":")));
-    all.push(("GIT_DIR", root.join(".git").display().to_string()));
+    let text = |path: &Path| path.display().to_string();
+    match repository {
+        Some(Repository { top, git, common }) => {
+            all.push(("GIT_DIR", text(git)));
+            all.push(("GIT_COMMON_DIR", text(common)));
+            all.push(("GIT_WORK_TREE", text(top)));
+        }
+        // It exists nowhere, so git looks no further.
+        None => all.push(("GIT_DIR", "/nonexistent".into())),
+    }
     all
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::blocked::Blocked;
 use super::{Call, Caller, Context};
-use crate::permissions::{Ruling, Touch, judge};
+use crate::permissions::{self, Explained, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
@@ -124,6 +124,11 @@ pub async fn gate(
         authority.record(decision).await?;
     }
     Ok(refusal.map_or(Ok(policy), Err))
+}
+
+/// Judges a command line as the gate would without rules, and runs nothing.
+pub fn explain(mode: Mode, command: &str, ctx: &Context) -> Explained {
+    permissions::explain(mode, command, &[], ctx.workspace.root(), ctx.sandbox.confines())
 }
 
 /// Asks the user whether a call whose program the sandbox has blocked may run again with more. `None` where it may not.

@@ -271,6 +271,10 @@ pub(crate) struct Own {
     pub(crate) scratch: Option<PathBuf>,
     /// Paths in the workspace that no program changes.
     pub(crate) protected: Vec<PathBuf>,
+    /// Folders of git outside the workspace: to read, and for work to change.
+    pub(crate) git: Vec<PathBuf>,
+    /// The repository around the workspace, to read: git compares all of it.
+    pub(crate) beside: Vec<PathBuf>,
 }
 
 /// What a program sees of the file system. Paths exist, are absolute and have no symlink in them.
@@ -376,6 +380,8 @@ impl Views {
         // The workspace has its own environments and programs, which work changes like everything in it.
         add(&mut self.named.iter().filter(|it| !it.starts_with(&own.workspace)), Access::Show);
         add(&mut self.caches.iter(), if works { Access::Change } else { Access::Show });
+        add(&mut own.beside.iter(), Access::Show);
+        add(&mut own.git.iter(), if works { Access::Change } else { Access::Show });
         add(&mut self.secrets.iter(), Access::Hide);
         add(&mut std::iter::once(&own.workspace), if works { Access::Change } else { Access::Show });
         add(&mut own.outputs.iter().filter(|it| it.exists()), Access::Show);

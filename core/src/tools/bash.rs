@@ -11,6 +11,7 @@ use crate::call::blocked::Tail;
 use crate::call::command::{Line, look_after, look_before, tell, timed_out};
 use crate::call::present::Budget;
 use crate::call::{Context, Output, Prepared, Tool};
+use crate::permissions::shell::quote;
 use crate::permissions::{Touch, prove_read_only};
 use crate::process::{self, Ended, Group, Stream};
 use crate::protocol::call_info::{CallInfo, CallKind};
@@ -61,7 +62,7 @@ impl Tool for Bash {
     fn describe(&self, args: &Value, ctx: &Context) -> CallInfo {
         let command = args["command"].as_str().unwrap_or_default();
         let folder = args["cwd"].as_str().filter(|folder| *folder != ".");
-        let judged = folder.map_or(command.to_owned(), |folder| format!("cd {folder} && {command}"));
+        let judged = folder.map_or(command.to_owned(), |folder| format!("cd {} && {command}", quote(folder)));
         let reads_only = prove_read_only(&judged, ctx.workspace.root()).is_ok();
         let info =
             CallInfo::new(CallKind::Execute, "run", command).with_details(args, &["cwd", "timeout", "background"]);
@@ -88,7 +89,11 @@ impl Tool for Bash {
         }
         let folder = ctx.workspace.path_of(&at);
         // With a `cwd`, the gate judges the equivalent line `cd <cwd> && <command>`.
-        let judged = if cwd.is_some() { format!("cd {} && {command}", at.display()) } else { command.clone() };
+        let judged = if cwd.is_some() {
+            format!("cd {} && {command}", quote(&at.display().to_string()))
+        } else {
+            command.clone()
+        };
         let would = if background { "run in the background" } else { "run" };
         let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
         let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();

@@ -117,11 +117,15 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
         items.extend(paths.iter().map(|path| (path.as_path(), item)));
     }
     let works = !view.change.is_empty();
-    temporary(view.scratch.as_deref(), works, &mounts)?;
+    temporary(view.scratch.as_deref(), &mounts)?;
     devices()?;
     // In order, so that a folder stands before what is below it.
     for (path, item) in &items {
         place(path, *item, &items, &mounts)?;
+    }
+    if !works && view.scratch.is_some() {
+        // Only now: a workspace may lie below it.
+        remount(Path::new("/tmp"), MountFlags::RDONLY)?;
     }
     processes()?;
     unmount(OLD, UnmountFlags::DETACH).doing("leave the old root")?;
@@ -213,15 +217,14 @@ fn remount(path: &Path, more: MountFlags) -> Result<()> {
 }
 
 /// The folder for temporary files: the Session's, or an empty one.
-fn temporary(scratch: Option<&Path>, works: bool, mounts: &Mounts) -> Result<()> {
-    let flags = if works { MountFlags::empty() } else { MountFlags::RDONLY };
+fn temporary(scratch: Option<&Path>, mounts: &Mounts) -> Result<()> {
     let tmp = Path::new("/tmp");
     fs::create_dir(tmp).doing("create /tmp")?;
     match scratch {
         Some(scratch) => {
             mount_bind_recursive(old(scratch), tmp).doing("show the temporary folder")?;
-            remount(tmp, flags)?;
-            mounts.below(scratch).try_for_each(|below| remount(below, flags))?;
+            remount(tmp, MountFlags::empty())?;
+            mounts.below(scratch).try_for_each(|below| remount(below, MountFlags::empty()))?;
         }
         None => chmod(tmp, Mode::from_raw_mode(0o1777)).doing("open /tmp")?,
     }

@@ -1,0 +1,180 @@
+//! What common programs do, in the user's words: the reason to ask.
+
+/// Commands of git that change the repository or use the network.
+const GIT_NETWORK: [&str; 6] = ["fetch", "pull", "push", "clone", "ls-remote", "remote update"];
+
+/// What a program with these words does; `None` where that is not known or it may be nothing.
+pub(super) fn of(words: &[&str]) -> Option<String> {
+    let (program, args) = words.split_first()?;
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let operands: Vec<&str> = args.iter().copied().filter(|it| !it.starts_with('-')).collect();
+    let named = |verb: &str| match operands.as_slice() {
+        [] => None,
+        names => Some(format!("{verb} {}", listed(names))),
+    };
+    let last = || operands.last().map(|to| shown(to));
+    match program {
+        "rm" | "rmdir" | "unlink" | "shred" => named("deletes"),
+        "mv" | "rename" => Some(format!("moves {}", from_to(&operands)?)),
+        "cp" | "install" | "rsync" => Some(format!("writes {}", last()?)),
+        "ln" => Some(format!("creates the link {}", last()?)),
+        "mkdir" => named("creates the folder"),
+        "touch" | "tee" | "truncate" => named("writes"),
+        "dd" => Some(
+            args.iter()
+                .find_map(|it| it.strip_prefix("of="))
+                .map_or("writes its output".into(), |to| format!("writes {}", shown(to))),
+        ),
+        "chmod" | "chown" | "chgrp" => Some(format!("changes the permissions of {}", listed(operands.get(1..)?))),
+        "sed" | "perl" if args.iter().any(|it| it.starts_with("-i") || *it == "--in-place") => {
+            Some(format!("changes {}", last()?))
+        }
+        "sort" => {
+            let at = args.iter().position(|it| *it == "-o" || *it == "--output")?;
+            Some(format!("writes {}", shown(args.get(at + 1)?)))
+        }
+        "git" => git(args),
+        "curl" | "wget" | "ssh" | "scp" | "sftp" | "nc" | "ncat" | "telnet" | "ping" | "dig" | "gh" | "kubectl"
+        | "aws" | "gcloud" | "az" => Some(format!("uses the network ({program})")),
+        "docker" | "podman" | "systemctl" | "service" => Some(format!("controls other programs ({program})")),
+        "sudo" | "su" | "doas" | "pkexec" => Some(format!("runs with the rights of another user ({program})")),
+        "kill" | "pkill" | "killall" => Some(format!("stops processes ({program})")),
+        "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "brew" | "apk" => {
+            Some(format!("installs or removes software ({program})"))
+        }
+        "npm" | "pnpm" | "yarn" | "bun" | "pip" | "pip3" | "uv" | "poetry" | "gem" | "bundle" | "cargo" | "go"
+        | "composer" => {
+            let sub = operands.first().copied().unwrap_or_default();
+            let installs = [
+                "install",
+                "i",
+                "add",
+                "ci",
+                "remove",
+                "uninstall",
+                "update",
+                "upgrade",
+                "get",
+                "sync",
+                "publish",
+                "fetch",
+            ];
+            if installs.contains(&sub) {
+                return Some(format!("installs or changes packages ({program} {sub})"));
+            }
+            Some(format!("runs {}, which may run anything", [program, sub].join(" ").trim_end()))
+        }
+        "make" | "cmake" | "ninja" | "gradle" | "gradlew" | "mvn" | "ant" | "rake" | "just" | "bazel" | "tox"
+        | "nox" | "pytest" | "jest" | "vitest" | "tsc" | "eslint" | "prettier" | "mypy" | "ruff" | "python"
+        | "python3" | "node" | "deno" | "ruby" | "perl" | "php" | "npx" | "bash" | "sh" | "zsh" | "fish" | "java"
+        | "javac" | "rustc" | "gcc" | "g++" | "clang" | "dotnet" | "swift" => {
+            Some(format!("runs {program}, which may run anything"))
+        }
+        "eval" | "source" | "." | "exec" => {
+            Some(format!("runs {}, which may run anything", shown(operands.first().unwrap_or(&program))))
+        }
+        "env" | "nice" | "nohup" | "time" | "command" | "setsid" => {
+            let at = args.iter().position(|it| !it.starts_with('-') && !it.contains('='))?;
+            of(&args[at..])
+        }
+        "timeout" => of(args.get(1..)?),
+        "xargs" => {
+            let at = args.iter().position(|it| !it.starts_with('-') && !it.bytes().all(|b| b.is_ascii_digit()))?;
+            let inner = of(&args[at..]).or_else(|| {
+                ["rm", "touch", "mv", "cp"].contains(&args[at]).then(|| format!("runs {} on many files", args[at]))
+            });
+            inner.map(|it| format!("{it} (xargs)"))
+        }
+        "find" if args.contains(&"-delete") => Some("deletes what it finds (find -delete)".into()),
+        "find" => {
+            let at = args.iter().position(|it| ["-exec", "-execdir", "-ok", "-okdir"].contains(it))?;
+            Some(format!("runs {} on what it finds (find {})", shown(args.get(at + 1)?), args[at]))
+        }
+        _ if words[0].starts_with("./") => Some(format!("runs {}, which may run anything", shown(words[0]))),
+        _ => None,
+    }
+}
+
+fn git(args: &[&str]) -> Option<String> {
+    let mut args = args;
+    while let [flag, rest @ ..] = args {
+        if !flag.starts_with('-') {
+            break;
+        }
+        args = if ["-C", "-c", "--git-dir", "--work-tree"].contains(flag) { rest.get(1..)? } else { rest };
+    }
+    let (sub, rest) = args.split_first()?;
+    let pair = rest.first().map(|second| format!("{sub} {second}")).unwrap_or_default();
+    if GIT_NETWORK.contains(sub) || GIT_NETWORK.contains(&pair.as_str()) {
+        return Some(format!("uses the network (git {sub})"));
+    }
+    let changes = [
+        "add",
+        "commit",
+        "reset",
+        "checkout",
+        "switch",
+        "restore",
+        "merge",
+        "rebase",
+        "cherry-pick",
+        "revert",
+        "rm",
+        "mv",
+        "clean",
+        "init",
+        "am",
+        "apply",
+        "gc",
+        "prune",
+        "filter-branch",
+        "update-ref",
+        "update-index",
+        "submodule",
+        "bisect",
+        "notes",
+        "replace",
+        "write-tree",
+        "commit-tree",
+        "read-tree",
+        "hash-object",
+        "pack-refs",
+        "repack",
+        "sparse-checkout",
+    ];
+    let deletes = rest.iter().any(|it| {
+        [
+            "-d", "-D", "--delete", "-m", "-M", "--move", "-f", "--force", "drop", "clear", "pop", "push", "apply",
+            "prune", "remove",
+        ]
+        .contains(it)
+    });
+    let creates = ["branch", "tag", "remote", "worktree", "stash", "config"].contains(sub);
+    if changes.contains(sub) || (creates && (deletes || *sub == "stash" || rest.iter().any(|it| !it.starts_with('-'))))
+    {
+        return Some(format!("changes the repository (git {sub})"));
+    }
+    None
+}
+
+fn from_to(operands: &[&str]) -> Option<String> {
+    let (to, from) = operands.split_last().filter(|(_, from)| !from.is_empty())?;
+    Some(format!("{} to {}", listed(from), shown(to)))
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(3).map(|name| shown(name)).collect();
+    let more = names.len().saturating_sub(3);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(" "))
+}
+
+/// A word on a screen, of bounded length.
+fn shown(word: &str) -> String {
+    let mut text: String = word.chars().take(80).flat_map(char::escape_debug).collect();
+    if word.chars().count() > 80 {
+        text.push('…');
+    }
+    text.replace("\\'", "'").replace("\\\"", "\"")
+}

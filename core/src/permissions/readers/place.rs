@@ -1,0 +1,264 @@
+//! Where a word that names a file leads.
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+/// The most file system calls of one judgement: this bounds its time.
+const MOST_CALLS: usize = 20_000;
+/// The most symlinks in one path, as in the kernel.
+const MOST_LINKS: usize = 40;
+/// The longest path that the kernel takes, bytes.
+const LONGEST: usize = 4_000;
+
+/// The workspace that a judgement is about, and what of its time is left.
+pub(super) struct Ground<'a> {
+    /// Absolute and without symlinks.
+    pub(super) workspace: &'a Path,
+    calls: Cell<usize>,
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+pub(super) enum Found {
+    File,
+    Folder(PathBuf),
+    Missing,
+}
+
+impl<'a> Ground<'a> {
+    pub(super) fn new(workspace: &'a Path) -> Ground<'a> {
+        Ground { workspace, calls: Cell::new(MOST_CALLS) }
+    }
+
+    /// Counts one file system call.
+    pub(super) fn spend(&self) -> Result<(), String> {
+        let left = self.calls.get().checked_sub(1).ok_or("it names too many files to be judged")?;
+        self.calls.set(left);
+        Ok(())
+    }
+
+    /// Follows a path from a folder, as the kernel would. It opens nothing.
+    ///
+    /// # Errors
+    /// It leads out of the workspace, to a special file, or where pixir cannot look.
+    pub(super) fn locate(&self, text: &str, folder: &Path) -> Result<Found, String> {
+        let outside = || format!("`{text}` may lie outside the workspace");
+        if text.len() > LONGEST || text.contains('\0') {
+            return Err(outside());
+        }
+        let path = Path::new(text);
+        let mut at = if path.is_absolute() { PathBuf::from("/") } else { folder.to_owned() };
+        let mut rest = parts(path);
+        let mut links = 0;
+        let mut kind = None;
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                at.pop();
+            } else {
+                at.push(&part);
+            }
+            if !self.contains(&at) && !self.workspace.starts_with(&at) {
+                return Err(outside());
+            }
+            self.spend()?;
+            let metadata = match fs::symlink_metadata(&at) {
+                Ok(metadata) => metadata,
+                // What is not there cannot lead anywhere.
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    let leads_back = rest.iter().any(|part| part == "..");
+                    return if leads_back || !self.contains(&at) { Err(outside()) } else { Ok(Found::Missing) };
+                }
+                // The rest names nothing below a file; as a revision of git it may name much.
+                Err(e) if e.kind() == ErrorKind::NotADirectory && !rest.iter().any(|part| part == "..") => {
+                    return if self.contains(&at) { Ok(Found::Missing) } else { Err(outside()) };
+                }
+                Err(_) => return Err(outside()),
+            };
+            if metadata.is_symlink() {
+                links += 1;
+                let target = fs::read_link(&at).map_err(|_| outside())?;
+                if links > MOST_LINKS || target.as_os_str().len() > LONGEST {
+                    return Err(outside());
+                }
+                at.pop();
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                rest.extend(parts(&target));
+                kind = None;
+                continue;
+            }
+            kind = Some(metadata);
+        }
+        if !self.contains(&at) {
+            return Err(outside());
+        }
+        match kind {
+            None => Ok(Found::Folder(at)),
+            Some(metadata) => what(&metadata, at, text),
+        }
+    }
+
+    fn contains(&self, at: &Path) -> bool {
+        at.starts_with(self.workspace)
+    }
+
+    /// Checks that every name below a folder is one plain word and every symlink there leads to the workspace.
+    ///
+    /// # Errors
+    /// It is not so, or the folder is too large to look.
+    pub(super) fn check_names(&self, folder: &Path, words: bool) -> Result<(), String> {
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).map_err(|_| "a folder cannot be read here".to_owned())?.flatten() {
+                self.spend()?;
+                let name = entry.file_name();
+                let shown = || format!("`{}`", name.to_string_lossy().escape_debug());
+                let is_word = |name: &str| {
+                    !name.starts_with('-')
+                        && name.chars().all(|c| c.is_alphanumeric() || "_@%+=:,./-~#()[]{}!&$;^".contains(c))
+                };
+                if words && !name.to_str().is_some_and(is_word) {
+                    return Err(format!("the name {} is not one plain word", shown()));
+                }
+                let kind = entry.file_type().map_err(|_| "a folder cannot be read here".to_owned())?;
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_symlink() {
+                    self.locate(
+                        name.to_str().ok_or_else(|| format!("{} may lead outside the workspace", shown()))?,
+                        &folder,
+                    )?;
+                } else if !kind.is_file() {
+                    return Err(format!("{} is a FIFO, a socket or a device", shown()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names that a word with `*` and `?` stands for, as bash finds them; the word itself where there are none.
+    ///
+    /// # Errors
+    /// A folder of the pattern leads out of the workspace, or a name could be taken for a flag.
+    pub(super) fn expand(&self, pattern: &[Piece], folder: &Path) -> Result<Vec<String>, String> {
+        let text: String = pattern.iter().map(Piece::text).collect();
+        let mut levels: Vec<Vec<Piece>> = vec![Vec::new()];
+        for piece in pattern {
+            match piece {
+                Piece::Char('/') => levels.push(Vec::new()),
+                piece => levels.last_mut().expect("there is one").push(*piece),
+            }
+        }
+        let mut found = vec![String::new()];
+        for (i, level) in levels.iter().enumerate() {
+            let plain = |pieces: &[Piece]| pieces.iter().map(Piece::text).collect::<String>();
+            let join = |before: &str, name: &str| if i == 0 { name.to_owned() } else { format!("{before}/{name}") };
+            if !level.iter().any(|piece| matches!(piece, Piece::Any | Piece::One)) {
+                found = found.iter().map(|before| join(before, &plain(level))).collect();
+                continue;
+            }
+            let mut next = Vec::new();
+            for before in &found {
+                let at = if i == 0 {
+                    "."
+                } else if before.is_empty() {
+                    "/"
+                } else {
+                    before
+                };
+                let Found::Folder(real) = self.locate(at, folder)? else { continue };
+                if level.first() == Some(&Piece::Char('.')) && matches(level, "..") {
+                    return Err(format!("`{text}` may stand for the folder above"));
+                }
+                for entry in fs::read_dir(&real).map_err(|_| "a folder cannot be read here".to_owned())?.flatten() {
+                    self.spend()?;
+                    let name = entry.file_name();
+                    let Some(name) = name.to_str() else { return Err("a name is not text".into()) };
+                    if matches(level, name) && (!name.starts_with('.') || level.first() == Some(&Piece::Char('.'))) {
+                        next.push(join(before, name));
+                    }
+                }
+            }
+            next.sort();
+            found = next;
+        }
+        found.retain(|name| !matches!(self.locate(name, folder), Ok(Found::Missing)));
+        // The shell then passes on what is written, which is judged like any other word.
+        if found.is_empty() {
+            return Ok(vec![text]);
+        }
+        match found.iter().find(|name| name.starts_with('-')) {
+            Some(name) => Err(format!("the file name `{}` would be a flag", name.escape_debug())),
+            None => Ok(found),
+        }
+    }
+}
+
+/// A piece of a word in which a shell looks for file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    Char(char),
+    /// `*`
+    Any,
+    /// `?`
+    One,
+}
+
+impl Piece {
+    fn text(&self) -> char {
+        match self {
+            Piece::Char(c) => *c,
+            Piece::Any => '*',
+            Piece::One => '?',
+        }
+    }
+}
+
+/// In time proportional to the product of both lengths.
+fn matches(pattern: &[Piece], name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(Piece::Any) => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(Piece::One) => (p, n) = (p + 1, n + 1),
+            Some(Piece::Char(c)) if *c == name[n] => (p, n) = (p + 1, n + 1),
+            Some(Piece::Char(_)) | None => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    (p, n) = (at + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|piece| *piece == Piece::Any)
+}
+
+fn what(metadata: &Metadata, at: PathBuf, text: &str) -> Result<Found, String> {
+    if metadata.is_dir() {
+        Ok(Found::Folder(at))
+    } else if metadata.is_file() {
+        Ok(Found::File)
+    } else {
+        Err(format!("`{text}` is a FIFO, a socket or a device"))
+    }
+}
+
+/// The parts of a path, last one first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    parts.collect::<Vec<_>>().into_iter().rev().collect()
+}

@@ -1,0 +1,254 @@
+//! The repository of git that the workspace belongs to, and whether git may run there unasked.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The longest index that is read, bytes.
+const MOST: u64 = 64 << 20;
+/// The longest text file of a repository, bytes.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+/// A repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Repository {
+    /// The top folder of the work tree.
+    pub(crate) top: PathBuf,
+    /// The folder of this work tree: `HEAD`, `index`.
+    pub(crate) git: PathBuf,
+    /// The folder that all work trees share: `config`, `objects`, `refs`.
+    pub(crate) common: PathBuf,
+}
+
+impl Repository {
+    /// The repository that a folder belongs to, found in the folder or above it; `None` where there is none.
+    ///
+    /// # Errors
+    /// There is a `.git` that leads somewhere else, or that another user owns: as a clause.
+    pub(crate) fn find(folder: &Path) -> Result<Option<Repository>, String> {
+        for top in folder.ancestors() {
+            let git = top.join(".git");
+            let metadata = match fs::symlink_metadata(&git) {
+                Ok(metadata) => metadata,
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(_) => return Err("the repository cannot be read here".into()),
+            };
+            // Above the folder, others may have put one: git itself refuses it then.
+            if top != folder && metadata.uid() != rustix::process::geteuid().as_raw() {
+                return Err("the repository belongs to another user".into());
+            }
+            if metadata.is_dir() {
+                if fs::symlink_metadata(git.join("commondir")).is_ok() {
+                    return Err("the repository has submodules or shares another's configuration".into());
+                }
+                return Ok(Some(Repository { top: top.to_owned(), common: git.clone(), git }));
+            }
+            if !metadata.is_file() {
+                return Err("`.git` is a symlink or a special file".into());
+            }
+            return linked(top, &git)
+                .map(Some)
+                .ok_or_else(|| "`.git` names a repository that does not name this folder".into());
+        }
+        Ok(None)
+    }
+
+    /// Whether programs of a workspace may see it: it is not that of the whole home folder.
+    pub(crate) fn may_be_shown(&self, workspace: &Path) -> bool {
+        self.top == workspace || !is_home(&self.top)
+    }
+
+    /// The folders outside a workspace that git needs: to change, and to read.
+    pub(crate) fn beside(&self, workspace: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let is_outside = |path: &&PathBuf| !path.starts_with(workspace);
+        let top = Some(&self.top).filter(is_outside);
+        let mut git: Vec<PathBuf> = [&self.common, &self.git].into_iter().filter(is_outside).cloned().collect();
+        git.dedup();
+        (git, top.into_iter().cloned().collect())
+    }
+}
+
+/// A linked work tree: its `.git` file names a folder of the repository, and that folder names the file.
+fn linked(top: &Path, file: &Path) -> Option<Repository> {
+    let text = read(file)?;
+    let named = Path::new(text.strip_prefix("gitdir:")?.trim_matches([' ', '\n', '\r']));
+    let git = top.join(named).canonicalize().ok()?;
+    let back = read(&git.join("gitdir"))?;
+    if git.join(back.trim_end_matches(['\n', '\r'])).canonicalize().ok()? != *file {
+        return None;
+    }
+    let common = read(&git.join("commondir"))?;
+    let common = git.join(common.trim_end_matches(['\n', '\r'])).canonicalize().ok()?;
+    // Anything else could name a repository that has never heard of this work tree.
+    let is_its_own = git.parent()? == common.join("worktrees") && common.file_name()? == ".git";
+    is_its_own.then(|| Repository { top: top.to_owned(), git, common })
+}
+
+/// The text of a regular file that is not a symlink. It never waits for another process.
+pub(super) fn read(path: &Path) -> Option<String> {
+    String::from_utf8(bytes(path, LONGEST_CONFIG)?).ok()
+}
+
+fn bytes(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
+    let file = fs::OpenOptions::new().read(true).custom_flags(i32::try_from(flags).ok()?).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Checks that git, started in this folder, runs nothing of the repository and reads no other one.
+///
+/// # Errors
+/// Why not, as a clause.
+pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
+    let missing = || "there is no repository".to_owned();
+    let repository = Repository::find(workspace)?.ok_or_else(missing)?;
+    if Repository::find(folder)?.as_ref() != Some(&repository) {
+        return Err("the folder belongs to another repository".into());
+    }
+    let Repository { top, git, common } = &repository;
+    // Whoever has the home folder in a repository has not opened all of it.
+    if !repository.may_be_shown(workspace) {
+        return Err("the repository is that of the home folder".into());
+    }
+    for (folder, names) in [
+        (git, &["HEAD", "index", "logs"][..]),
+        (common, &["config", "objects", "refs", "packed-refs", "info", "logs", "shallow"]),
+        (&common.join("objects"), &["info", "pack"]),
+        (&common.join("refs"), &["heads", "tags", "remotes"]),
+    ] {
+        for name in names {
+            match fs::symlink_metadata(folder.join(name)) {
+                Ok(metadata) if metadata.is_file() || metadata.is_dir() => {}
+                Ok(_) => return Err(format!("`{name}` of the repository is a symlink or a special file")),
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(_) => return Err("the repository cannot be read here".into()),
+            }
+        }
+    }
+    for path in ["objects/info/alternates", "objects/info/http-alternates", "modules", "config.worktree"] {
+        if fs::symlink_metadata(common.join(path)).is_ok() {
+            return Err(format!("the repository has `{path}`, which may lead to another one"));
+        }
+    }
+    if fs::symlink_metadata(git.join("config.worktree")).is_ok()
+        || fs::symlink_metadata(top.join(".gitmodules")).is_ok()
+    {
+        return Err("the repository has submodules or shares another's configuration".into());
+    }
+    let text = read(&common.join("config")).ok_or("the repository's configuration cannot be read here")?;
+    if let Some(key) = keys(&text).find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("the repository's configuration sets `{}`, which may run programs", key.escape_debug()));
+    }
+    check_objects(&common.join("objects"))?;
+    match fs::symlink_metadata(git.join("index")) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(_) => Err("the repository's index cannot be read here".into()),
+        Ok(_) => check_index(&bytes(&git.join("index"), MOST).ok_or("the repository's index cannot be read here")?),
+    }
+}
+
+/// Whether a folder is somebody's home, by what lies in it, or holds homes.
+fn is_home(top: &Path) -> bool {
+    const MARKS: [&str; 6] = [".ssh", ".gnupg", ".bashrc", ".zshrc", ".bash_history", ".local"];
+    top.components().count() < 3 || MARKS.iter().any(|name| fs::symlink_metadata(top.join(name)).is_ok())
+}
+
+/// The folders and packs of objects are no symlinks.
+fn check_objects(objects: &Path) -> Result<(), String> {
+    for folder in [objects.to_owned(), objects.join("pack")] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| !kind.is_dir() && !kind.is_file()) {
+                return Err("the objects of the repository lead somewhere else".into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an index names no other repository and no `.gitmodules`.
+fn check_index(index: &[u8]) -> Result<(), String> {
+    const SUBMODULES: &str = "the repository's index has submodules";
+    let unknown = || "the repository's index is not understood here".to_owned();
+    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let (version, entries) = (number(4).ok_or_else(unknown)?, number(8).ok_or_else(unknown)?);
+    if index.get(..4) != Some(b"DIRC") {
+        return Err(unknown());
+    }
+    // In any version and place: `.gitmodules` at the start of a path.
+    if find(index, b".gitmodules").is_some() {
+        return Err(SUBMODULES.into());
+    }
+    // Version 4 and an index in two files are rare.
+    if !matches!(version, 2 | 3) || find(index, b"link\0").is_some() {
+        return Err(unknown());
+    }
+    let mut at = 12;
+    for _ in 0..entries {
+        let mode = number(at + 24).ok_or_else(unknown)?;
+        if mode & 0o170_000 == 0o160_000 {
+            return Err(SUBMODULES.into());
+        }
+        let flags =
+            u16::from_be_bytes(index.get(at + 60..at + 62).and_then(|it| it.try_into().ok()).ok_or_else(unknown)?);
+        let name = at + 62 + if version == 3 && flags & 0x4000 != 0 { 2 } else { 0 };
+        let len = index.get(name..).and_then(|rest| rest.iter().position(|byte| *byte == 0)).ok_or_else(unknown)?;
+        // One to eight zero bytes make the entry's length a multiple of eight.
+        at += (name + len - at) / 8 * 8 + 8;
+    }
+    Ok(())
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|it| it == wanted)
+}
+
+/// What a repository's own configuration may say without git running or reading anything for it.
+const KEYS: [&str; 21] = [
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "core.autocrlf",
+    "core.eol",
+    "core.safecrlf",
+    "core.quotepath",
+    "remote.url",
+    "remote.fetch",
+    "branch.remote",
+    "branch.merge",
+    "branch.rebase",
+    "user.name",
+    "user.email",
+    "init.defaultbranch",
+    "pull.rebase",
+    "push.default",
+];
+
+/// Every `section.key` of a configuration, without the section's name in quotes.
+fn keys(text: &str) -> impl Iterator<Item = String> {
+    let mut section = String::new();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim().to_lowercase())
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+        .collect();
+    lines.into_iter().filter_map(move |line| match line.strip_prefix('[') {
+        Some(rest) => {
+            // A key on the line of its section, or a section that is spelt otherwise, is no key that is known.
+            let whole = rest.ends_with(']') && rest.matches(']').count() == 1;
+            section = rest.split([' ', ']', '.']).next().unwrap_or_default().to_owned();
+            if whole { None } else { Some(line.clone()) }
+        }
+        None => Some(format!("{section}.{}", line.split(['=', ' ', '\t']).next().unwrap_or_default())),
+    })
+}

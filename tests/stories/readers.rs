@@ -1,0 +1,512 @@
+//! Commands that run unasked: what only looks, and nothing else, also in hostile repositories.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::shell::{Shell, entries};
+
+const EVERYDAY: &str = include_str!("../commands/everyday.txt");
+const ADVERSARIAL: &str = include_str!("../commands/adversarial.txt");
+/// The text of a file outside the workspace.
+const OUTSIDE: &str = "canary-OUTSIDE";
+
+fn git(folder: &Path, args: &[&str]) {
+    let ran = Command::new("git")
+        .args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@a",
+            "-c",
+            "init.defaultBranch=main",
+            "-c",
+            "protocol.file.allow=always",
+        ])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .expect("git starts");
+    assert!(ran.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A repository with two commits.
+fn repository(folder: &Path) {
+    fs::create_dir_all(folder).expect("mkdir");
+    git(folder, &["init", "-q", "."]);
+    fs::write(folder.join("in"), "one\n").expect("write");
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-qm", "first"]);
+    fs::write(folder.join("in"), "one\ntwo\n").expect("write");
+    git(folder, &["commit", "-qam", "second"]);
+}
+
+/// The project of the tables, with something outside to read and something that runs when it is asked to.
+fn project() -> Shell {
+    let shell = Shell::new(&[
+        ("README.md", "# TODO\n"),
+        ("Cargo.toml", "[package]\n"),
+        ("package.json", "{\"name\": \"x\", \"scripts\": {}}\n"),
+        ("data.csv", "a,b\nb,c\n"),
+        ("src/main.rs", "fn main() {} // TODO\n"),
+        ("src/lib.rs", "\n"),
+        ("tests/t.py", "import x\n"),
+        ("sub/a", "x\n"),
+        ("s", "touch PWNED\n"),
+        ("evil", "#!/bin/sh\ntouch PWNED\n"),
+        ("ls", "#!/bin/sh\ntouch PWNED\n"),
+        ("victim", "victimtext\n"),
+        ("-delete", ""),
+        ("-oPWNED", ""),
+    ]);
+    let root = shell.workspace();
+    repository(&root);
+    for name in ["evil", "ls"] {
+        Command::new("chmod").args(["755", name]).current_dir(&root).status().expect("chmod");
+    }
+    let outside = root.parent().expect("a parent").join("outside");
+    fs::create_dir_all(&outside).expect("mkdir");
+    fs::write(outside.join("secret"), format!("{OUTSIDE}\n")).expect("write");
+    repository(&outside.join("repo"));
+    fs::write(outside.join("repo/t"), OUTSIDE).expect("write");
+    git(&outside.join("repo"), &["add", "-A"]);
+    git(&outside.join("repo"), &["commit", "-qm", OUTSIDE]);
+    git(&root, &["branch", "other"]);
+    shell
+}
+
+/// Every file below, but for pixir's own.
+fn files(folder: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).expect("a folder").flatten() {
+            let (path, metadata) = (entry.path(), entry.metadata().expect("metadata"));
+            if path == folder.join("home") || path.file_name().is_some_and(|name| name == "script.json") {
+                continue;
+            }
+            if metadata.is_dir() {
+                folders.push(path.clone());
+            }
+            let bytes = if metadata.is_file() { fs::read(&path).expect("read") } else { Vec::new() };
+            all.insert(path, (metadata.mode(), metadata.len() * u64::from(metadata.is_file()), bytes));
+        }
+    }
+    all
+}
+
+/// Runs commands as calls of `bash` in one Session; returns each with its verdict and its output.
+fn judged(shell: &Shell, commands: &[Value], args: &[&str]) -> Vec<(String, String)> {
+    let mut steps: Vec<Value> = commands
+        .chunks(100)
+        .map(|chunk| json!({ "calls": chunk.iter().map(|args| json!({ "name": "bash", "args": args })).collect::<Vec<_>>() }))
+        .collect();
+    steps.push(json!({ "text": "done" }));
+    let script = shell.aside("script.json", &json!({ "steps": steps }).to_string());
+    let provider = format!("script:{}", script.display());
+    let before: Vec<PathBuf> = shell.logs();
+    let ran =
+        shell.run(["--provider", &provider, "--headless", "--max-rounds", "100"].iter().chain(args).chain(&["go"]));
+    let log =
+        shell.logs().into_iter().find(|log| !before.contains(log)).unwrap_or_else(|| panic!("no Log: {}", ran.stderr));
+    let log = entries(&log);
+    let of = |kind: &str, id: &Value| log.iter().find(|it| it["type"] == kind && it["data"]["call_id"] == *id).cloned();
+    let calls: Vec<&Value> = log.iter().filter(|it| it["type"] == "tool_call").collect();
+    assert_eq!(calls.len(), commands.len(), "{}", ran.stderr);
+    calls
+        .iter()
+        .map(|call| {
+            let id = &call["data"]["call_id"];
+            let verdict = of("permission_decision", id)
+                .map_or("none".to_owned(), |it| it["data"]["verdict"].as_str().unwrap_or("?").to_owned());
+            let result = of("tool_result", id).unwrap_or_default();
+            (
+                verdict,
+                format!(
+                    "{}{}",
+                    result["data"]["output"],
+                    result["data"]["error"]["message"].as_str().unwrap_or_default()
+                ),
+            )
+        })
+        .collect()
+}
+
+fn commands<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
+    lines.into_iter().map(|line| json!({ "command": line })).collect()
+}
+
+#[test]
+fn what_only_looks_runs_unasked() {
+    let of = |kind: &str| -> Vec<&str> { EVERYDAY.lines().filter_map(|line| line.strip_prefix(kind)).collect() };
+    let (looks, works) = (of("look "), of("work "));
+    let shell = project();
+    for name in ["-delete", "-oPWNED"] {
+        fs::remove_file(shell.workspace().join(name)).expect("rm");
+    }
+    let before = files(shell.workspace().parent().expect("a parent"));
+    for mode in [&["--mode", "read-only"][..], &["--mode", "ask", "--no-input"]] {
+        let ran = judged(&shell, &commands(looks.iter().copied()), mode);
+        let asked: Vec<&str> =
+            looks.iter().zip(&ran).filter(|(_, ran)| ran.0 != "allow").map(|(line, _)| *line).collect();
+        println!(
+            "{mode:?}: {} run unasked of {} that only look; not: {asked:?}",
+            looks.len() - asked.len(),
+            looks.len()
+        );
+        assert!(asked.len() * 20 <= looks.len(), "{mode:?}: {asked:?}");
+        let output: String = ran.iter().map(|(_, output)| output.as_str()).collect();
+        assert!(output.contains("fn main") && output.contains("second") && !output.contains(OUTSIDE));
+    }
+    let ran = judged(&shell, &commands(works.iter().copied()), &["--mode", "ask", "--no-input"]);
+    assert!(ran.iter().all(|(verdict, _)| verdict == "deny"), "builds and tests are asked about");
+    assert_eq!(files(shell.workspace().parent().expect("a parent")), before, "nothing changed");
+}
+
+#[test]
+fn nothing_adversarial_has_an_effect_unasked() {
+    let shell = project();
+    let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
+    symlink(&outside, root.join("lnk")).expect("a symlink");
+    for name in ["x\u{a0}", "x\u{2003}", "x\r", "x\u{2028}", "x\u{b}", "x\u{3000}"] {
+        symlink(outside.join("secret"), root.join(name)).expect("a symlink");
+    }
+    Command::new("mkfifo").arg(root.join("fifo")).status().expect("mkfifo");
+    let is_root = rustix_is_root();
+    if is_root {
+        Command::new("mknod").arg(root.join("zero")).args(["c", "1", "5"]).status().expect("mknod");
+    }
+    let own: Vec<String> = ["\u{a0}", "\u{2003}", "\r", "\u{2028}", "\u{b}", "\u{3000}"]
+        .iter()
+        .map(|blank| format!("cat x{blank}"))
+        .collect();
+    let lines = ADVERSARIAL.lines().map(|line| {
+        line.replace('⏎', "\n")
+            .replace('␍', "\r")
+            .replace("/O/outside", &outside.display().to_string())
+            .replace("/O", &outside.display().to_string())
+    });
+    let lines: Vec<String> = lines.chain(own).filter(|line| is_root || !line.contains("zero")).collect();
+    assert!(lines.len() >= 250);
+    let before = files(root.parent().expect("a parent"));
+    for tier in ["ns", "ll"] {
+        for mode in [&["--mode", "read-only"][..], &["--mode", "ask", "--no-input"]] {
+            let args: Vec<&str> = mode.iter().copied().chain(["--sandbox", tier]).collect();
+            let ran = judged(&shell, &commands(lines.iter().map(String::as_str)), &args);
+            let unasked: Vec<(&String, &String)> =
+                lines.iter().zip(&ran).filter(|(_, ran)| ran.0 == "allow").map(|(line, ran)| (line, &ran.1)).collect();
+            println!("{tier} {mode:?}: {} tried, {} ran unasked", lines.len(), unasked.len());
+            let leaks: Vec<_> = unasked
+                .iter()
+                .filter(|(line, output)| {
+                    (output.contains(OUTSIDE) && !line.contains(OUTSIDE)) || output.contains("root:x:0")
+                })
+                .collect();
+            assert!(leaks.is_empty(), "{tier} {mode:?}: {leaks:?}");
+            // These rows have an effect only in a hostile repository, which this one is not.
+            let known = ["git status", "git diff", "git log -p"];
+            let surprising: Vec<_> =
+                unasked.iter().map(|(line, _)| line.as_str()).filter(|line| !known.contains(line)).collect();
+            assert_eq!(surprising, Vec::<&str>::new(), "{tier} {mode:?}");
+            let after = files(root.parent().expect("a parent"));
+            let changed: Vec<_> =
+                after.iter().filter(|(path, it)| before.get(*path) != Some(it)).map(|(path, _)| path).collect();
+            assert_eq!((changed, after.len()), (Vec::new(), before.len()), "{tier} {mode:?}");
+        }
+    }
+}
+
+fn rustix_is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
+}
+
+/// A repository that something was done to, and what `MARKER` stands for there.
+type Hostile = (&'static str, fn(&Path, &str, &Path));
+
+const HOSTILE: &[Hostile] = &[
+    ("core.fsmonitor", |at, run, _| config(at, "core.fsmonitor", run)),
+    ("core.hooksPath", |at, _, _| config(at, "core.hooksPath", "hooks")),
+    ("core.pager", |at, run, _| config(at, "core.pager", run)),
+    ("core.sshCommand", |at, run, _| config(at, "core.sshCommand", run)),
+    ("core.editor", |at, run, _| config(at, "core.editor", run)),
+    ("core.worktree", |at, _, outside| config(at, "core.worktree", &outside.display().to_string())),
+    ("core.attributesFile", |at, _, outside| {
+        config(at, "core.attributesFile", &outside.join("secret").display().to_string())
+    }),
+    ("core.excludesFile", |at, _, outside| {
+        config(at, "core.excludesFile", &outside.join("secret").display().to_string())
+    }),
+    ("core.gitProxy", |at, run, _| config(at, "core.gitProxy", run)),
+    ("diff.external", |at, run, _| config(at, "diff.external", run)),
+    ("diff.x.textconv", |at, run, _| attribute(at, "diff=x", "diff.x.textconv", run)),
+    ("diff.x.command", |at, run, _| attribute(at, "diff=x", "diff.x.command", run)),
+    ("filter.x.clean", |at, run, _| attribute(at, "filter=x", "filter.x.clean", run)),
+    ("filter.x.smudge", |at, run, _| attribute(at, "filter=x", "filter.x.smudge", run)),
+    ("filter.x.process", |at, run, _| attribute(at, "filter=x", "filter.x.process", run)),
+    ("merge.x.driver", |at, run, _| attribute(at, "merge=x", "merge.x.driver", run)),
+    ("alias.status", |at, run, _| config(at, "alias.st", &format!("!{run}"))),
+    ("gpg.program", |at, run, _| config(at, "gpg.program", run)),
+    ("log.showSignature", |at, _, _| config(at, "log.showSignature", "true")),
+    ("credential.helper", |at, run, _| config(at, "credential.helper", &format!("!{run}"))),
+    ("pager.status", |at, run, _| config(at, "pager.status", run)),
+    ("interactive.diffFilter", |at, run, _| config(at, "interactive.diffFilter", run)),
+    ("include.path", |at, run, _| {
+        fs::write(at.join(".git/more"), format!("[core]\n\tfsmonitor = {run}\n")).expect("write");
+        config(at, "include.path", "more");
+    }),
+    ("extensions.worktreeConfig", |at, run, _| {
+        config(at, "extensions.worktreeConfig", "true");
+        fs::write(at.join(".git/config.worktree"), format!("[core]\n\tfsmonitor = {run}\n")).expect("write");
+    }),
+    ("extensions.partialClone", |at, _, _| config(at, "extensions.partialClone", "origin")),
+    (".git is a symlink", |at, _, outside| {
+        fs::remove_dir_all(at.join(".git")).expect("rm");
+        symlink(outside.join("repo/.git"), at.join(".git")).expect("a symlink");
+    }),
+    (".git names another repository", |at, _, outside| {
+        fs::remove_dir_all(at.join(".git")).expect("rm");
+        fs::write(at.join(".git"), format!("gitdir: {}\n", outside.join("repo/.git").display())).expect("write");
+    }),
+    (".git names a forged work tree", |at, _, outside| {
+        fs::remove_dir_all(at.join(".git")).expect("rm");
+        let forged = at.join("f/worktrees/w");
+        fs::create_dir_all(&forged).expect("mkdir");
+        fs::write(at.join(".git"), format!("gitdir: {}\n", forged.display())).expect("write");
+        fs::write(forged.join("gitdir"), format!("{}\n", at.join(".git").display())).expect("write");
+        fs::write(forged.join("commondir"), format!("{}\n", outside.join("repo/.git").display())).expect("write");
+        fs::write(forged.join("HEAD"), "ref: refs/heads/main\n").expect("write");
+    }),
+    ("commondir", |at, _, outside| {
+        fs::write(at.join(".git/commondir"), outside.join("repo/.git").display().to_string()).expect("write");
+    }),
+    ("objects and refs are symlinks", |at, _, outside| {
+        for name in ["objects", "refs"] {
+            fs::remove_dir_all(at.join(".git").join(name)).expect("rm");
+            symlink(outside.join("repo/.git").join(name), at.join(".git").join(name)).expect("a symlink");
+        }
+    }),
+    ("alternates", |at, _, outside| {
+        fs::write(
+            at.join(".git/objects/info/alternates"),
+            format!("{}\n", outside.join("repo/.git/objects").display()),
+        )
+        .expect("write");
+        fs::copy(outside.join("repo/.git/refs/heads/main"), at.join(".git/refs/heads/main")).expect("copy");
+    }),
+    ("HEAD is a symlink", |at, _, outside| replaced(&at.join(".git/HEAD"), &outside.join("repo/.git/HEAD"))),
+    ("config is a symlink", |at, _, outside| replaced(&at.join(".git/config"), &outside.join("repo/.git/config"))),
+    ("index is a symlink", |at, _, outside| replaced(&at.join(".git/index"), &outside.join("repo/.git/index"))),
+    ("config is a FIFO", |at, _, _| fifo(&at.join(".git/config"))),
+    ("index is a FIFO", |at, _, _| fifo(&at.join(".git/index"))),
+    ("HEAD is a FIFO", |at, _, _| fifo(&at.join(".git/HEAD"))),
+    (".git is a FIFO", |at, _, _| {
+        fs::remove_dir_all(at.join(".git")).expect("rm");
+        Command::new("mkfifo").arg(at.join(".git")).status().expect("mkfifo");
+    }),
+    ("a gitlink and .gitmodules only in the index", |at, run, _| {
+        let sub = at.join("mod");
+        repository(&sub);
+        fs::write(sub.join(".gitattributes"), "* filter=x\n").expect("write");
+        git(&sub, &["add", "-A"]);
+        git(&sub, &["commit", "-qm", "i"]);
+        fs::write(at.join(".gitmodules"), "[submodule \"mod\"]\n\tpath = mod\n\turl = ./mod\n\tignore = none\n")
+            .expect("write");
+        git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
+        fs::remove_file(at.join(".gitmodules")).expect("rm");
+        config(&sub, "filter.x.clean", &format!("{run};cat"));
+        fs::write(sub.join("in"), "ONE\ntwo\n").expect("write");
+    }),
+    ("a gitlink in the index", |at, run, _| {
+        let sub = at.join("mod");
+        repository(&sub);
+        git(at, &["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
+        config(&sub, "core.fsmonitor", run);
+    }),
+    (".gitmodules in the work tree", |at, _, _| {
+        fs::write(at.join(".gitmodules"), "[submodule \"s\"]\n\tpath = s\n").expect("write")
+    }),
+    ("hooks", |at, run, _| {
+        for name in ["post-index-change", "pre-commit", "reference-transaction", "fsmonitor-watchman", "post-checkout"]
+        {
+            let path = at.join(".git/hooks").join(name);
+            fs::write(&path, format!("#!/bin/sh\n{run}\n")).expect("write");
+            Command::new("chmod").arg("755").arg(path).status().expect("chmod");
+        }
+    }),
+];
+
+fn config(at: &Path, key: &str, value: &str) {
+    git(at, &["config", key, value]);
+}
+
+fn attribute(at: &Path, attribute: &str, key: &str, value: &str) {
+    fs::write(at.join(".gitattributes"), format!("* {attribute}\n")).expect("write");
+    config(at, key, value);
+}
+
+fn replaced(path: &Path, by: &Path) {
+    fs::remove_file(path).expect("rm");
+    symlink(by, path).expect("a symlink");
+}
+
+fn fifo(path: &Path) {
+    fs::remove_file(path).expect("rm");
+    Command::new("mkfifo").arg(path).status().expect("mkfifo");
+}
+
+#[test]
+fn no_repository_runs_anything_or_leads_out() {
+    assert!(HOSTILE.len() >= 30);
+    let lines = [
+        "git status",
+        "git diff",
+        "git log -p --all",
+        "git show HEAD",
+        "git show HEAD:t",
+        "git blame in",
+        "git ls-files",
+        "git stash list",
+        "git branch -v",
+        "git grep o",
+        "cd sub && git status",
+        "git -C mod status",
+    ];
+    let (mut ran_unasked, mut ran_anything) = (0, Vec::new());
+    for (name, spoil) in HOSTILE {
+        let shell = project();
+        let (root, outside) = (shell.workspace(), shell.workspace().parent().expect("a parent").join("outside"));
+        let marker = root.join("MARKER");
+        fs::write(root.join("in"), "changed\n").expect("write");
+        spoil(&root, &format!("touch {}", marker.display()), &outside);
+        let ran = judged(&shell, &commands(lines), &["--mode", "read-only", "--sandbox", "ll"]);
+        let unasked: Vec<&str> =
+            lines.iter().zip(&ran).filter(|(_, ran)| ran.0 == "allow").map(|(line, _)| *line).collect();
+        ran_unasked += unasked.len();
+        if marker.exists() || ran.iter().any(|(_, output)| output.contains(OUTSIDE)) {
+            ran_anything.push((name, unasked.clone()));
+        }
+        // Hooks alone are no reason to ask: they do not run.
+        let is_harmless = *name == "hooks";
+        assert!(is_harmless || unasked.is_empty(), "{name}: {unasked:?}");
+    }
+    println!(
+        "{} hostile repositories, {ran_unasked} commands ran unasked, {} effects",
+        HOSTILE.len(),
+        ran_anything.len()
+    );
+    assert!(ran_anything.is_empty(), "{ran_anything:?}");
+    assert!(ran_unasked > 0, "a repository with hooks is an ordinary one");
+}
+
+#[test]
+fn git_also_runs_unasked_in_a_folder_of_a_repository_and_in_a_linked_work_tree() {
+    let shell = project();
+    let beside = shell.workspace().parent().expect("a parent").to_owned();
+    git(&shell.workspace(), &["config", "user.name", "a"]);
+    git(&shell.workspace(), &["config", "user.email", "a@a"]);
+    git(&shell.workspace(), &["worktree", "add", "-q", "../linked"]);
+    let linked = beside.join("linked");
+    fs::write(linked.join("in"), "changed here\n").expect("write");
+    fs::write(shell.workspace().join("sub/a"), "changed there\n").expect("write");
+    for tier in ["ns", "ll"] {
+        for (folder, changed) in [(linked.clone(), " M in"), (shell.workspace().join("sub"), " M a")] {
+            let shown = folder.display().to_string();
+            let args = ["--mode", "read-only", "--sandbox", tier, "--workspace", &shown];
+            let ran = judged(&shell, &commands(["git status -s", "git log --oneline", "git diff"]), &args);
+            assert!(ran.iter().all(|(verdict, _)| verdict == "allow"), "{tier} {shown}: {ran:?}");
+            assert!(ran[0].1.contains(changed) && !ran[0].1.contains(" D "), "{tier} {shown}: {}", ran[0].1);
+            assert!(ran[1].1.contains("second") && ran[2].1.contains("changed"), "{tier} {shown}: {ran:?}");
+        }
+        // Work commits there, but it changes no hook of the repository.
+        let shown = linked.display().to_string();
+        let line = format!(
+            "echo {tier} >> in && git commit -qam {tier} && git log --oneline -1; echo x > {}/.git/hooks/post-commit",
+            shell.workspace().display()
+        );
+        let ran = judged(&shell, &commands([line.as_str()]), &["--write", "--sandbox", tier, "--workspace", &shown]);
+        assert!(ran[0].1.contains(&format!(" {tier}")), "{tier}: {ran:?}");
+        if tier == "ns" {
+            assert!(!shell.workspace().join(".git/hooks/post-commit").exists());
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_the_call_is_judged_as_it_is_quoted() {
+    let shell = Shell::new(&[("a b/in", "here\n"), ("a/x", "there\n")]);
+    let calls = [
+        json!({ "command": "cat in", "cwd": "a b" }),
+        json!({ "command": "ls", "cwd": "." }),
+        json!({ "command": "cat ../a/x", "cwd": "a b" }),
+        json!({ "command": "touch PWNED", "cwd": "a b" }),
+    ];
+    let ran = judged(&shell, &calls, &["--mode", "read-only"]);
+    let verdicts: Vec<&str> = ran.iter().map(|(verdict, _)| verdict.as_str()).collect();
+    assert_eq!(verdicts, ["allow", "allow", "allow", "deny"], "{ran:?}");
+    assert!(ran[0].1.contains("here") && ran[3].1.contains("writes PWNED"), "{ran:?}");
+}
+
+/// A path that only the kernel can walk, because pixir's own way to look at it is too long.
+#[test]
+fn a_path_that_cannot_be_looked_at_is_not_inside() {
+    let shell = project();
+    let root = shell.workspace();
+    let long = "d".repeat(200);
+    let build = format!(
+        "top=$PWD; for i in $(seq 19); do mkdir {long}; cd {long}; done; ln -s {long}/{long}/{long} b; for i in 1 2 3; do mkdir {long}; cd {long}; done; ln -s {}/outside/secret z; cd $top; ln -s {} a",
+        root.parent().expect("a parent").display(),
+        vec![long.as_str(); 19].join("/")
+    );
+    assert!(Command::new("bash").args(["-c", &build]).current_dir(&root).status().expect("bash").success());
+    assert_eq!(
+        Command::new("cat").arg("a/b/z").current_dir(&root).output().expect("cat").stdout,
+        format!("{OUTSIDE}\n").into_bytes()
+    );
+    let ran = judged(&shell, &commands(["cat a/b/z"]), &["--mode", "read-only"]);
+    assert_eq!(ran[0].0, "deny", "{ran:?}");
+    // It is deeper than the walk over the files of a test goes.
+    Command::new("rm").args(["-rf", &long, "a"]).current_dir(&root).status().expect("rm");
+}
+
+#[test]
+fn why_shows_how_a_line_is_judged_program_by_program() {
+    let shell = Shell::new(&[("in", "x\n")]);
+    let why = |line: &str, more: &[&str]| shell.run(["permissions", "why", line].iter().chain(more));
+    let all = why("cat in | sort && rm -rf target/", &["--json"]).document();
+    assert_eq!((&all["mode"], &all["verdict"]), (&json!("ask"), &json!("asks")));
+    assert_eq!(
+        all["programs"],
+        json!([
+            { "program": "cat", "args": ["in"], "reads_only": true, "reason": null },
+            { "program": "sort", "args": [], "reads_only": true, "reason": null },
+            { "program": "rm", "args": ["-rf", "target/"], "reads_only": false, "reason": "deletes target/" },
+        ])
+    );
+    for (line, reason) in [
+        ("echo x > out.txt", "writes out.txt"),
+        ("make test", "runs make, which may run anything"),
+        ("curl -s http://x/", "uses the network (curl)"),
+        ("git commit -m x", "changes the repository (git commit)"),
+        ("cargo build", "runs cargo build, which may run anything"),
+        ("sudo ls", "runs with the rights of another user (sudo)"),
+        ("mv a b", "moves a to b"),
+        ("kill 1", "stops processes (kill)"),
+    ] {
+        assert_eq!(why(line, &["--json"]).document()["reason"], reason, "{line}");
+    }
+    let plain = why("cat in", &["--mode", "read-only"]);
+    assert_eq!(
+        (plain.code, plain.stdout.as_str()),
+        (0, "  cat in\n      only reads\nIn read-only mode it runs unasked: the command only reads\n")
+    );
+    let refused = why("touch a", &["--mode", "read-only"]);
+    assert_eq!(
+        (refused.code, refused.stdout.as_str()),
+        (0, "  touch a\n      writes a\nIn read-only mode it is refused: the mode is read-only: writes a\n")
+    );
+}
