@@ -6,7 +6,6 @@ use pixir_core::call::{Explained, Judged, explain};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::clean;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {

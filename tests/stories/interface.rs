@@ -14,7 +14,7 @@ async fn a_prompt_becomes_an_answer_on_the_screen() {
 
 #[tokio::test]
 async fn the_header_follows_the_git_branch() {
-    let command = calls("bash", json!({"command": "echo 'ref: refs/heads/other' > ../main/.git/worktrees/app/HEAD"}));
+    let command = calls("bash", json!({"command": "make"}));
     // A work tree, whose repository is elsewhere.
     let files = [
         (".git", "gitdir: ../main/.git/worktrees/app\n"),
@@ -22,6 +22,8 @@ async fn the_header_follows_the_git_branch() {
     ];
     let mut pixir = Pixir::new(vec![command, says("Done.")], &files);
     pixir.screen.until("app · topic").await;
+    // Somebody checks out another branch while a command runs.
+    std::fs::write(pixir.path("../main/.git/worktrees/app/HEAD"), "ref: refs/heads/other\n").expect("write");
     pixir.does("/mode auto<Enter>go<Enter>").await;
     pixir.screen.until("app · other").await;
 }
