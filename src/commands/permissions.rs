@@ -6,7 +6,6 @@ use pixir_core::call::{Explained, Judged, explain};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::output::safe;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
@@ -72,6 +71,6 @@ fn why(cli: &Cli, args: &WhyArgs) -> Result<u8> {
         verdict => verdict,
     };
     lines.push(format!("In {} mode it {verdict}: {reason}", mode.name()));
-    cli.output.line(&safe(&lines.join("\n")));
+    cli.output.line(&lines.join("\n"));
     Ok(0)
 }

@@ -411,9 +411,9 @@ fn git_also_runs_unasked_in_a_folder_of_a_repository_and_in_a_linked_work_tree()
     git(&shell.workspace(), &["config", "user.email", "a@a"]);
     git(&shell.workspace(), &["worktree", "add", "-q", "../linked"]);
     let linked = beside.join("linked");
-    fs::write(linked.join("in"), "changed here\n").expect("write");
     fs::write(shell.workspace().join("sub/a"), "changed there\n").expect("write");
     for tier in ["ns", "ll"] {
+        fs::write(linked.join("in"), format!("changed here, {tier}\n")).expect("write");
         for (folder, changed) in [(linked.clone(), " M in"), (shell.workspace().join("sub"), " M a")] {
             let shown = folder.display().to_string();
             let args = ["--mode", "read-only", "--sandbox", tier, "--workspace", &shown];
