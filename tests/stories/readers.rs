@@ -154,11 +154,11 @@ fn what_only_looks_runs_unasked() {
         let ran = judged(&shell, &commands(looks.iter().copied()), mode);
         let asked: Vec<&str> =
             looks.iter().zip(&ran).filter(|(_, ran)| ran.0 != "allow").map(|(line, _)| *line).collect();
-        println!(
+        shown(format_args!(
             "{mode:?}: {} run unasked of {} that only look; not: {asked:?}",
             looks.len() - asked.len(),
             looks.len()
-        );
+        ));
         assert!(asked.len() * 20 <= looks.len(), "{mode:?}: {asked:?}");
         let output: String = ran.iter().map(|(_, output)| output.as_str()).collect();
         assert!(output.contains("fn main") && output.contains("second") && !output.contains(OUTSIDE));
@@ -177,7 +177,7 @@ fn nothing_adversarial_has_an_effect_unasked() {
         symlink(outside.join("secret"), root.join(name)).expect("a symlink");
     }
     Command::new("mkfifo").arg(root.join("fifo")).status().expect("mkfifo");
-    let is_root = rustix_is_root();
+    let is_root = is_root_user();
     if is_root {
         Command::new("mknod").arg(root.join("zero")).args(["c", "1", "5"]).status().expect("mknod");
     }
@@ -200,7 +200,7 @@ fn nothing_adversarial_has_an_effect_unasked() {
             let ran = judged(&shell, &commands(lines.iter().map(String::as_str)), &args);
             let unasked: Vec<(&String, &String)> =
                 lines.iter().zip(&ran).filter(|(_, ran)| ran.0 == "allow").map(|(line, ran)| (line, &ran.1)).collect();
-            println!("{tier} {mode:?}: {} tried, {} ran unasked", lines.len(), unasked.len());
+            shown(format_args!("{tier} {mode:?}: {} tried, {} ran unasked", lines.len(), unasked.len()));
             let leaks: Vec<_> = unasked
                 .iter()
                 .filter(|(line, output)| {
@@ -221,7 +221,13 @@ fn nothing_adversarial_has_an_effect_unasked() {
     }
 }
 
-fn rustix_is_root() -> bool {
+/// A figure of a table, for whoever runs it with `--nocapture`.
+fn shown(figure: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{figure}");
+}
+
+fn is_root_user() -> bool {
     fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
 }
 
@@ -394,11 +400,11 @@ fn no_repository_runs_anything_or_leads_out() {
         let is_harmless = *name == "hooks";
         assert!(is_harmless || unasked.is_empty(), "{name}: {unasked:?}");
     }
-    println!(
+    shown(format_args!(
         "{} hostile repositories, {ran_unasked} commands ran unasked, {} effects",
         HOSTILE.len(),
         ran_anything.len()
-    );
+    ));
     assert!(ran_anything.is_empty(), "{ran_anything:?}");
     assert!(ran_unasked > 0, "a repository with hooks is an ordinary one");
 }
@@ -411,9 +417,9 @@ fn git_also_runs_unasked_in_a_folder_of_a_repository_and_in_a_linked_work_tree()
     git(&shell.workspace(), &["config", "user.email", "a@a"]);
     git(&shell.workspace(), &["worktree", "add", "-q", "../linked"]);
     let linked = beside.join("linked");
-    fs::write(linked.join("in"), "changed here\n").expect("write");
     fs::write(shell.workspace().join("sub/a"), "changed there\n").expect("write");
     for tier in ["ns", "ll"] {
+        fs::write(linked.join("in"), format!("changed here, {tier}\n")).expect("write");
         for (folder, changed) in [(linked.clone(), " M in"), (shell.workspace().join("sub"), " M a")] {
             let shown = folder.display().to_string();
             let args = ["--mode", "read-only", "--sandbox", tier, "--workspace", &shown];

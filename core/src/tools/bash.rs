@@ -89,11 +89,7 @@ impl Tool for Bash {
         }
         let folder = ctx.workspace.path_of(&at);
         // With a `cwd`, the gate judges the equivalent line `cd <cwd> && <command>`.
-        let judged = if cwd.is_some() {
-            format!("cd {} && {command}", quote(&at.display().to_string()))
-        } else {
-            command.clone()
-        };
+        let judged = if cwd.is_some() { format!("cd {} && {command}", quote(&at.display())) } else { command.clone() };
         let would = if background { "run in the background" } else { "run" };
         let preview = Preview { would: would.into(), target: judged.clone(), ..Preview::default() };
         let runs_unasked = prove_read_only(&judged, ctx.workspace.root()).is_ok();

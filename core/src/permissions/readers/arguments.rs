@@ -200,8 +200,7 @@ fn table(known: &Known, args: &[Argument], folder: &Path, ground: &Ground<'_>) -
             flags.push((format!("--{name}"), value));
             continue;
         }
-        let mut letters = flag.char_indices();
-        while let Some((at, letter)) = letters.next() {
+        for (at, letter) in flag.char_indices() {
             if known.valued.contains(letter) {
                 let glued = &flag[at + letter.len_utf8()..];
                 // tree reads no value that is glued to its letter.
