@@ -105,10 +105,11 @@ impl Server {
         server
     }
 
-    /// The same for a long conversation in the dialect `chat`: it reports the tokens that each request has, and keeps only
-    /// the latest request.
-    pub(crate) fn counting(replies: Vec<Reply>) -> Server {
-        let server = Server::start(replies);
+    /// The same for a long conversation in the dialect `chat` with the model `other`, which has this window: it reports the
+    /// tokens that each request has, and keeps only the latest request.
+    pub(crate) fn counting(replies: Vec<Reply>, window: u64) -> Server {
+        let models = json!({ "data": [{ "id": "other", "max_model_len": window }] });
+        let server = Server::with_facts(replies, vec![("/v1/models", models)]);
         server.shared.0.lock().expect("the server lives").counts = true;
         server
     }

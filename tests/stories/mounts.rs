@@ -142,7 +142,7 @@ fn a_state_folder_that_takes_nothing_is_still_read() {
         // The interface shows what there is, and says why it goes no further.
         let mut terminal = interface(&shell, words, "home", state, &format!("resume {id} {flags}"));
         terminal.wait_for("I change it.");
-        terminal.wait_for("Ask pixir");
+        terminal.wait_for("/ commands");
         terminal.send("go on\r");
         terminal.wait_for(reason);
         terminal.send("\x03\x03\x03\x03");

@@ -59,7 +59,7 @@ impl Place {
     fn new(provider: impl Provider + 'static, mode: Mode, options: Options) -> Place {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = folder.path().join("app");
-        fs::create_dir_all(&workspace).expect("mkdir");
+        fs::create_dir_all(workspace.join(".git")).expect("mkdir");
         let environment = std::env::vars().filter(|(name, _)| name == "PATH").collect();
         let around = Environment { home: folder.path().join("home"), environment, ..Environment::default() };
         let providers = Arc::new(Providers::only("script", "m", Arc::new(provider)));
@@ -81,9 +81,9 @@ impl Place {
         self.folder.path().join("app").join(name)
     }
 
-    /// A file beside the workspace, which no snapshot sees.
+    /// A file in the workspace that no snapshot sees.
     fn aside(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path().join("app/.git").join(name)
     }
 
     async fn start(&self) -> (Handle, Watch) {

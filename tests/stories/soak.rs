@@ -50,12 +50,12 @@ impl Use {
 fn a_long_conversation_leaves_no_descriptor_and_no_thread_behind() {
     let minutes: usize = std::env::var("PIXIR_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     let shell = Shell::new(&[("notes.md", "one\ntwo\nthree\n")]);
-    // The server repeats the ids of its calls, and its model has a window of 4,096 tokens, so that it is compacted often.
+    // The server repeats the ids of its calls, and its model has a window of 32,768 tokens, so that it is compacted often.
     let turns = if minutes == 0 { TURNS } else { minutes * A_MINUTE };
     let replies = (0..turns).flat_map(|n| {
         [call("call_1", "read", json!({ "path": "notes.md" })), text(&format!("Answer {n}: **three** lines.\n"))]
     });
-    let server = Server::counting(replies.collect());
+    let server = Server::counting(replies.collect(), 32_768);
     let flags = ["--base-url", &server.url, "--dialect", Dialect::Chat.name(), "--model", "other"];
     let mut terminal = Terminal::start(&shell, &flags, 120, 40);
     terminal.wait_for("Ask pixir");
