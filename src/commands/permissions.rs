@@ -1,0 +1,31 @@
+//! `pixir permissions`: what may run without asking, and why.
+
+use clap::Subcommand;
+use pixir_core::Result;
+
+use crate::cli::Cli;
+
+mod rules; // the rules that the user made
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// List the rules that hold in this workspace, and those of its sessions
+    #[command(after_help = "Examples:\n  pixir permissions list\n  pixir permissions list --json")]
+    List(rules::ListArgs),
+    /// Add a rule: what it names runs without asking, or with --deny not at all
+    #[command(
+        after_help = "Examples:\n  pixir permissions add 'bash(cargo test *)'\n  pixir permissions add 'bash(git push *)' --deny --user\n  pixir permissions add 'files(docs/**)' --expires 7d"
+    )]
+    Add(rules::AddArgs),
+    /// Remove a rule
+    #[command(after_help = "Examples:\n  pixir permissions revoke r1a2b3c")]
+    Revoke(rules::RevokeArgs),
+}
+
+pub(super) fn run(cli: &Cli, command: PermissionsCommand) -> Result<u8> {
+    match command {
+        PermissionsCommand::List(args) => rules::list(cli, &args),
+        PermissionsCommand::Add(args) => rules::add(cli, &args),
+        PermissionsCommand::Revoke(args) => rules::revoke(cli, &args),
+    }
+}
