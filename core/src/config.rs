@@ -204,18 +204,7 @@ impl RequestsConfig {
 }
 
 const KEYS: [&str; 12] = [
-    "model",
-    "fallback",
-    "effort",
-    "mode",
-    "toolset",
-    "sandbox",
-    "theme",
-    "providers",
-    "models",
-    "requests",
-    "screen",
-    "keys",
+    "model", "fallback", "effort", "mode", "toolset", "sandbox", "theme", "providers", "models", "requests", "screen", "keys",
 ];
 const SCREEN_KEYS: [&str; 5] = ["mouse", "inline", "motion", "reader", "vim"];
 const PROVIDER_KEYS: [&str; 9] =

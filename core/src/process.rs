@@ -6,8 +6,8 @@ pub(crate) mod jobs; // background jobs of a Session
 mod sweep; // processes that a killed pixir has left
 
 pub use ending::EndSignals;
-pub(crate) use group::children;
 pub(crate) use group::environment;
+pub(crate) use group::children;
 pub(crate) use group::{Ended, Group, Stopping, Stream, drain, program};
 pub use group::{OfThePerson, adopt_orphans};
 pub(crate) use sweep::sweep;

@@ -29,11 +29,8 @@ impl Line {
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub(crate) fn ready(self, ctx: &Context) -> Command {
         let Line { program, args, folder, runs_unasked } = self;
-        let (policy, safety) = if runs_unasked {
-            (Policy::Look, unasked(ctx.workspace.root(), &ctx.environment))
-        } else {
-            (ctx.policy, Vec::new())
-        };
+        let (policy, safety) =
+            if runs_unasked { (Policy::Look, unasked(ctx.workspace.root(), &ctx.environment)) } else { (ctx.policy, Vec::new()) };
         let own = Own {
             workspace: ctx.workspace.root().to_owned(),
             outputs: ctx.outputs.clone(),

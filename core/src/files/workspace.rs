@@ -88,8 +88,14 @@ const PROTECTED_FILES: [&str; 20] = [
     ".vimrc",
 ];
 /// Such files and folders by their last names, at any depth.
-const PROTECTED_PLACES: [&str; 6] =
-    [".cargo/config.toml", ".cargo/config", ".github/workflows", ".config/pixir", ".config/git", ".local/state/pixir"];
+const PROTECTED_PLACES: [&str; 6] = [
+    ".cargo/config.toml",
+    ".cargo/config",
+    ".github/workflows",
+    ".config/pixir",
+    ".config/git",
+    ".local/state/pixir",
+];
 /// The parts of a repository that run code or lead elsewhere; commits change the rest.
 const PROTECTED_IN_GIT: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes"];
 

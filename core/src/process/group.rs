@@ -457,7 +457,8 @@ mod tests {
     /// Broken build: `stop` sleeps on the worker; then its first poll is also its last.
     #[tokio::test]
     async fn a_stop_gives_the_worker_back_while_it_waits() {
-        let mut command = shell("trap '' TERM; echo ready; exec sleep 1000");
+        let line = "trap '' TERM; echo ready; exec sleep 1000";
+        let mut command = program("bash", &["-c".to_owned(), line.to_owned()]);
         command.stdout(std::process::Stdio::piped());
         let (mut child, group) = Group::start(command, &Stopping::default()).expect("it starts");
         let mut ready = [0; 6];
@@ -474,7 +475,8 @@ mod tests {
     /// Broken build: `Drop` does not count the group, or stops nothing.
     #[tokio::test]
     async fn a_dropped_group_is_stopped_and_that_can_be_waited_for() {
-        let mut command = shell("trap '' TERM; echo ready; exec sleep 1000");
+        let line = "trap '' TERM; echo ready; exec sleep 1000";
+        let mut command = program("bash", &["-c".to_owned(), line.to_owned()]);
         command.stdout(std::process::Stdio::piped());
         let stopping = Stopping::default();
         let (mut child, group) = Group::start(command, &stopping).expect("it starts");

@@ -38,8 +38,7 @@ impl Tier {
     /// `CONFIG_INVALID` for another name.
     pub fn parse(name: &str) -> Result<Tier> {
         Tier::ALL.into_iter().find(|tier| tier.name() == name).ok_or_else(|| {
-            Error::new(Code::ConfigInvalid, format!("there is no sandbox `{name}`"), "ns, ll or none")
-                .with("input", name)
+            Error::new(Code::ConfigInvalid, format!("there is no sandbox `{name}`"), "ns, ll or none").with("input", name)
         })
     }
 

@@ -21,9 +21,9 @@ use crate::call::command::{Line, look_after, look_before};
 use crate::call::result::in_run_exit;
 use crate::permissions::Touch;
 use crate::process::{self, Group};
+use crate::sandbox::LEFT_BEHIND;
 use crate::protocol::error::{Code, Error, Result};
 use crate::protocol::event::Preview;
-use crate::sandbox::LEFT_BEHIND;
 
 /// How many bytes of a command's stderr are retained from its start, and at least as many from its end.
 const MAX_STDERR: usize = 64 << 10;

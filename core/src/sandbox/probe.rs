@@ -26,11 +26,7 @@ pub(super) fn tier(wish: Option<Tier>, home: &Path) -> Tier {
     match wish {
         None => strongest,
         // A weaker one than the strongest may still not work.
-        Some(wish) => Tier::ALL
-            .into_iter()
-            .skip_while(|tier| *tier != wish)
-            .find(|tier| *tier == strongest || works(*tier))
-            .unwrap_or(Tier::None),
+        Some(wish) => Tier::ALL.into_iter().skip_while(|tier| *tier != wish).find(|tier| *tier == strongest || works(*tier)).unwrap_or(Tier::None),
     }
 }
 
@@ -54,8 +50,7 @@ fn world() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let link = |path: &str| fs::read_link(path).map(|it| it.display().to_string()).unwrap_or_default();
     let status = read("/proc/self/status");
-    let limits: Vec<&str> =
-        status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
+    let limits: Vec<&str> = status.lines().filter(|line| line.starts_with("Seccomp:") || line.starts_with("NoNewPrivs:")).collect();
     let build = fs::metadata("/proc/self/exe").map(|it| format!("{}.{}", it.ino(), it.mtime())).unwrap_or_default();
     [
         read("/proc/sys/kernel/random/boot_id"),
@@ -69,18 +64,9 @@ fn world() -> String {
 }
 
 fn keep(file: &Path, text: &str) {
-    let written = file
-        .parent()
-        .map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder))
-        .and_then(|()| {
-            fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(file)?
-                .write_all(text.as_bytes())
-        });
+    let written = file.parent().map_or(Ok(()), |folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)).and_then(|()| {
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+    });
     if let Err(e) = written {
         tracing::warn!("the sandbox of this machine was not noted: {e}");
     }

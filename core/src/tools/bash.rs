@@ -149,9 +149,7 @@ async fn run(line: Line, limit: Duration, ctx: &Context, output: &mut Output) ->
     }
     output.tell_stderr |= tail.ends_with(LEFT_BEHIND);
     output.exit = ended.code();
-    if let Ended::Exited(_) = ended
-        && output.exit != 0
-    {
+    if let Ended::Exited(_) = ended && output.exit != 0 {
         output.blocked = tail.blocked(ctx);
     }
     Ok(())

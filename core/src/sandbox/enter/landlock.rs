@@ -40,9 +40,7 @@ pub(super) fn confine(plan: &Plan) -> Result<()> {
         .set_compatibility(CompatLevel::BestEffort)
         .add_rules(path_beneath_rules(shown, read))
         .and_then(|it| it.add_rules(path_beneath_rules(ALWAYS, AccessFs::ReadFile | AccessFs::ReadDir)))
-        .and_then(|it| {
-            it.add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev))
-        })
+        .and_then(|it| it.add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)))
         .and_then(|it| it.add_rules(path_beneath_rules(changed.iter().chain(&view.scratch), all)))
         .doing("add the rules")?
         .restrict_self()

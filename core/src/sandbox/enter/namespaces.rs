@@ -13,9 +13,7 @@ use rustix::mount::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use rustix::process::{getgid, getuid, pivot_root};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
-};
+use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs};
 
 use super::{Doing as _, Plan, Result};
 
@@ -91,8 +89,7 @@ enum Item {
 /// Builds the file system that the plan describes, and makes it the root.
 pub(super) fn build(plan: &Plan) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).doing("make mounts private")?;
-    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(c"mode=0755"))
-        .doing("mount a root")?;
+    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(c"mode=0755")).doing("mount a root")?;
     fs::create_dir(Path::new("/tmp").join(&OLD[1..])).doing("create a folder")?;
     std::env::set_current_dir("/tmp").doing("enter the root")?;
     pivot_root(".", &OLD[1..]).doing("exchange the root")?;
@@ -237,8 +234,7 @@ fn devices() -> Result<()> {
         mount_bind_recursive(old_device(name), &path).doing(&format!("show /dev/{name}"))?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620"))
-        .doing("mount /dev/pts")?;
+    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620")).doing("mount /dev/pts")?;
     let links = [
         ("pts/ptmx", "/dev/ptmx"),
         ("/proc/self/fd", "/dev/fd"),
@@ -300,8 +296,5 @@ impl Mounts {
 
 /// Blanks and backslashes stand there as three octal digits.
 fn unescape(text: &str) -> String {
-    ["\\040", "\\011", "\\012", "\\134"]
-        .iter()
-        .zip([" ", "\t", "\n", "\\"])
-        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    ["\\040", "\\011", "\\012", "\\134"].iter().zip([" ", "\t", "\n", "\\"]).fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
 };
 
 use super::{Doing as _, Plan, Result};
@@ -43,9 +42,7 @@ pub(super) fn refuse(plan: &Plan) -> Result<()> {
     };
     let sockets = match (plan.tier, plan.network) {
         // The network namespace has only its own loopback. The host of a virtual machine is in no namespace.
-        (Tier::Namespaces, _) => {
-            Some(family_is(libc::AF_VSOCK, SeccompCmpOp::Eq).and_then(|it| SeccompRule::new(vec![it])))
-        }
+        (Tier::Namespaces, _) => Some(family_is(libc::AF_VSOCK, SeccompCmpOp::Eq).and_then(|it| SeccompRule::new(vec![it]))),
         // Sockets of services, such as the user's containers, are files that Landlock does not guard.
         (_, true) => Some(not_any_of(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])),
         (_, false) => None,
