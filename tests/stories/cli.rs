@@ -112,8 +112,27 @@ fn the_schema_is_the_contract() {
     assert_eq!(
         names,
         [
-            "demo", "resume", "sessions", "tree", "fork", "undo", "redo", "inspect", "replay", "diagnose", "gc", "run",
-            "tools", "models", "tui", "themes", "auth", "schema", "doctor"
+            "demo",
+            "resume",
+            "sessions",
+            "tree",
+            "fork",
+            "undo",
+            "redo",
+            "inspect",
+            "replay",
+            "diagnose",
+            "gc",
+            "run",
+            "tools",
+            "permissions",
+            "trust",
+            "models",
+            "tui",
+            "themes",
+            "auth",
+            "schema",
+            "doctor"
         ]
     );
     let events = shell.run(["schema", "--events"]).document();
