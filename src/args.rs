@@ -87,6 +87,12 @@ pub(crate) struct RunOptions {
     /// Allow changes without asking; the same as --mode auto
     #[arg(long, global = true, conflicts_with = "mode")]
     pub(crate) write: bool,
+    /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)'; repeatable
+    #[arg(long, global = true, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Trust this workspace for this run: its skills are in force
+    #[arg(long, global = true)]
+    pub(crate) trust_workspace: bool,
     /// Tools to offer the model: typed, run or both
     #[arg(long, global = true, value_name = "TOOLSET")]
     pub(crate) toolset: Option<String>,

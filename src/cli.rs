@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pixir_core::event::{Mode, SessionId, Toolset};
+use pixir_core::event::{Mode, Rule, SessionId, Toolset};
 use pixir_core::input::SettingsChange;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::store::{Place, Store};
 use pixir_core::{
     Code, Config, Effort, Entry, Environment, Error, Harness, Limits, Options, Result, SessionDefaults, Tier, log,
+    rules,
 };
 
 use crate::args::RunOptions;
@@ -191,12 +192,14 @@ impl Cli {
             },
             dry_run: options.dry_run,
             can_ask: attendance == Attendance::Attended && !options.no_input,
+            trust_workspace: options.trust_workspace,
             sandbox: self.sandbox(config)?,
         };
         let defaults = SessionDefaults {
             mode: self.mode(config, attendance)?,
             toolset: self.toolset(config)?.unwrap_or_default(),
             effort: self.effort()?.or_else(|| config.effort.clone()),
+            allowed: self.allowed()?,
             resumed: self.resumed(config, attendance, &providers)?,
         };
         let around = Environment { passed_on: config.environment.clone(), ..environment.clone() };
@@ -269,6 +272,11 @@ impl Cli {
     /// The mode of a Session whose user can answer.
     pub(crate) fn session_mode(&self) -> Result<Mode> {
         self.mode(&self.config()?, Attendance::Attended)
+    }
+
+    /// The rules of this run.
+    fn allowed(&self) -> Result<Vec<Rule>> {
+        self.options.allow.iter().map(|text| rules::parse(text).map(Rule::Allow)).collect()
     }
 
     fn effort(&self) -> Result<Option<String>> {

@@ -13,7 +13,7 @@ mod fork; // a new Session from an entry of another
 mod gc; // deletion of unreferenced data
 mod inspect; // the exact request
 mod models; // the available models
-mod permissions; // how commands are judged
+mod permissions; // rules of the user
 mod prompt; // `pixir [PROMPT]`, without a command
 mod replay; // a Session replayed from its Log
 mod restore; // undo and redo
@@ -24,6 +24,7 @@ mod sessions; // Sessions that are not open
 mod themes; // colours and their contrast
 mod tools; // the tools of models, without a model
 mod tree; // turns and branches
+mod trust; // workspaces whose configuration and skills are in force
 mod tui; // the terminal interface without a terminal
 
 #[derive(Debug, Subcommand)]
@@ -83,17 +84,20 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: tools::ToolsCommand,
     },
+    /// Show how commands are judged; list, add and revoke the rules by which calls run without asking, or not at all
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Permissions {
+        #[command(subcommand)]
+        command: permissions::PermissionsCommand,
+    },
+    /// Trust this workspace: its skills are in force; untrusted, they are only listed
+    #[command(after_help = "Examples:\n  pixir trust\n  pixir trust --revoke\n  pixir trust --list --json")]
+    Trust(trust::TrustArgs),
     /// List the available models with their windows, prices and efforts
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Models {
         #[command(subcommand)]
         command: models::ModelsCommand,
-    },
-    /// Show how commands are judged
-    #[command(subcommand_required = true, arg_required_else_help = true)]
-    Permissions {
-        #[command(subcommand)]
-        command: permissions::PermissionsCommand,
     },
     /// Run the terminal interface without a terminal: keys come from a script, frames are printed or saved
     #[command(
@@ -138,8 +142,9 @@ pub(crate) fn run(command: Option<Command>, prompt: Option<String>, cli: &Cli) -
         Some(Command::Gc(args)) => gc::run(cli, &args),
         Some(Command::Run(args)) => run::run(cli, args),
         Some(Command::Tools { command }) => tools::run(cli, command),
-        Some(Command::Models { command }) => models::run(cli, command),
         Some(Command::Permissions { command }) => permissions::run(cli, command),
+        Some(Command::Trust(args)) => trust::run(cli, &args),
+        Some(Command::Models { command }) => models::run(cli, command),
         Some(Command::Tui(args)) => tui::run(cli, &args),
         Some(Command::Themes { command }) => themes::run(cli, command),
         Some(Command::Auth { command }) => auth::run(cli, command),

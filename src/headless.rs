@@ -183,6 +183,7 @@ impl<'a> TurnReport<'a> {
                     | Live::CallPrepared { .. }
                     | Live::ApprovalRequested(_)
                     | Live::FormOpened(_)
+                    | Live::RulesListed { .. }
                     | Live::JobsChanged { .. }
                     | Live::QueueChanged { .. }
                     | Live::CompactionPreviewed(_)

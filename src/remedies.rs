@@ -19,6 +19,9 @@ pub(crate) fn word(remedy: &Remedy) -> String {
         Remedy::ShowTree => "pixir tree".into(),
         Remedy::Undo => "pixir undo".into(),
         Remedy::Redo => "pixir redo".into(),
+        Remedy::AllowProtected => "--dry-run shows them; --allow-protected restores them as well".into(),
+        Remedy::ShowRules => "pixir permissions list".into(),
+        Remedy::TrustWorkspace => "look at it, then: pixir trust  # or --trust-workspace for one run".into(),
         Remedy::ResolveConflicts => "--dry-run shows each file; --changed-since merge or overwrite decides".into(),
         Remedy::SetMode { mode: Mode::Auto } => "--write".into(),
         Remedy::SetMode { mode: mode @ (Mode::Ask | Mode::ReadOnly) } => {

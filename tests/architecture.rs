@@ -228,6 +228,49 @@ fn the_core_never_prints_and_never_reads_the_environment() {
     }
 }
 
+/// A repository may hold symlinks to anywhere, so its files are opened through `files::workspace` only. Each file here that
+/// opens files itself opens no path of the workspace, for the reason beside it.
+#[test]
+fn files_of_the_workspace_are_opened_through_its_path_layer() {
+    const OPENS_OTHER_FILES: [(&str, &str); 22] = [
+        ("call/present.rs", "saved outputs, in the state folder"),
+        ("config.rs", "the user's configuration"),
+        ("config/credentials.rs", "the user's keys"),
+        ("context/library.rs", "Logs"),
+        ("context/prompt.rs", "the user's AGENTS.md, and the machine's time zone"),
+        ("context/skills.rs", "the user's skills; `load_of` reads those of the workspace"),
+        ("maintenance/archive.rs", "Logs and saved outputs"),
+        ("permissions/readers.rs", "git's configuration; the kernel confines what runs after it"),
+        ("process/group.rs", "/proc"),
+        ("process/jobs.rs", "saved outputs"),
+        ("process/sweep.rs", "/proc"),
+        ("provider/choose.rs", "scripts and keys that the user names"),
+        ("provider/demo.rs", "the sample project of the demo"),
+        ("provider/record.rs", "the file that the user names with --record"),
+        ("run.rs", "which file on PATH is a program"),
+        ("sandbox/enter/landlock.rs", "paths that it confines"),
+        ("sandbox/enter/namespaces.rs", "mounts and /proc"),
+        ("sandbox/probe.rs", "a folder of its own"),
+        ("session.rs", "its own Log"),
+        ("session/slow_disk.rs", "tests"),
+        ("session/travel.rs", "Logs"),
+        ("tools/grep.rs", "handles that the path layer has opened"),
+    ];
+    let core = root().join("core/src");
+    for (path, text) in sources(&core) {
+        let name = path.strip_prefix(&core).expect("below").display().to_string();
+        let is_door = name.starts_with("files/") || name.starts_with("storage/") || name.ends_with("tests.rs");
+        let opens = ["std::fs", "fs::", "File::open", "OpenOptions"].iter().any(|it| shipped(&text).contains(it));
+        if opens && !is_door {
+            let listed = OPENS_OTHER_FILES.iter().any(|(file, _)| *file == name);
+            assert!(listed, "{name} opens files: use files::workspace, or say here which other files they are");
+        }
+    }
+    let skills = fs::read_to_string(core.join("context/skills.rs")).expect("there");
+    let door = skills.split("fn load_of").nth(1).and_then(|it| it.split("\n}\n").next()).expect("the door");
+    assert!(door.contains("workspace.open_file") && !door.contains("fs::"), "{door}");
+}
+
 #[test]
 fn the_headless_presenter_needs_no_screen() {
     for (path, text) in sources(&root().join("src/headless")) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::call::{Context, Registry, Tool};
+use crate::call::{Context, Registry, Tool, Unattended};
 use crate::config::Environment;
 use crate::context::library::Library;
 use crate::context::prompt;
@@ -16,7 +16,7 @@ use crate::process;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Entry, Mode, SessionId, SessionStarted, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset};
 use crate::protocol::input::SettingsChange;
 use crate::protocol::remedy::{ModelNeed, Remedy};
 use crate::provider::choose::Providers;
@@ -46,6 +46,8 @@ pub struct SessionDefaults {
     pub toolset: Toolset,
     /// The effort of a new Session.
     pub effort: Option<String>,
+    /// Rules of this run alone.
+    pub allowed: Vec<Rule>,
     /// Changes for a resumed Session; its other settings stay as they were recorded.
     pub resumed: SettingsChange,
 }
@@ -77,11 +79,13 @@ impl Harness {
         let left = store.running().left();
         process::sweep(&left);
         remove_left(&left);
-        let workspace = workspace.noting(store.running());
+        let workspace = Arc::new(workspace.noting(store.running()));
         let logs = store.folder_of(workspace.root());
         let library = Library {
             logs: logs.clone(),
-            workspace: workspace.root().to_owned(),
+            workspace: Some(Arc::clone(&workspace)),
+            trust: Some(store.trust()),
+            is_trusted: options.trust_workspace,
             user_folder: around.user_folder.clone(),
             session: None,
         };
@@ -97,7 +101,7 @@ impl Harness {
         let sandbox = Sandbox::new(options.sandbox, places);
         let environment = environment.into();
         let services = Services {
-            workspace: Arc::new(workspace),
+            workspace: Arc::clone(&workspace),
             providers,
             registry: builtin_tools([]),
             blobs: store.blobs(),
@@ -114,6 +118,8 @@ impl Harness {
             read_set: Arc::default(),
             jobs: None,
             library: Arc::new(library),
+            store: store.clone(),
+            allowed: beginning.allowed.clone().into(),
         };
         Ok(Harness { store, services, beginning })
     }
@@ -280,9 +286,14 @@ impl Harness {
         // Outputs that were too long to show may be read again by the tools of the Session that made them.
         let workspace = Workspace::open(self.services.workspace.root())?;
         let workspace = workspace.with_overflow(outputs.clone()).noting(self.store.running());
-        let library = Library { session: Some(id.clone()), ..(*self.services.library).clone() };
+        let workspace = Arc::new(workspace);
+        let library = Library {
+            session: Some(id.clone()),
+            workspace: Some(Arc::clone(&workspace)),
+            ..(*self.services.library).clone()
+        };
         let services = Services {
-            workspace: Arc::new(workspace),
+            workspace,
             snapshot: self.services.snapshot.for_session(id.clone()),
             stopping,
             read_set: Arc::default(),
@@ -330,6 +341,12 @@ impl Harness {
     /// The store of file versions.
     pub fn blobs(&self) -> &Blobs {
         &self.services.blobs
+    }
+
+    /// The authority of calls outside a Session: this mode, and the rules that hold in the workspace.
+    pub fn unattended(&self, mode: Mode) -> Unattended {
+        let saved = self.store.rules().load().for_gate(None, self.workspace());
+        Unattended { mode, rules: self.services.allowed.iter().cloned().chain(saved).collect() }
     }
 
     /// Skills of the workspace and the user.

@@ -33,13 +33,14 @@ mod protocol; // what crosses the boundary
 pub mod text; // text at the edges
 
 // The vocabulary: what a Presenter asks, what it hears, what can go wrong.
+pub use permissions::rules;
 pub use protocol::effort::Effort;
 pub use protocol::error::{Code, Error, ErrorKind, Result};
 pub use protocol::event::{Entry, Event, Fact, Live};
 pub use protocol::input::{Accepted, Decision, Input};
 pub use protocol::remedy::Remedy;
 pub use protocol::sandbox::Tier;
-pub use protocol::{call_info, error, event, input, now, remedy, tool_spec};
+pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec};
 
 // Sessions that run.
 pub use config::{Config, Environment, Patience, RequestsConfig, credentials};
@@ -49,10 +50,13 @@ pub use session::{Budget, Handle, Limits, Options};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect};
-pub use storage::{blobs::Blobs, log, store};
+pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust};
 
 // What a Log means.
-pub use context::{prompt, skills::Skill};
+pub use context::{
+    prompt,
+    skills::{Origin, Skill},
+};
 pub use conversation::{history, tree, usage};
 pub use files::changes;
 

@@ -9,11 +9,13 @@ use crate::protocol::remedy::Remedy;
 mod effects; // what common programs do, for the user
 mod readers; // which commands are proven to only read
 pub(crate) mod repository; // the repository of git, and whether git may run there
+pub mod rules; // rules as the user writes them, and what they cover
 pub(crate) mod shell; // one line, parsed
 
 use readers::parse;
 pub use readers::{Judged, Parse};
 pub(crate) use readers::{prove, prove_read_only};
+use rules::Covers;
 
 /// What a call touches, determined before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +73,17 @@ pub(crate) enum Ruling {
 /// in `read-only`.
 /// Where nothing `confines` programs, none runs without an approval.
 pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path, confines: bool) -> Ruling {
-    if let Some(rule) = rules.iter().find(|rule| denies(rule, touch)) {
-        return Ruling::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
+    let mut may_be_denied =
+        rules.contains(&Rule::Deny(Scope::Unknown)).then_some("a deny rule that cannot be read here");
+    for rule in rules {
+        let Rule::Deny(scope) = rule else { continue };
+        match rules::denies(scope, touch) {
+            Covers::Yes => {
+                return Ruling::Deny { by: DecidedBy::Rule, rule: Some(rule.clone()), error: forbidden() };
+            }
+            Covers::Perhaps => may_be_denied = Some("a deny rule may cover a part that only the shell knows"),
+            Covers::No => {}
+        }
     }
     let (reason, rule) = match touch {
         Touch::Read | Touch::Note => {
@@ -99,19 +110,18 @@ pub(crate) fn judge(mode: Mode, touch: &Touch, rules: &[Rule], workspace: &Path,
     match mode {
         Mode::ReadOnly => Ruling::Deny { by: DecidedBy::Mode, rule: None, error: blocked(&reason) },
         // The unreadable rule may deny exactly this call, so the user decides.
-        Mode::Ask | Mode::Auto if rules.contains(&Rule::Deny(Scope::Unknown)) => Ruling::Ask {
-            reason: format!("{reason}, and a deny rule of a newer pixir cannot be read here"),
-            rule: None,
-        },
-        Mode::Ask => match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
-            Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
+        Mode::Ask | Mode::Auto if may_be_denied.is_some() => {
+            Ruling::Ask { reason: format!("{reason}, and {}", may_be_denied.unwrap_or_default()), rule: None }
+        }
+        Mode::Ask => match rules::allowing(rules, touch, workspace) {
+            Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it), reason },
             None => Ruling::Ask { reason, rule },
         },
         // A call without a possible rule touches a protected path, which needs an approval even in `auto`.
         Mode::Auto if rule.is_none() => Ruling::Ask { reason, rule },
         Mode::Auto if !confines && matches!(touch, Touch::Command(_) | Touch::Program(_)) => {
-            match rules.iter().find(|it| Some(*it) == rule.as_ref()) {
-                Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it.clone()), reason },
+            match rules::allowing(rules, touch, workspace) {
+                Some(it) => Ruling::Allow { by: Some(DecidedBy::Rule), rule: Some(it), reason },
                 None => Ruling::Ask { reason: format!("{NOTHING_CONFINES}; {reason}"), rule },
             }
         }
@@ -128,31 +138,22 @@ pub struct Explained {
     pub verdict: &'static str,
     /// Why.
     pub reason: String,
+    /// The rule that decides.
+    pub rule: Option<Rule>,
 }
 
 /// Judges a command line as [`judge`] does, and shows how.
 pub(crate) fn explain(mode: Mode, command: &str, rules: &[Rule], workspace: &Path, confines: bool) -> Explained {
-    let (verdict, reason) = match judge(mode, &Touch::Command(command.to_owned()), rules, workspace, confines) {
-        Ruling::Allow { reason, .. } => ("runs", reason),
-        Ruling::Ask { reason, .. } => ("asks", reason),
-        Ruling::Deny { error, .. } => ("refused", error.message),
+    let (verdict, reason, rule) = match judge(mode, &Touch::Command(command.to_owned()), rules, workspace, confines) {
+        Ruling::Allow { reason, rule, .. } => ("runs", reason, rule),
+        Ruling::Ask { reason, .. } => ("asks", reason, None),
+        Ruling::Deny { error, rule, .. } => ("refused", error.message, rule),
     };
-    Explained { parse: parse(command, workspace), verdict, reason }
+    Explained { parse: parse(command, workspace), verdict, reason, rule }
 }
 
 /// The reason to ask where there is no sandbox.
 const NOTHING_CONFINES: &str = "no sandbox works on this machine";
-
-fn denies(rule: &Rule, touch: &Touch) -> bool {
-    match (rule, touch) {
-        (Rule::Deny(Scope::FileChanges), Touch::Files { .. }) => true,
-        (Rule::Deny(Scope::Command(denied)), Touch::Command(command)) => denied == command,
-        (Rule::Deny(Scope::Command(denied)), Touch::Program(words)) => {
-            *denied == shell::quoted(words.iter().map(String::as_str))
-        }
-        (Rule::Allow(_) | Rule::Deny(_), _) => false,
-    }
-}
 
 fn forbidden() -> Error {
     Error::new(

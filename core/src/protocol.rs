@@ -6,6 +6,7 @@ pub mod error; // what can go wrong, and what to do instead
 pub mod event; // Entries and live events
 pub mod input; // requests of a Presenter, and their answers
 pub mod now; // the state of a Session when a watch begins
-pub mod remedy; // what to do about an error, as data
+pub mod remedy;
+pub mod rule; // rules that the user made // what to do about an error, as data
 pub(crate) mod sandbox; // the means by which programs are confined
 pub mod tool_spec; // how a tool is offered to a model

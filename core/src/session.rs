@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 
 use crate::call::Answers;
 use crate::context::compaction::{self, Room};
-use crate::context::skills;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -70,6 +69,8 @@ pub(crate) struct Session {
     lost_entry: bool,
     /// A notice for the first watcher.
     note: Option<String>,
+    /// Notices for the first watcher: severity, code, text, remedy.
+    opening_notices: Vec<(Severity, &'static str, String, Option<Remedy>)>,
     /// What the first watcher hears of entries that a newer build wrote.
     of_newer_build: Option<String>,
     /// A watcher was told which effort the model really gets.
@@ -116,6 +117,23 @@ impl Session {
         let mut indexed = Indexed::default();
         history.entries().iter().for_each(|entry| indexed.summary.take(entry));
         let of_newer_build = history.of_newer_build();
+        let mut opening_notices = Vec::new();
+        if let Some(warning) = services.store.rules().load().warning() {
+            opening_notices.push((
+                Severity::Warning,
+                NoticeCode::RuleUnreadable.name(),
+                warning,
+                Some(Remedy::ShowRules),
+            ));
+        }
+        // The user is asked until there is a decision; without a user there is nothing to ask.
+        let inert = if services.options.can_ask { services.library.undecided_skills() } else { 0 };
+        if inert > 0 {
+            let skills = if inert == 1 { "a skill, which is" } else { "skills, which are" };
+            let text = format!("this workspace brings {skills} only listed until you trust it");
+            let remedy = Some(Remedy::TrustWorkspace);
+            opening_notices.push((Severity::Info, NoticeCode::WorkspaceUntrusted.name(), text, remedy));
+        }
         let session = Session {
             id: id.clone(),
             log,
@@ -131,6 +149,7 @@ impl Session {
             opened_with: indexed.summary.entries,
             indexed,
             lost_entry: false,
+            opening_notices,
             note,
             of_newer_build,
             effort_explained: false,
@@ -209,6 +228,7 @@ impl Session {
         if let Some(note) = self.of_newer_build.take() {
             self.notice(Severity::Info, NoticeCode::LogFromNewerBuild.name(), note);
         }
+        notices.append(&mut self.opening_notices);
         if let Some(note) = self.note.take() {
             notices.push((Severity::Warning, NoticeCode::ProviderReplaced.name(), note, None));
         }
@@ -253,6 +273,9 @@ impl Session {
             Input::Decide { call_id, decision } => self.decide(&call_id, decision),
             Input::Answer { call_id, answers } => self.answer(&call_id, answers),
             Input::StopJob { job } => return self.stop_job(job, reply),
+            Input::ListRules => Ok(self.list_rules()),
+            Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
+            Input::TrustWorkspace { trusted } => self.trust_workspace(trusted),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
                 Ok(self.wait_in_line(Waiting::Say(message)))
             }
@@ -366,7 +389,7 @@ impl Session {
         args: String,
         attachments: Vec<Attachment>,
     ) -> Result<Accepted> {
-        let activation = skills::activate(&self.services.skills(), skill, &args)?;
+        let activation = self.services.library.activate(skill, &args)?;
         self.record(None, activation.into()).await?;
         if args.is_empty() {
             return Ok(Accepted::default());
@@ -426,6 +449,24 @@ impl Session {
                 self.refuse(STOP_JOB, &error);
             }
         }
+    }
+
+    fn list_rules(&mut self) -> Accepted {
+        let loaded = self.services.store.rules().load();
+        let rules = loaded.in_force(Some(&self.id), self.services.workspace.root(), jiff::Timestamp::now());
+        self.publish(Live::RulesListed { rules, warning: loaded.warning() });
+        Accepted::default()
+    }
+
+    fn trust_workspace(&mut self, trusted: bool) -> Result<Accepted> {
+        self.services.store.trust().decide(self.services.workspace.root(), trusted)?;
+        let text = if trusted {
+            "this workspace is trusted: its skills are in force"
+        } else {
+            "this workspace is not trusted: its skills are only listed"
+        };
+        self.notice(Severity::Info, NoticeCode::TrustChanged.name(), text.to_owned());
+        Ok(Accepted::default())
     }
 
     fn publish_jobs(&mut self) {

@@ -14,10 +14,10 @@ use crate::call::{self, Authority, Call, Caller, Context, Done, FormRequest, Gon
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{
-    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, SessionId,
-    Status, ToolCall, Toolset, TurnStatus, Usage,
+    Approval, AssistantMessage, Fact, Form, Live, PermissionDecision, Preview, ProviderUsage, Reasoning, Rule, Scope,
+    SessionId, Severity, Status, ToolCall, Toolset, TurnStatus, Usage,
 };
-use crate::protocol::input::Decision;
+use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::{Limit, ModelNeed, Remedy};
 use crate::provider::retry::Retries;
 use crate::provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
@@ -66,6 +66,7 @@ pub(crate) struct Turn {
     /// The Provider and the model at the start of the Turn.
     model: (String, String),
     budget: Budget,
+    id: SessionId,
     outputs: PathBuf,
     /// Numbers the saved outputs, and calls whose id was taken. It starts at the length of the Log, which never shrinks, so
     /// no name is used twice.
@@ -87,6 +88,7 @@ impl Turn {
             budget: Budget::new(max_tokens, max_cost_usd),
             reports,
             steered,
+            id: id.clone(),
             outputs: services.place(id).outputs(),
             services: services.clone(),
             model,
@@ -416,7 +418,25 @@ impl Authority for Turn {
     }
 
     async fn permissions(&self) -> Result<Permissions, Gone> {
-        self.ask_session(Report::Permissions).await
+        let Permissions { mode, rules: denied } = self.ask_session(Report::Permissions).await?;
+        // The file is read each time, so that a rule that was revoked elsewhere no longer counts.
+        let (services, id) = (self.services.clone(), self.id.clone());
+        let saved = call::off_loop(move || Ok(services.rules_in_force(&id))).await;
+        // Without an answer anything may be denied.
+        let saved = saved.unwrap_or_else(|_| vec![Rule::Deny(Scope::Unknown)]);
+        Ok(Permissions { mode, rules: saved.into_iter().chain(denied).collect() })
+    }
+
+    async fn keep(&self, rule: &Rule, holds: RuleReach) -> Result<(), Gone> {
+        let (services, id, rule) = (self.services.clone(), self.id.clone(), rule.clone());
+        match call::off_loop(move || services.save_rule(rule, holds, &id)).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let message = format!("this call runs, but the rule was not saved: {}", error.message);
+                let (severity, code) = (Severity::Warning, error.code.name().to_owned());
+                self.live(Live::Notice { severity, code, message, remedy: Some(error.remedy) }).await
+            }
+        }
     }
 
     async fn approve(&self, approval: Approval) -> Result<Option<Decision>, Gone> {

@@ -1,11 +1,12 @@
-//! `pixir permissions`: how commands are judged.
+//! `pixir permissions`: what may run without asking, and why.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use pixir_core::Result;
-use pixir_core::call::{Explained, Judged, explain};
-use serde_json::{Value, json};
 
 use crate::cli::Cli;
+
+mod rules; // the rules that the user made
+mod why; // how a command line is judged
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
@@ -13,64 +14,25 @@ pub(crate) enum PermissionsCommand {
     #[command(
         after_help = "Examples:\n  pixir permissions why 'git log --oneline | head'\n  pixir permissions why 'rm -rf target && make' --mode ask --json"
     )]
-    Why(WhyArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WhyArgs {
-    /// The command line, as bash would get it
-    line: String,
+    Why(why::WhyArgs),
+    /// List the rules that hold in this workspace, and those of its sessions
+    #[command(after_help = "Examples:\n  pixir permissions list\n  pixir permissions list --json")]
+    List(rules::ListArgs),
+    /// Add a rule: what it names runs without asking, or with --deny not at all
+    #[command(
+        after_help = "Examples:\n  pixir permissions add 'bash(cargo test *)'\n  pixir permissions add 'bash(git push *)' --deny --user\n  pixir permissions add 'files(docs/**)' --expires 7d"
+    )]
+    Add(rules::AddArgs),
+    /// Remove a rule
+    #[command(after_help = "Examples:\n  pixir permissions revoke r1a2b3c")]
+    Revoke(rules::RevokeArgs),
 }
 
 pub(super) fn run(cli: &Cli, command: PermissionsCommand) -> Result<u8> {
     match command {
-        PermissionsCommand::Why(args) => why(cli, &args),
+        PermissionsCommand::Why(args) => why::run(cli, &args),
+        PermissionsCommand::List(args) => rules::list(cli, &args),
+        PermissionsCommand::Add(args) => rules::add(cli, &args),
+        PermissionsCommand::Revoke(args) => rules::revoke(cli, &args),
     }
-}
-
-fn why(cli: &Cli, args: &WhyArgs) -> Result<u8> {
-    let harness = cli.offline_harness()?;
-    let ctx = harness.tool_context("why");
-    let mode = cli.session_mode()?;
-    let Explained { parse, verdict, reason } = explain(mode, &args.line, &ctx);
-    if cli.output.is_json() {
-        let program = |it: &Judged| -> Value {
-            json!({
-                "program": it.words.first(),
-                "args": it.words.get(1..).unwrap_or_default(),
-                "reads_only": it.verdict.is_ok(),
-                "reason": it.verdict.as_ref().err(),
-            })
-        };
-        cli.output.json(&json!({
-            "schema": "pixir.permissions.why/1",
-            "command": args.line,
-            "mode": mode.name(),
-            "verdict": verdict,
-            "reason": reason,
-            "rule": Value::Null,
-            "fault": parse.fault,
-            "programs": parse.programs.iter().map(program).collect::<Vec<_>>(),
-        }));
-        return Ok(0);
-    }
-    let mut lines: Vec<String> = Vec::new();
-    for Judged { words, verdict } in &parse.programs {
-        let shown = words.iter().map(|word| pixir_core::run::quote(word)).collect::<Vec<_>>().join(" ");
-        let shown: String =
-            shown.chars().flat_map(|c| if c.is_control() { c.escape_debug().collect() } else { vec![c] }).collect();
-        lines.push(match verdict {
-            Ok(()) => format!("  {shown}\n      only reads"),
-            Err(why) => format!("  {shown}\n      {why}"),
-        });
-    }
-    lines.extend(parse.fault.iter().map(|fault| format!("  {fault}")));
-    let verdict = match verdict {
-        "runs" => "runs unasked",
-        "refused" => "is refused",
-        verdict => verdict,
-    };
-    lines.push(format!("In {} mode it {verdict}: {reason}", mode.name()));
-    cli.output.line(&lines.join("\n"));
-    Ok(0)
 }

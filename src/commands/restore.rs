@@ -37,6 +37,9 @@ struct RestoreArgs {
     /// What to do with files that changed since: keep, merge or overwrite
     #[arg(long, value_name = "CHOICE", default_value = "keep")]
     changed_since: String,
+    /// Also restore protected files, such as .git/hooks: they can run code or widen permissions
+    #[arg(long)]
+    allow_protected: bool,
 }
 
 pub(super) fn undo(cli: &Cli, args: &UndoArgs) -> Result<u8> {
@@ -60,9 +63,16 @@ fn restore(cli: &Cli, id: &str, options: &RestoreArgs, input: impl Fn(RestoreOpt
     let (_, events) = block_on(async {
         let handle =
             if dry_run { harness.open_read_only(&place.id)? } else { harness.open_for_maintenance(&place.id)? };
-        let answer =
-            request(&handle, input(RestoreOptions { dry_run, changed_since: choice, ..RestoreOptions::default() }))
-                .await;
+        let answer = request(
+            &handle,
+            input(RestoreOptions {
+                dry_run,
+                changed_since: choice,
+                protected: options.allow_protected,
+                ..RestoreOptions::default()
+            }),
+        )
+        .await;
         handle.close().await;
         answer
     })?;
@@ -96,7 +106,8 @@ fn print_preview(preview: &RestorePreview, choice: OnConflict, output: &Output) 
             (Standing::ChangedSince, OnConflict::Overwrite)
             | (Standing::Ready | Standing::AlreadyThere | Standing::Impossible, _) => file.diff.as_str(),
         };
-        output.line(&format!("{}: {}\n{diff}", file.path, outcome(file, choice)));
+        let mark = if file.protected { " (protected: needs --allow-protected)" } else { "" };
+        output.line(&format!("{}: {}{mark}\n{diff}", file.path, outcome(file, choice)));
     }
     if preview.files.is_empty() {
         chatter("nothing to restore: every file already has its content");

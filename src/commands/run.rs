@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use clap::Args;
-use pixir_core::call::{Call, Caller, Context, Touch, Unattended};
+use pixir_core::call::{Call, Caller, Context, Touch};
 use pixir_core::run::{PreparedLine, tool};
 use pixir_core::{Code, Error, Harness, Result, call};
 use serde_json::Value;
@@ -57,7 +57,7 @@ async fn attend(cli: &Cli, harness: &Harness, args: RunArgs, stdin: Option<Vec<u
     let limit = Duration::from_secs(timeout);
     let prepare = move || PreparedLine::new(&line, stdin, limit, &preparing);
     let line = tokio::task::spawn_blocking(prepare).await.expect("preparing a line does not panic")?;
-    let authority = Unattended { mode: cli.command_mode() };
+    let authority = harness.unattended(cli.command_mode());
     // A line that only reads is its own preview.
     let changes = line.touches.iter().any(|touch| *touch != Touch::Read);
     let effect = if cli.options.dry_run && changes { Effect::Preview } else { Effect::Perform };

@@ -105,7 +105,7 @@ async fn run_one(cli: &Cli, harness: &Harness, name: &str, args: &str) -> Result
     })?;
     let call = Call { id: "cli".into(), tool: name.into(), args, caller: Caller::Model };
     let ctx = harness.tool_context(&call.id);
-    let authority = Unattended { mode: cli.command_mode() };
+    let authority = harness.unattended(cli.command_mode());
     let effect = if cli.options.dry_run { Effect::Preview } else { Effect::Perform };
     let mut signals = Signals::listen()?;
     let outcome = tokio::select! {

@@ -110,6 +110,7 @@ pub(crate) fn live(news: &Live) -> Option<String> {
         | Live::CallPrepared { .. }
         | Live::ApprovalRequested(_)
         | Live::FormOpened(_)
+        | Live::RulesListed { .. }
         | Live::JobsChanged { .. }
         | Live::QueueChanged { .. }
         | Live::CompactionPreviewed(_)

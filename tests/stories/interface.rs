@@ -33,6 +33,9 @@ async fn a_skill_is_listed_and_activated_by_name() {
     let skill = "---\nname: review\ndescription: Reads a diff hard\n---\nLook for what is missing.\n";
     let step = pixir_core::provider::script::Step { when: Some("the last commit".into()), ..says("Reviewed.") };
     let mut pixir = Pixir::new(vec![step], &[(".pixir/skills/review/SKILL.md", skill)]);
+    let screen = pixir.does("/skill review x<Enter>").await;
+    assert!(screen.contains("brings a skill") && screen.contains("which is not trusted"), "{screen}");
+    pixir.does("/trust<Enter>").await;
     let screen = pixir.does("/skill<Enter>").await;
     assert!(screen.contains("review") && screen.contains("workspace · Reads a diff hard"), "{screen}");
     pixir.does("<Enter>").await;

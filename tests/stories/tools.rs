@@ -48,11 +48,13 @@ fn example(name: &str) -> Option<Value> {
 const NEEDS_A_SESSION: [&str; 3] = ["ask_user", "job_kill", "job_output"];
 
 fn files() -> Shell {
-    Shell::new(&[
+    let shell = Shell::new(&[
         ("a.txt", "one\ntwo\n"),
         ("b.txt", "one\nthree\n"),
         (".pixir/skills/review/SKILL.md", "---\nname: review\ndescription: How to review\n---\nLook twice.\n"),
-    ])
+    ]);
+    assert_eq!(shell.run(["trust"]).code, 0);
+    shell
 }
 
 #[test]

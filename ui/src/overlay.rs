@@ -7,8 +7,9 @@ use pixir_core::changes::FileDiff;
 use pixir_core::event::{JobState, RestorePreview};
 use pixir_core::history::History;
 use pixir_core::input::RestoreOptions;
+use pixir_core::rule::SavedRule;
 use pixir_core::store::Summary;
-use pixir_core::{Input, Skill};
+use pixir_core::{Decision, Input, Skill};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, BorderType};
@@ -21,6 +22,7 @@ use crate::terminal::canvas::Canvas;
 use crate::terminal::key::{KeyCode, KeyEvent};
 use crate::theme::Theme;
 
+pub(crate) mod always; // the rule that "always" saves
 pub(crate) mod approval; // the full preview of a call
 pub(crate) mod compaction; // the preview of a summary
 pub(crate) mod diff; // the changes of the Turn and the Session
@@ -30,10 +32,12 @@ pub(crate) mod jobs; // background jobs
 pub(crate) mod narrow; // lists that are filtered by typing
 pub(crate) mod outline; // the conversation, turn by turn
 pub(crate) mod palette; // actions by name
+pub(crate) mod permissions; // mode, rules, decisions
 pub(crate) mod picker; // sessions, models, skills, settings
 pub(crate) mod restore; // the preview of a restore
 pub(crate) mod tree; // turns and branches
 
+use always::AlwaysView;
 use approval::ApprovalView;
 use compaction::CompactionView;
 use diff::DiffView;
@@ -42,6 +46,7 @@ use help::HelpView;
 use jobs::JobsView;
 use outline::Outline;
 use palette::Palette;
+use permissions::PermissionsView;
 use picker::Picker;
 use restore::RestoreView;
 use tree::{PendingMove, TreeView};
@@ -49,6 +54,7 @@ use tree::{PendingMove, TreeView};
 /// A layer over the transcript.
 #[derive(Debug)]
 pub(crate) enum Overlay {
+    Always(AlwaysView),
     Approval(ApprovalView),
     Compaction(CompactionView),
     Diff(DiffView),
@@ -57,6 +63,7 @@ pub(crate) enum Overlay {
     Jobs(JobsView),
     Outline(Outline),
     Palette(Palette),
+    Permissions(PermissionsView),
     Picker(Picker),
     Restore(RestoreView),
     Tree(TreeView),
@@ -90,6 +97,11 @@ pub(crate) enum Request {
     /// Send these Inputs, in this order.
     Send(Vec<Input>),
     Perform(Action),
+    /// Decide about the call that waits for it.
+    Decide {
+        call_id: String,
+        decision: Decision,
+    },
     /// Put a command into the composer for the user to complete, with a hint in the status line.
     Complete {
         draft: String,
@@ -128,6 +140,11 @@ pub(crate) enum Notification<'a> {
         session: &'a [FileDiff],
     },
     Jobs(&'a [JobState]),
+    /// The rules in force, and what could not be read.
+    Rules {
+        rules: &'a [SavedRule],
+        warning: Option<&'a str>,
+    },
     /// Labels and pins have changed.
     Labels(&'a History),
     /// A call has its result, so it does not wait for an answer any more.
@@ -148,6 +165,7 @@ pub(crate) struct Paint<'a> {
 macro_rules! each {
     ($overlay:expr, $it:ident => $call:expr) => {
         match $overlay {
+            Overlay::Always($it) => $call,
             Overlay::Approval($it) => $call,
             Overlay::Compaction($it) => $call,
             Overlay::Diff($it) => $call,
@@ -156,6 +174,7 @@ macro_rules! each {
             Overlay::Jobs($it) => $call,
             Overlay::Outline($it) => $call,
             Overlay::Palette($it) => $call,
+            Overlay::Permissions($it) => $call,
             Overlay::Picker($it) => $call,
             Overlay::Restore($it) => $call,
             Overlay::Tree($it) => $call,
@@ -167,6 +186,7 @@ impl Overlay {
     /// Its name for screen readers and scripts.
     pub(crate) fn title(&self) -> &'static str {
         match self {
+            Overlay::Always(_) => "Allow always",
             Overlay::Approval(_) => "Approval",
             Overlay::Compaction(_) => "Compact",
             Overlay::Diff(_) => "Changes",
@@ -175,6 +195,7 @@ impl Overlay {
             Overlay::Jobs(_) => "Background jobs",
             Overlay::Outline(_) => "Outline",
             Overlay::Palette(_) => "Palette",
+            Overlay::Permissions(_) => "Permissions",
             Overlay::Picker(picker) => picker.kind().title(),
             Overlay::Restore(_) => "Files to restore",
             Overlay::Tree(_) => "Tree",
@@ -200,9 +221,11 @@ impl Overlay {
         match self {
             Overlay::Diff(it) => it.notify(notification),
             Overlay::Jobs(it) => it.notify(notification),
+            Overlay::Permissions(it) => it.notify(notification),
             Overlay::Picker(it) => it.notify(notification),
             Overlay::Tree(it) => it.notify(notification),
-            Overlay::Approval(_)
+            Overlay::Always(_)
+            | Overlay::Approval(_)
             | Overlay::Compaction(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
@@ -215,6 +238,7 @@ impl Overlay {
     /// The overlay belongs to this call, and closes with it.
     fn call_id(&self) -> Option<&str> {
         match self {
+            Overlay::Always(it) => Some(it.call_id()),
             Overlay::Approval(it) => Some(it.call_id()),
             Overlay::Form(it) => Some(it.call_id()),
             Overlay::Compaction(_)
@@ -223,6 +247,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
+            | Overlay::Permissions(_)
             | Overlay::Picker(_)
             | Overlay::Restore(_)
             | Overlay::Tree(_) => None,
@@ -251,13 +276,15 @@ impl Overlay {
             Overlay::Form(form) => Some(form.leave()),
             Overlay::Picker(picker) => picker.leave(),
             Overlay::Restore(_) => Some(Request::Stay),
-            Overlay::Approval(_)
+            Overlay::Always(_)
+            | Overlay::Approval(_)
             | Overlay::Compaction(_)
             | Overlay::Diff(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
+            | Overlay::Permissions(_)
             | Overlay::Tree(_) => None,
         }
     }
@@ -266,7 +293,7 @@ impl Overlay {
     /// first.
     pub(crate) fn is_guarded(&self) -> bool {
         match self {
-            Overlay::Compaction(_) | Overlay::Restore(_) => true,
+            Overlay::Always(_) | Overlay::Compaction(_) | Overlay::Restore(_) => true,
             Overlay::Form(form) => form.is_guarded(),
             Overlay::Approval(_)
             | Overlay::Diff(_)
@@ -274,6 +301,7 @@ impl Overlay {
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
+            | Overlay::Permissions(_)
             | Overlay::Picker(_)
             | Overlay::Tree(_) => false,
         }

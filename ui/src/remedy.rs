@@ -43,6 +43,9 @@ impl Remedies {
             Remedy::ShowTree => or_key("/tree", &self.tree),
             Remedy::Undo => "/undo".into(),
             Remedy::Redo => "/redo".into(),
+            Remedy::AllowProtected => "preview it again; Enter there agrees to the files that are marked".into(),
+            Remedy::ShowRules => "/permissions".into(),
+            Remedy::TrustWorkspace => "look at it, then /trust".into(),
             Remedy::ResolveConflicts => "preview it again, then merge or overwrite each file there".into(),
             Remedy::SetToolset { toolset } => {
                 format!("/toolset {}, which takes less room", toolset.name())

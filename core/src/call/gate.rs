@@ -8,7 +8,7 @@ use crate::permissions::{self, Explained, Ruling, Touch, judge};
 use crate::protocol::call_info::CallInfo;
 use crate::protocol::error::{Code, Error};
 use crate::protocol::event::{Approval, DecidedBy, Mode, PermissionDecision, Preview, Rule, Scope, Verdict};
-use crate::protocol::input::Decision;
+use crate::protocol::input::{Decision, RuleReach};
 use crate::protocol::remedy::Remedy;
 use crate::sandbox::Policy;
 
@@ -41,15 +41,22 @@ pub trait Authority: Sync {
     /// Asks the user for an approval. `None` where no user can answer.
     fn approve(&self, approval: Approval) -> impl Future<Output = Result<Option<Decision>, Gone>> + Send;
 
+    /// Saves a rule that the user made by answering "always". The call of this answer runs also where it cannot be saved.
+    fn keep(&self, _rule: &Rule, _holds: RuleReach) -> impl Future<Output = Result<(), Gone>> + Send {
+        async { Ok(()) }
+    }
+
     /// Records a decision; the decision is durable when this returns.
     fn record(&self, decision: PermissionDecision) -> impl Future<Output = Result<(), Gone>> + Send;
 }
 
-/// The authority outside a Session: a fixed mode, no rules, no user who could answer, nothing recorded.
-#[derive(Debug, Clone, Copy)]
+/// The authority outside a Session: a fixed mode, fixed rules, no user who could answer, nothing recorded.
+#[derive(Debug, Clone, Default)]
 pub struct Unattended {
     /// The mode.
     pub mode: Mode,
+    /// The rules of the user that hold here.
+    pub rules: Vec<Rule>,
 }
 
 impl Authority for Unattended {
@@ -58,7 +65,7 @@ impl Authority for Unattended {
     }
 
     async fn permissions(&self) -> Result<Permissions, Gone> {
-        Ok(Permissions { mode: self.mode, rules: Vec::new() })
+        Ok(Permissions { mode: self.mode, rules: self.rules.clone() })
     }
 
     async fn approve(&self, _approval: Approval) -> Result<Option<Decision>, Gone> {
@@ -90,7 +97,7 @@ pub async fn gate(
     let mut refusal = None;
     for touch in touches {
         let Permissions { mode, rules } = authority.permissions().await?;
-        if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) {
+        if policy == Policy::Work && rules.contains(&Rule::Allow(Scope::Network)) && !rules.contains(&NO_NETWORK) {
             policy = Policy::Network;
         }
         match judge(mode, touch, &rules, ctx.workspace.root(), ctx.sandbox.confines()) {
@@ -126,10 +133,13 @@ pub async fn gate(
     Ok(refusal.map_or(Ok(policy), Err))
 }
 
-/// Judges a command line as the gate would without rules, and runs nothing.
-pub fn explain(mode: Mode, command: &str, ctx: &Context) -> Explained {
-    permissions::explain(mode, command, &[], ctx.workspace.root(), ctx.sandbox.confines())
+/// Judges a command line as the gate would with these rules, and runs nothing.
+pub fn explain(mode: Mode, command: &str, rules: &[Rule], ctx: &Context) -> Explained {
+    permissions::explain(mode, command, rules, ctx.workspace.root(), ctx.sandbox.confines())
 }
+
+/// The rule that keeps the network from every program of the sandbox.
+const NO_NETWORK: Rule = Rule::Deny(Scope::Network);
 
 /// Asks the user whether a call whose program the sandbox has blocked may run again with more. `None` where it may not.
 ///
@@ -145,6 +155,9 @@ pub(super) async fn widen(
         Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
         Blocked::File(_) => (Policy::Outside, None),
     };
+    if policy == Policy::Network && authority.permissions().await?.rules.contains(&NO_NETWORK) {
+        return Ok(None);
+    }
     let more = if policy == Policy::Network { "with the network" } else { "without the sandbox" };
     let reason = format!("{}; to run it again {more}", blocked.told());
     let (decisions, refusal) = ask(call, preview, vec![(reason, rule)], authority).await?;
@@ -178,7 +191,14 @@ async fn ask(
     };
     Ok(match authority.approve(approval).await? {
         Some(Decision::Allow) => (each(Verdict::Allow, DecidedBy::User, None), None),
-        Some(Decision::AllowAlways) => (each(Verdict::Allow, DecidedBy::User, rule), None),
+        Some(Decision::AllowAlways { rule: chosen, holds }) => {
+            // What may be allowed only once, such as a protected path, gets no rule, whatever the Presenter sends.
+            let kept = rule.map(|offered| chosen.unwrap_or(offered)).filter(|rule| matches!(rule, Rule::Allow(_)));
+            if let Some(rule) = &kept {
+                authority.keep(rule, holds).await?;
+            }
+            (each(Verdict::Allow, DecidedBy::User, kept), None)
+        }
         Some(Decision::Deny { feedback }) => {
             let comment = feedback.as_ref().map_or(String::new(), |text| format!(" and said: {text}"));
             let error = Error::new(

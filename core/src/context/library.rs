@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::context::skills::{self, Skill};
-use crate::protocol::event::{Entry, Fact, SessionId};
+use crate::files::workspace::Workspace;
+use crate::protocol::error::Result;
+use crate::protocol::event::{Entry, Fact, SessionId, SkillActivation};
 use crate::storage::log;
 use crate::storage::store::{Place, Summary, summaries};
+use crate::storage::trust::Trust;
 
 /// The most text around a match, characters.
 const AROUND: usize = 160;
@@ -17,7 +21,11 @@ pub(crate) struct Library {
     /// The folder of the workspace's Logs.
     pub(crate) logs: PathBuf,
     /// The workspace.
-    pub(crate) workspace: PathBuf,
+    pub(crate) workspace: Option<Arc<Workspace>>,
+    /// What the user decided about workspaces.
+    pub(crate) trust: Option<Trust>,
+    /// The workspace counts as trusted, whatever the user decided.
+    pub(crate) is_trusted: bool,
     /// The folder of the user's skills.
     pub(crate) user_folder: Option<PathBuf>,
     /// The Session that searches.
@@ -53,7 +61,28 @@ pub(crate) struct Remembered {
 impl Library {
     /// Returns the skills of the workspace and of the user.
     pub(crate) fn skills(&self) -> Vec<Skill> {
-        skills::find(&self.workspace, self.user_folder.as_deref())
+        skills::find(self.workspace.as_deref(), self.trusts_workspace(), self.user_folder.as_deref())
+    }
+
+    /// Reads a skill.
+    ///
+    /// # Errors
+    /// As [`skills::activate`].
+    pub(crate) fn activate(&self, name: &str, args: &str) -> Result<SkillActivation> {
+        skills::activate(&self.skills(), self.workspace.as_deref(), name, args)
+    }
+
+    /// How many skills the workspace has, where the user has not decided about it.
+    pub(crate) fn undecided_skills(&self) -> usize {
+        let decided =
+            self.trust.as_ref().zip(self.workspace.as_ref()).and_then(|(trust, it)| trust.decision(it.root()));
+        if decided.is_some() { 0 } else { self.skills().iter().filter(|it| !it.is_active).count() }
+    }
+
+    /// Whether what the workspace brings along is in force.
+    fn trusts_workspace(&self) -> bool {
+        let decided = self.trust.as_ref().zip(self.workspace.as_ref());
+        self.is_trusted || decided.is_some_and(|(trust, it)| trust.decision(it.root()) == Some(true))
     }
 
     /// Returns the Sessions of the workspace that have a conversation, newest first.

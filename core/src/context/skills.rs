@@ -1,12 +1,12 @@
 //! `SKILL.md` files: how they are found, read and added to the conversation. Finding a skill runs nothing in its
 //! folder.
 
-use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::files::workspace::Workspace;
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::SkillActivation;
 use crate::protocol::remedy::Remedy;
@@ -46,6 +46,8 @@ pub struct Skill {
     pub origin: Origin,
     /// The path of its `SKILL.md`.
     pub path: PathBuf,
+    /// Whether it can be used: one of a workspace that the user does not trust is only listed.
+    pub is_active: bool,
     /// Problems in the file that do not prevent its use.
     pub warnings: Vec<String>,
 }
@@ -56,20 +58,24 @@ struct FrontMatter {
     description: Option<String>,
 }
 
-/// Finds all skills, sorted by name. A skill of the workspace hides a user's skill of the same name.
-pub(crate) fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
-    let workspace_roots = WORKSPACE_ROOTS.iter().map(|root| (workspace.join(root), Origin::Workspace));
-    let user_root = user_folder.map(|folder| (folder.join("skills"), Origin::User));
+/// Finds all skills, sorted by name. A skill of the user hides one of the workspace with the same name. Skills of the
+/// workspace are read through its path layer, so that no symlink of a repository leads to a file outside.
+pub(crate) fn find(workspace: Option<&Workspace>, is_trusted: bool, user_folder: Option<&Path>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = Vec::new();
-    for (root, origin) in workspace_roots.chain(user_root) {
-        let Ok(folders) = fs::read_dir(root) else { continue };
-        for folder in folders.flatten() {
-            let path = folder.path().join("SKILL.md");
-            if let Ok((skill, _)) = load(&path, origin)
-                && skills.iter().all(|known| known.name != skill.name)
-            {
-                skills.push(skill);
-            }
+    let mut take = |skill: Result<(Skill, String)>| {
+        if let Ok((skill, _)) = skill
+            && skills.iter().all(|known| known.name != skill.name)
+        {
+            skills.push(skill);
+        }
+    };
+    for path in user_folder.into_iter().flat_map(of_user) {
+        take(load_users(&path));
+    }
+    for (workspace, root) in workspace.into_iter().flat_map(|it| WORKSPACE_ROOTS.map(|root| (it, root))) {
+        let names = workspace.locate(root).and_then(|at| workspace.list_raw(&at)).unwrap_or_default();
+        for (name, _) in names {
+            take(load_of(workspace, &format!("{root}/{name}/SKILL.md"), is_trusted));
         }
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
@@ -79,8 +85,13 @@ pub(crate) fn find(workspace: &Path, user_folder: Option<&Path>) -> Vec<Skill> {
 /// Reads a skill to be recorded as an entry.
 ///
 /// # Errors
-/// `SKILL_NOT_FOUND` with the nearest name, `READ_FAILED` when the file is missing or is not text.
-pub(crate) fn activate(skills: &[Skill], name: &str, args: &str) -> Result<SkillActivation> {
+/// `SKILL_NOT_FOUND` with the nearest name, `PERMISSION_DENIED` for one of a workspace that is not trusted, `READ_FAILED` when the file is missing or is not text.
+pub(crate) fn activate(
+    skills: &[Skill],
+    workspace: Option<&Workspace>,
+    name: &str,
+    args: &str,
+) -> Result<SkillActivation> {
     let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
         let fix = match nearest(name, skills.iter().map(|s| s.name.as_str())) {
             Some(near) => Remedy::UseSkill { name: near.to_owned() },
@@ -89,7 +100,14 @@ pub(crate) fn activate(skills: &[Skill], name: &str, args: &str) -> Result<Skill
         };
         Error::new(Code::SkillNotFound, format!("there is no skill `{}`", name.escape_debug()), fix).with("input", name)
     })?;
-    let (_, body) = load(&skill.path, skill.origin)?;
+    if !skill.is_active {
+        let message = format!("the skill `{name}` comes with this workspace, which is not trusted");
+        return Err(Error::new(Code::PermissionDenied, message, Remedy::TrustWorkspace).with("input", name));
+    }
+    let (_, body) = match (skill.origin, workspace) {
+        (Origin::User, _) | (Origin::Workspace, None) => load_users(&skill.path)?,
+        (Origin::Workspace, Some(workspace)) => load_of(workspace, &skill.path.to_string_lossy(), true)?,
+    };
     Ok(SkillActivation {
         name: skill.name.clone(),
         path: skill.path.display().to_string(),
@@ -98,17 +116,39 @@ pub(crate) fn activate(skills: &[Skill], name: &str, args: &str) -> Result<Skill
     })
 }
 
-fn load(path: &Path, origin: Origin) -> Result<(Skill, String)> {
-    let failed =
-        |why: String| Error::new(Code::ReadFailed, format!("read the skill {}: {why}", path.display()), "fix the file");
-    let metadata = fs::metadata(path).map_err(|e| failed(e.to_string()))?;
+fn failed(path: &Path, why: &str) -> Error {
+    Error::new(Code::ReadFailed, format!("read the skill {}: {why}", path.display()), "fix the file")
+}
+
+const TOO_LARGE: &str = "it is not a file of at most 256 KB";
+
+/// The files of the user's own skills, which lie outside of every workspace.
+fn of_user(folder: &Path) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(folder.join("skills")).into_iter().flatten().flatten();
+    folders.map(|folder| folder.path().join("SKILL.md")).collect()
+}
+
+fn load_users(path: &Path) -> Result<(Skill, String)> {
+    let metadata = std::fs::metadata(path).map_err(|e| failed(path, &e.to_string()))?;
     if !metadata.is_file() || metadata.len() > MAX_SKILL {
-        return Err(failed("it is not a file of at most 256 KB".into()));
+        return Err(failed(path, TOO_LARGE));
     }
+    read(path, Origin::User, true, std::fs::File::open(path).map_err(|e| failed(path, &e.to_string()))?)
+}
+
+fn load_of(workspace: &Workspace, path: &str, is_active: bool) -> Result<(Skill, String)> {
+    let at = workspace.locate(path)?;
+    let (file, len, _) = workspace.open_file(&at)?;
+    let path = workspace.path_of(&at);
+    if len > MAX_SKILL {
+        return Err(failed(&path, TOO_LARGE));
+    }
+    read(&path, Origin::Workspace, is_active, file)
+}
+
+fn read(path: &Path, origin: Origin, is_active: bool, file: std::fs::File) -> Result<(Skill, String)> {
     let mut text = String::new();
-    fs::File::open(path)
-        .and_then(|f| f.take(MAX_SKILL).read_to_string(&mut text))
-        .map_err(|e| failed(e.to_string()))?;
+    file.take(MAX_SKILL).read_to_string(&mut text).map_err(|e| failed(path, &e.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
     let (front, body) = split(&text);
     let mut warnings = Vec::new();
@@ -131,6 +171,7 @@ fn load(path: &Path, origin: Origin) -> Result<(Skill, String)> {
             description: description.trim().to_owned(),
             origin,
             path: path.to_owned(),
+            is_active,
             warnings,
         },
         body.to_owned(),
@@ -170,8 +211,8 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let put = |folder: &str, text: &str| {
             let folder = home.path().join(".pixir/skills").join(folder);
-            fs::create_dir_all(&folder).expect("mkdir");
-            fs::write(folder.join("SKILL.md"), text).expect("write");
+            std::fs::create_dir_all(&folder).expect("mkdir");
+            std::fs::write(folder.join("SKILL.md"), text).expect("write");
         };
         put(
             "review",
@@ -179,12 +220,13 @@ mod tests {
         );
         put("odd", "---\r\nname: odd\r\ndescription: Use when: asked\r\n---\r\nBody\r\n");
         put("bare", "Just text.\n");
-        let skills = find(home.path(), None);
+        let workspace = Workspace::open(home.path()).expect("a workspace");
+        let skills = find(Some(&workspace), true, None);
         let seen: Vec<_> = skills.iter().map(|s| (s.name.as_str(), s.description.as_str(), s.warnings.len())).collect();
         assert_eq!(seen, [("bare", "", 1), ("odd", "Use when: asked", 1), ("review", "Reads a diff.", 0)]);
-        assert_eq!(activate(&skills, "review", "x").expect("there").body, "Look hard.\n");
+        assert_eq!(activate(&skills, Some(&workspace), "review", "x").expect("there").body, "Look hard.\n");
         assert_eq!(
-            activate(&skills, "reviw", "").expect_err("not there").remedy,
+            activate(&skills, Some(&workspace), "reviw", "").expect_err("not there").remedy,
             Remedy::UseSkill { name: "review".into() }
         );
     }

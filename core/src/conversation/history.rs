@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::protocol::event::{
     Cost, Delivery, Entry, Fact, HistoryCompaction, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
-    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand, Verdict,
+    SettingsChanged, ToolResult, Toolset, TurnEnded, TurnStatus, Usage, UserCommand,
 };
 
 mod item; // items of a request
@@ -107,7 +107,7 @@ pub struct History {
     pub started: SessionStarted,
     /// The settings after the last change.
     pub settings: Settings,
-    /// The rules that the user made.
+    /// The deny rules that the Log records. What it says about allowing is history, not authority.
     pub rules: Vec<Rule>,
     /// The plan after the last change.
     pub plan: Vec<PlanItem>,
@@ -175,9 +175,8 @@ impl History {
                 }
             }
             Fact::PermissionDecision(it) => {
-                if let Some(rule) = &it.rule
-                    && (it.verdict == Verdict::Allow || matches!(rule, Rule::Deny(_)))
-                {
+                // Anybody can have written this Log, so it can forbid but never allow.
+                if let Some(rule @ Rule::Deny(_)) = &it.rule {
                     self.add_rule(rule);
                 }
             }

@@ -237,6 +237,7 @@ struct FileToRestore {
     /// The name of the blob with the wanted bytes.
     wanted_blob: Option<String>,
     new_folders: u32,
+    is_protected: bool,
     current: Option<Contents>,
     left: Option<Option<Vec<u8>>>,
     wanted: Option<(Vec<u8>, Option<u32>)>,
@@ -261,7 +262,8 @@ impl RestoreTarget {
     /// caller chose otherwise. After an interrupt, the remaining files are left, with [`INTERRUPTED`] as the reason.
     ///
     /// # Errors
-    /// `FILE_CHANGED` when a shown preview differs from what would be done now.
+    /// `FILE_CHANGED` when a shown preview differs from what would be done now, `INPUT_REQUIRED` when it would write a
+    /// protected file and the user has not agreed to that.
     pub(crate) fn apply(
         &self,
         options: &RestoreOptions,
@@ -288,6 +290,22 @@ impl RestoreTarget {
         };
         let choice_for =
             |file: &FileToRestore| options.choices.get(&file.path).copied().unwrap_or(options.changed_since);
+        let protected: Vec<&str> = found
+            .iter()
+            .filter(|file| file.is_protected && file.outcome(choice_for(file)).is_ok())
+            .map(|file| file.path.as_str())
+            .collect();
+        if !options.protected && !protected.is_empty() {
+            return Err(Error::new(
+                Code::InputRequired,
+                format!(
+                    "this would write protected files, which can run code or widen permissions: {}",
+                    protected.join(", ")
+                ),
+                Remedy::AllowProtected,
+            )
+            .with("protected", serde_json::json!(protected)));
+        }
         // A file that cannot be restored may have been moved; then no other file with the same bytes is removed.
         let missing: Vec<(&str, &str)> = found
             .iter()
@@ -359,6 +377,7 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
         path: path.to_owned(),
         wanted_blob: if let Version::Known { blob, .. } = wanted { Some(blob.clone()) } else { None },
         new_folders: file.new_folders(),
+        is_protected: workspace.locate(path).is_ok_and(|at| workspace.is_protected(&at)),
         current: None,
         left: None,
         wanted: None,
@@ -478,6 +497,7 @@ impl FileToRestore {
             diff,
             added,
             removed,
+            protected: self.is_protected,
             since,
             merged,
             why: self.why.clone(),

@@ -306,6 +306,8 @@ pub fn import(text: String, store: &Store, workspace: &Path, dry_run: bool) -> R
     if it.already_there {
         return Ok(it);
     }
+    // What the user once allowed to a Session of this id was not allowed to this document.
+    store.rules().forget(&place.id)?;
     let write = || -> io::Result<()> {
         let private = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let new = |path: &Path, bytes: &[u8]| -> io::Result<()> {

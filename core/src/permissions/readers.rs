@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::effects;
 use super::repository;
-use super::shell::{LineEnd, Operator, PartKind, Script, Token, TokenKind};
+use super::shell::{LineEnd, Operator, Part, PartKind, Script, Token, TokenKind};
 use words::{Argument, Loops};
 
 mod arguments; // the words of one program
@@ -67,6 +67,38 @@ impl Parse {
 /// Why it could not be proven, as a clause that fits after "it asks because".
 pub(crate) fn prove_read_only(line: &str, workspace: &Path) -> Result<(), String> {
     parse(line, workspace).verdict()
+}
+
+/// Proves the same, or that every command of the line is either proven or one for whose words `is_allowed` is true. The
+/// words are what the program gets: a line with any part that only a running shell knows is not proven.
+///
+/// # Errors
+/// As [`prove_read_only`].
+pub(super) fn prove_or_allowed(
+    line: &str,
+    workspace: &Path,
+    is_allowed: &dyn Fn(&[&str]) -> bool,
+) -> Result<(), String> {
+    let Err(why) = prove_read_only(line, workspace) else { return Ok(()) };
+    let script = Script::parse(line, LineEnd::Newline);
+    let plain = |token: &Token<'_>| -> Option<Option<String>> {
+        match &token.kind {
+            TokenKind::Word(word) if word.brace.is_none() => {
+                word.parts.iter().map(Part::text).collect::<Option<String>>().map(Some)
+            }
+            TokenKind::Operator(Operator::Pipe | Operator::And | Operator::Or | Operator::Semicolon) => Some(None),
+            _ => None,
+        }
+    };
+    let words: Option<Vec<Option<String>>> = script.tokens.iter().map(plain).collect();
+    let list = script.list();
+    let (Some(words), Ok(()), None) = (words, check_between(line, &script), list.fault) else { return Err(why) };
+    let mut commands = list.pipelines.into_iter().flat_map(|pipeline| pipeline.commands);
+    let holds = commands.all(|command| {
+        let words: Vec<&str> = words[command.tokens].iter().flatten().map(String::as_str).collect();
+        is_allowed(&words) || prove(&words, workspace).is_ok()
+    });
+    if holds { Ok(()) } else { Err(why) }
 }
 
 /// Judges a line of bash program by program. The judged text is the text that runs.

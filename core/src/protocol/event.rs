@@ -179,6 +179,14 @@ pub enum Live {
         #[serde(rename = "plan")]
         preview: Box<Preview>,
     },
+    /// The rules that hold in this Session, as the user requested.
+    RulesListed {
+        /// In the order in which they were made.
+        rules: Vec<crate::protocol::rule::SavedRule>,
+        /// What could not be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
+    },
     /// A call waits for the user's decision.
     ApprovalRequested(Approval),
     /// A form with the model's questions waits for the user's answers.
@@ -399,6 +407,9 @@ pub struct FilePreview {
     pub added: u64,
     /// Lines that the restore removes.
     pub removed: u64,
+    /// The path is protected: it can run code or widen permissions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
     /// The changes since: the unified diff from pixir's version to the current file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,

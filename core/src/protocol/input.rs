@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::error::{Code, Error, Result};
-use crate::protocol::event::{Attachment, Delivery, Mode, SettingsChanged, Toolset};
+use crate::protocol::event::{Attachment, Delivery, Mode, Rule, SettingsChanged, Toolset};
 
 /// One request of a Presenter to a Session. Events report its effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,18 @@ pub enum Input {
         /// answer.
         #[serde(default)]
         answers: Option<Vec<Vec<String>>>,
+    },
+    /// Publish the rules in force, as [`Live::RulesListed`](crate::protocol::event::Live::RulesListed).
+    ListRules,
+    /// Remove a rule, and publish those that are left.
+    RevokeRule {
+        /// The rule's id.
+        id: String,
+    },
+    /// Trust the workspace, or stop trusting it: its skills are in force only while it is trusted.
+    TrustWorkspace {
+        /// Whether it is trusted from now on.
+        trusted: bool,
     },
     /// Stop a background job.
     StopJob {
@@ -166,6 +178,9 @@ impl Input {
             Input::Interrupt => "interrupt",
             Input::Decide { .. } => "decide",
             Input::Answer { .. } => "answer",
+            Input::ListRules => "list_rules",
+            Input::RevokeRule { .. } => "revoke_rule",
+            Input::TrustWorkspace { .. } => "trust_workspace",
             Input::StopJob { .. } => "stop_job",
             Input::Compact { .. } => "compact",
             Input::MoveHead { .. } => "move_head",
@@ -238,14 +253,34 @@ pub enum Summarize {
 pub enum Decision {
     /// Run the call once.
     Allow,
-    /// Run the call, and add the offered rule for the rest of the Session.
-    AllowAlways,
+    /// Run the call, and save a rule.
+    AllowAlways {
+        /// An allow rule; null is the one that the approval offers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Rule>,
+        /// Where it holds from now on.
+        #[serde(default)]
+        holds: RuleReach,
+    },
     /// Do not run the call.
     Deny {
         /// The user's message to the model.
         #[serde(default)]
         feedback: Option<String>,
     },
+}
+
+/// Where a rule of the user holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleReach {
+    /// In this Session.
+    #[default]
+    Session,
+    /// In this workspace.
+    Project,
+    /// Everywhere.
+    User,
 }
 
 /// What a restore does with a file that changed since.
@@ -292,6 +327,9 @@ pub struct RestoreOptions {
     /// What to do with single files that changed since, by path.
     #[serde(default)]
     pub choices: BTreeMap<String, OnConflict>,
+    /// The user agreed that protected files are written. Without that, a restore that would write one is refused.
+    #[serde(default)]
+    pub protected: bool,
     /// The token of the preview that the user approved. If a file changed since that preview, nothing is restored.
     #[serde(default)]
     pub seen: Option<String>,

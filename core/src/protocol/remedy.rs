@@ -56,6 +56,12 @@ pub enum Remedy {
     Redo,
     /// Decide whether a restore merges or overwrites files that changed since.
     ResolveConflicts,
+    /// Agree that a restore writes protected files.
+    AllowProtected,
+    /// List the rules that the user made.
+    ShowRules,
+    /// Trust the workspace.
+    TrustWorkspace,
     /// Set the mode.
     SetMode {
         /// The least permissive mode that is sufficient.
@@ -264,6 +270,9 @@ impl Remedy {
             | Remedy::Undo
             | Remedy::Redo
             | Remedy::ResolveConflicts
+            | Remedy::AllowProtected
+            | Remedy::ShowRules
+            | Remedy::TrustWorkspace
             | Remedy::SetMode { .. }
             | Remedy::SetToolset { .. }
             | Remedy::RaiseLimit { .. }
@@ -308,6 +317,9 @@ impl Remedy {
             Remedy::ShowTree => "list the turns of the session".into(),
             Remedy::Undo => "undo a turn first".into(),
             Remedy::Redo => "redo the last undo".into(),
+            Remedy::AllowProtected => "look at the preview, and agree there that protected files are written".into(),
+            Remedy::ShowRules => "list the rules".into(),
+            Remedy::TrustWorkspace => "the user can look at it, and trust this workspace".into(),
             Remedy::ResolveConflicts => "preview the files, then choose to merge or to overwrite".into(),
             Remedy::SetMode { mode } => format!("have the user set the mode to {}", mode.name()),
             Remedy::SetToolset { toolset } => format!("use the toolset {}, which takes less room", toolset.name()),

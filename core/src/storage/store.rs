@@ -11,7 +11,9 @@ use crate::protocol::remedy::{Remedy, Sessions};
 use crate::storage::blobs;
 use crate::storage::log::Log;
 use crate::storage::regular;
+use crate::storage::rules::Rules;
 use crate::storage::running::Running;
+use crate::storage::trust::Trust;
 
 mod gc; // removal of files that no Log refers to
 mod index; // one summary for each Session, rebuilt from the Logs
@@ -137,6 +139,16 @@ impl Store {
     /// The blob store.
     pub fn blobs(&self) -> blobs::Blobs {
         blobs::Blobs::new(self.home.join("blobs"))
+    }
+
+    /// The rules that the user made.
+    pub fn rules(&self) -> Rules {
+        Rules::new(&self.home)
+    }
+
+    /// The workspaces that the user trusts.
+    pub fn trust(&self) -> Trust {
+        Trust::new(&self.home)
     }
 
     /// Notes of what running processes have started.
@@ -304,8 +316,8 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Replaces a file atomically.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file atomically. Only the user can read it.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{:x}.tmp", uuid::Uuid::now_v7().as_u128()));
     let write = || {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::call::arguments::{self, object, text};
 use crate::call::{Context, Output, Prepared, Tool};
-use crate::context::skills;
+use crate::context::skills::Skill;
 use crate::protocol::call_info::{CallInfo, CallKind};
 use crate::protocol::error::Result;
 use crate::protocol::tool_spec::ToolSpec;
@@ -39,7 +39,12 @@ impl Tool for SkillsList {
 
 /// One line for each skill.
 pub(crate) fn listed(ctx: &Context) -> String {
-    ctx.library.skills().iter().map(|it| format!("{}  {}\n", it.name, it.description)).collect()
+    let line = |it: &Skill| match it.is_active {
+        true => format!("{}  {}\n", it.name, it.description),
+        // The words of a repository that the user does not trust are no instructions.
+        false => format!("{}  (of this workspace, which the user does not trust: it cannot be used)\n", it.name),
+    };
+    ctx.library.skills().iter().map(line).collect()
 }
 
 pub(super) struct SkillView;
@@ -78,8 +83,8 @@ impl Tool for SkillView {
 /// A skill's text.
 ///
 /// # Errors
-/// `SKILL_NOT_FOUND`, `READ_FAILED`.
+/// `SKILL_NOT_FOUND`, `PERMISSION_DENIED` in a workspace that is not trusted, `READ_FAILED`.
 pub(crate) fn viewed(ctx: &Context, name: &str) -> Result<String> {
-    let skill = skills::activate(&ctx.library.skills(), name, "")?;
+    let skill = ctx.library.activate(name, "")?;
     Ok(format!("<skill name=\"{}\" path=\"{}\">\n{}\n</skill>\n", skill.name, skill.path, skill.body.trim_end()))
 }

@@ -11,13 +11,16 @@ use crate::files::snapshot::SessionSnapshot;
 use crate::files::workspace::Workspace;
 use crate::process::Stopping;
 use crate::process::jobs::Jobs;
-use crate::protocol::event::{SessionId, Toolset};
+use crate::protocol::error::Result;
+use crate::protocol::event::{Rule, SessionId, Toolset};
+use crate::protocol::input::RuleReach;
+use crate::protocol::rule::Reach;
 use crate::protocol::sandbox::Tier;
 use crate::provider::choose::Providers;
 use crate::sandbox::{Policy, Sandbox};
 use crate::storage::blobs::Blobs;
 use crate::storage::log::Disk;
-use crate::storage::store::Place;
+use crate::storage::store::{Place, Store};
 use tokio_util::sync::CancellationToken;
 
 /// Limits of a Turn; each is optional.
@@ -42,6 +45,8 @@ pub struct Options {
     pub dry_run: bool,
     /// A user can answer approvals; otherwise a call that needs one is denied.
     pub can_ask: bool,
+    /// The workspace counts as trusted, whatever the user decided before.
+    pub trust_workspace: bool,
     /// The strongest means by which programs are confined; `None` takes the strongest that works here.
     pub sandbox: Option<Tier>,
 }
@@ -74,6 +79,10 @@ pub(crate) struct Services {
     /// The Session's background jobs; there are none outside a Session.
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) library: Arc<Library>,
+    /// Everything under pixir's home folder.
+    pub(crate) store: Store,
+    /// Rules of this run alone.
+    pub(crate) allowed: Arc<[Rule]>,
 }
 
 impl Services {
@@ -105,6 +114,26 @@ impl Services {
             scratch: self.scratch.clone(),
             outputs: self.outputs.clone(),
         }
+    }
+
+    /// The rules that the user made and that hold in this Session.
+    pub(crate) fn rules_in_force(&self, id: &SessionId) -> Vec<Rule> {
+        let saved = self.store.rules().load().for_gate(Some(id), self.workspace.root());
+        self.allowed.iter().cloned().chain(saved).collect()
+    }
+
+    /// Saves a rule of the user.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub(crate) fn save_rule(&self, rule: Rule, holds: RuleReach, id: &SessionId) -> Result<()> {
+        let workspace = self.workspace.root().display().to_string();
+        let holds = match holds {
+            RuleReach::Session => Reach::Session { session: id.to_string(), workspace },
+            RuleReach::Project => Reach::Project { workspace },
+            RuleReach::User => Reach::User,
+        };
+        self.store.rules().add(rule, holds, None).map(drop)
     }
 
     /// Returns where the files of a Session are stored.

@@ -171,10 +171,12 @@ actions! {
     // Deciding about an approval.
     AllowOnce: ("allow-once", &["alt+y"], "allow once").at(Approval);
     AllowAlways: ("allow-always", &["alt+a"], "allow for the rest of this session").at(Approval);
+    ChooseRule: ("allow-rule", &["alt+s"], "allow always: choose what the rule covers").at(Approval);
     Deny: ("deny", &["alt+n"], "deny").at(Approval);
     DenyWithFeedback: ("deny-feedback", &["alt+f"], "deny, and tell the model what to do instead").at(Approval);
     FocusedAllowOnce: ("approval-allow-once", &["y"], "allow once").at(ApprovalFocus);
     FocusedAllowAlways: ("approval-allow-always", &["a"], "allow for the rest of this session").at(ApprovalFocus);
+    FocusedChooseRule: ("approval-allow-rule", &["s"], "allow always: choose what the rule covers").at(ApprovalFocus);
     FocusedDeny: ("approval-deny", &["n"], "deny").at(ApprovalFocus);
     FocusedDenyWithFeedback: ("approval-deny-feedback", &["f"], "deny, and tell the model what to do instead").at(ApprovalFocus);
     ExpandApproval: ("approval-expand", &["enter"], "show all of it").at(ApprovalFocus);
@@ -236,6 +238,8 @@ actions! {
     OpenTree: ("tree", &["ctrl+t"], "turns and branches: go back, edit, fork").slash("tree", "", "MoveHead{to_seq}, Fork{seq}, Label{seq} or Pin{seq}");
     OpenDiff: ("diff", &["alt+d"], "what this turn and this session changed").slash("diff", "", "opens the diff");
     OpenJobs: ("jobs", &[], "background jobs; x stops one").live().slash("jobs", "", "StopJob{job}");
+    OpenPermissions: ("permissions", &[], "mode, sandbox, rules and the last decisions; x revokes a rule").live().slash("permissions", "", "ListRules, RevokeRule{id}");
+    TrustWorkspace: ("trust", &[], "trust this workspace: its skills are in force").live().slash("trust", "[revoke]", "TrustWorkspace{trusted}");
     ToggleHud: ("hud", &["f12"], "show what drawing costs");
 
     // The session.

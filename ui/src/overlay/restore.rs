@@ -46,6 +46,8 @@ impl RestoreView {
         RestoreOptions {
             choices: self.choices.clone(),
             seen: Some(self.preview.token.clone()),
+            // The preview marks them, and it is the question.
+            protected: self.preview.files.iter().any(|file| file.protected),
             ..RestoreOptions::default()
         }
     }
@@ -70,7 +72,8 @@ impl RestoreView {
                     ChangeKind::Modified => ("restored", theme.text),
                 },
             };
-            let numbers = format!("+{} −{}", file.added, file.removed);
+            let mark = if file.protected { "  protected" } else { "" };
+            let numbers = format!("+{} −{}{mark}", file.added, file.removed);
             let room = columns.saturating_sub(what.chars().count() + numbers.chars().count() + 6);
             if at == self.chosen {
                 canvas.tint(area, theme.selected());
@@ -90,6 +93,10 @@ impl RestoreView {
     fn detail(&self, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let Some(file) = self.preview.files.get(self.chosen) else { return Vec::new() };
         let mut lines = Vec::new();
+        if file.protected {
+            let text = "A protected file: it can run code or widen permissions. Look at it before you restore it.";
+            lines.extend(wrap_lines(&[Span::styled(text, theme.fg(theme.warning))], columns, &[], &[]));
+        }
         let mut say = |text: &str| {
             lines.extend(wrap_lines(&[Span::styled(text.to_owned(), theme.dim())], columns, &[], &[]));
         };

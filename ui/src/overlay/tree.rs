@@ -162,6 +162,7 @@ impl TreeView {
             | Notification::Skills(_)
             | Notification::Diffs { .. }
             | Notification::Jobs(_)
+            | Notification::Rules { .. }
             | Notification::CallEnded(_)
             | Notification::TurnEnded => {}
         }

@@ -76,13 +76,15 @@ impl Effect {
                 Kind::Skills => vec![Effect::LoadSkills],
                 Kind::Modes | Kind::Toolsets | Kind::Efforts | Kind::Themes => Vec::new(),
             },
-            Overlay::Approval(_)
+            Overlay::Always(_)
+            | Overlay::Approval(_)
             | Overlay::Compaction(_)
             | Overlay::Form(_)
             | Overlay::Help(_)
             | Overlay::Jobs(_)
             | Overlay::Outline(_)
             | Overlay::Palette(_)
+            | Overlay::Permissions(_)
             | Overlay::Restore(_)
             | Overlay::Tree(_) => Vec::new(),
         }

@@ -1,9 +1,12 @@
 //! Deciding about a call that waits for approval.
 
-use pixir_core::{Decision, Input};
+use pixir_core::event::{Rule, Scope};
+use pixir_core::input::RuleReach;
+use pixir_core::{Decision, Input, rules};
 
 use crate::input::action::Action;
 use crate::overlay::Overlay;
+use crate::overlay::always::AlwaysView;
 use crate::overlay::approval::ApprovalView;
 use crate::state::{Effect, Focus, State};
 
@@ -46,7 +49,37 @@ pub(super) fn allow_always(state: &mut State) -> Vec<Effect> {
         ));
         return Vec::new();
     }
-    allow(state, Decision::AllowAlways)
+    let offered = state.approvals.first().and_then(|it| it.approval.rule.clone());
+    // One key is too little for a rule about what people regret.
+    if let Some(Rule::Allow(Scope::Command(line))) = &offered
+        && rules::danger(line).is_some()
+    {
+        return choose_rule(state);
+    }
+    allow(state, Decision::AllowAlways { rule: offered, holds: RuleReach::Session })
+}
+
+/// Opens the choice of a rule for "always".
+pub(super) fn choose_rule(state: &mut State) -> Vec<Effect> {
+    let Some(pending) = state.approvals.first().filter(|_| is_armed(state)) else { return Vec::new() };
+    if !pending.is_read {
+        return allow(state, Decision::Allow);
+    }
+    match AlwaysView::new(&pending.approval, &state.history) {
+        Some(view) => state.open(Overlay::Always(view)),
+        None => {
+            state.say("this call can only be allowed once");
+            Vec::new()
+        }
+    }
+}
+
+/// Sends a decision that an overlay has made about a call that still waits for it.
+pub(super) fn decide_about(state: &mut State, call_id: &str, decision: Decision) -> Vec<Effect> {
+    let Some(at) = state.approvals.iter().position(|it| it.approval.call_id == call_id) else { return Vec::new() };
+    let approval = state.approvals.remove(at).approval;
+    state.leave_approval();
+    vec![Effect::Send(Input::Decide { call_id: approval.call_id, decision })]
 }
 
 pub(super) fn deny(state: &mut State) -> Vec<Effect> {

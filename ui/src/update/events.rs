@@ -203,6 +203,9 @@ fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             notify(state, Notification::Jobs(&jobs));
             state.session.jobs = jobs;
         }
+        Live::RulesListed { rules, warning } => {
+            notify(state, Notification::Rules { rules: &rules, warning: warning.as_deref() });
+        }
         Live::QueueChanged { steer, follow_up } => state.session.queue = Queue { steer, follow_up },
         Live::RetryScheduled { attempt, of, wait_ms, left_ms, reason } => {
             state.transcript.drop_draft();

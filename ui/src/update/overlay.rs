@@ -1,6 +1,6 @@
 //! Carries out the requests of overlays.
 
-use super::{perform, run_slash, travel};
+use super::{approval, perform, run_slash, travel};
 use crate::overlay::Request;
 use crate::state::{Effect, Focus, State};
 use crate::transcript::viewport::CellRow;
@@ -9,6 +9,7 @@ pub(super) fn fulfil(state: &mut State, request: Request) -> Vec<Effect> {
     match request {
         Request::Command(text) => run_slash(state, &text),
         Request::Send(inputs) => inputs.into_iter().map(Effect::Send).collect(),
+        Request::Decide { call_id, decision } => approval::decide_about(state, &call_id, decision),
         Request::Perform(action) => perform(state, action, ""),
         Request::Complete { draft, hint } => {
             state.composer.set(&draft);

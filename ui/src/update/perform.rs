@@ -7,8 +7,10 @@ use crate::overlay::Overlay;
 use crate::overlay::diff::DiffView;
 use crate::overlay::help::HelpView;
 use crate::overlay::jobs::JobsView;
+use crate::overlay::permissions::PermissionsView;
 use crate::state::{Effect, PendingConfirm, State};
 use crate::transcript::{Direction, Mark};
+use pixir_core::Input;
 use tui_textarea::CursorMove;
 
 /// Carries out an action. `args` is the text after its slash command.
@@ -46,6 +48,7 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
 
         Action::AllowOnce | Action::FocusedAllowOnce => return approval::allow_once(state),
         Action::AllowAlways | Action::FocusedAllowAlways => return approval::allow_always(state),
+        Action::ChooseRule | Action::FocusedChooseRule => return approval::choose_rule(state),
         Action::Deny | Action::FocusedDeny => return approval::deny(state),
         Action::DenyWithFeedback | Action::FocusedDenyWithFeedback => approval::deny_with_feedback(state),
         Action::ExpandApproval => return approval::expand(state),
@@ -99,6 +102,12 @@ pub(crate) fn perform(state: &mut State, action: Action, args: &str) -> Vec<Effe
         Action::OpenTree => return travel::open_tree(state),
         Action::OpenDiff => return state.open(Overlay::Diff(DiffView::default())),
         Action::OpenJobs => return state.open(Overlay::Jobs(JobsView::new(&state.session.jobs))),
+        Action::OpenPermissions => {
+            let mut effects = state.open(Overlay::Permissions(PermissionsView::new(&state.history)));
+            effects.push(Effect::Send(Input::ListRules));
+            return effects;
+        }
+        Action::TrustWorkspace => return settings::trust(state, args),
         Action::ToggleHud => state.layout.hud = !state.layout.hud,
 
         Action::NewSession => return vec![Effect::OpenNew],

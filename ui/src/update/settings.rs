@@ -189,3 +189,15 @@ fn usage_text(sums: &Sums) -> String {
     lines.extend(sums.turns.iter().skip(hidden).map(|it| line(&format!("turn {}", it.turn), &it.total)));
     lines.join("\n")
 }
+
+/// Trusts the workspace, or with `revoke` stops that.
+pub(super) fn trust(state: &mut State, args: &str) -> Vec<Effect> {
+    match args.trim() {
+        "" => vec![Effect::Send(Input::TrustWorkspace { trusted: true })],
+        "revoke" => vec![Effect::Send(Input::TrustWorkspace { trusted: false })],
+        _ => {
+            state.say("/trust trusts this workspace, /trust revoke stops that");
+            Vec::new()
+        }
+    }
+}

@@ -134,11 +134,14 @@ fn answer_lines(
             Rule::Allow(Scope::Command(_)) => "always: this command",
             Rule::Allow(Scope::Network) => "always: the network",
             // A Session offers only the rules above.
-            Rule::Allow(Scope::Unknown) | Rule::Deny(_) => "always",
+            Rule::Allow(Scope::Pattern(_) | Scope::Files(_) | Scope::Unknown) | Rule::Deny(_) => "always",
         });
+        // Other calls have fewer rules to choose from; the key works there too.
+        let is_command = columns >= 62 && matches!(it.rule, Some(Rule::Allow(Scope::Command(_))));
         for (anywhere, here, label) in [
             (Action::AllowOnce, Action::FocusedAllowOnce, Some("once")),
             (Action::AllowAlways, Action::FocusedAllowAlways, always),
+            (Action::ChooseRule, Action::FocusedChooseRule, is_command.then_some("rule…")),
             (Action::Deny, Action::FocusedDeny, Some("no")),
             (
                 Action::DenyWithFeedback,

@@ -628,7 +628,7 @@ pub struct PermissionDecision {
     pub feedback: Option<String>,
 }
 
-/// A standing allow or deny; it holds for this Session.
+/// A standing allow or deny. In a Log it is history: only a deny of a Log is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "RuleWire")]
 #[schemars(with = "RuleWire")]
@@ -646,6 +646,10 @@ pub enum Scope {
     FileChanges,
     /// Exactly this command.
     Command(String),
+    /// Commands whose words match this pattern, such as `cargo test *`.
+    Pattern(String),
+    /// Changes of files whose path in the workspace matches this glob, protected ones excepted.
+    Files(String),
     /// The network, for programs in the sandbox.
     Network,
     /// A scope that only a newer build knows. An allow with it allows nothing; a deny with it may cover any call.
@@ -662,7 +666,7 @@ struct RuleWire {
     /// What does not run, in any mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     deny: Option<ScopeName>,
-    /// The command, for the scope `command`.
+    /// The command, the pattern or the glob, for the scopes `command`, `pattern` and `files`.
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<String>,
 }
@@ -674,6 +678,10 @@ enum ScopeName {
     FileChanges,
     /// Exactly the command in `what`.
     Command,
+    /// Commands whose words match the pattern in `what`.
+    Pattern,
+    /// Changes of files whose path matches the glob in `what`, protected ones excepted.
+    Files,
     /// The network, for programs in the sandbox.
     Network,
     /// A scope that only a newer build knows.
@@ -687,6 +695,8 @@ impl From<Rule> for RuleWire {
         let (name, what) = match scope {
             Scope::FileChanges => (ScopeName::FileChanges, None),
             Scope::Command(command) => (ScopeName::Command, Some(command)),
+            Scope::Pattern(pattern) => (ScopeName::Pattern, Some(pattern)),
+            Scope::Files(glob) => (ScopeName::Files, Some(glob)),
             Scope::Network => (ScopeName::Network, None),
             Scope::Unknown => (ScopeName::Unknown, None),
         };
@@ -730,8 +740,12 @@ impl<'de> Visitor<'de> for RuleVisitor {
         let scope = |name| match (name, wire.what) {
             (ScopeName::FileChanges, _) => Scope::FileChanges,
             (ScopeName::Command, Some(command)) => Scope::Command(command),
+            (ScopeName::Pattern, Some(pattern)) => Scope::Pattern(pattern),
+            (ScopeName::Files, Some(glob)) => Scope::Files(glob),
             (ScopeName::Network, _) => Scope::Network,
-            (ScopeName::Command, None) | (ScopeName::Unknown, _) => Scope::Unknown,
+            (ScopeName::Command | ScopeName::Pattern | ScopeName::Files, None) | (ScopeName::Unknown, _) => {
+                Scope::Unknown
+            }
         };
         Ok(match (wire.allow, wire.deny) {
             // Without its unknown condition a deny covers more calls, which is safe.

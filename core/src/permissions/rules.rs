@@ -1,0 +1,561 @@
+//! Rules as the user writes them (`bash(cargo test *)`), and what they cover.
+
+use globset::GlobBuilder;
+
+use super::Touch;
+use super::readers::prove_or_allowed;
+use super::shell::{LineEnd, PartKind, Script, Token, TokenKind, Word, quoted};
+use crate::protocol::error::{Code, Error, Result};
+use crate::protocol::event::{Rule, Scope};
+use std::path::Path;
+
+/// How often a text inside a text is parsed: `bash -c 'sh -c "…"'`.
+const MAX_DEPTH: u8 = 3;
+
+/// Reads what a rule covers: `bash(cargo test *)`, `files(src/**)` or `network`.
+///
+/// # Errors
+/// `INVALID_ARGS`, with what to write instead.
+pub fn parse(text: &str) -> Result<Scope> {
+    let bad = |why: String, fix: &str| Err(Error::new(Code::InvalidArgs, why, fix.to_owned()).with("input", text));
+    if text.trim() == "network" {
+        return Ok(Scope::Network);
+    }
+    let inner = |name: &str| text.trim().strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')').map(str::trim);
+    if let Some(pattern) = inner("bash") {
+        return match Pattern::parse(pattern) {
+            Ok(pattern) if pattern.words.iter().all(|word| word.literal().is_some()) => {
+                Ok(Scope::Command(quoted(pattern.words.iter().filter_map(Glob::literal))))
+            }
+            Ok(_) => Ok(Scope::Pattern(pattern.to_owned())),
+            Err((why, fix)) => bad(why, fix),
+        };
+    }
+    if let Some(glob) = inner("files") {
+        let leaves = glob.starts_with('/') || glob.split('/').any(|part| part == "..");
+        return match path_glob(glob) {
+            _ if leaves => bad(
+                format!("`{}` does not lie in the workspace", glob.escape_debug()),
+                "write a path from the workspace's root, like files(src/**)",
+            ),
+            Some(_) if !glob.is_empty() => Ok(Scope::Files(glob.to_owned())),
+            Some(_) => Ok(Scope::FileChanges),
+            None => bad(format!("`{}` is not a glob", glob.escape_debug()), "write one like files(src/**)"),
+        };
+    }
+    bad(
+        format!("`{}` is not a rule", text.escape_debug()),
+        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; or network",
+    )
+}
+
+/// Writes what a rule covers so that [`parse`] reads it.
+pub fn shown(scope: &Scope) -> String {
+    match scope {
+        Scope::FileChanges => "files()".into(),
+        Scope::Command(what) | Scope::Pattern(what) => format!("bash({what})"),
+        Scope::Files(glob) => format!("files({glob})"),
+        Scope::Network => "network".into(),
+        Scope::Unknown => "unknown".into(),
+    }
+}
+
+/// The pattern of a command's program and subcommand, with any arguments; `None` where a line is more than one command.
+pub fn pattern_of(line: &str) -> Option<String> {
+    let script = Script::parse(line.trim(), LineEnd::Newline);
+    let words: Option<Vec<String>> = script.tokens.iter().map(|token| word(token).and_then(text_of)).collect();
+    let words = words.filter(|words| !words.is_empty() && !words[0].contains(['=', '*', '?']))?;
+    let program = base(&words[0]);
+    let takes_commands = STARTS_OTHERS.contains(&program);
+    // `git -C x status` would become `git *`, which covers `git push`.
+    let hides_subcommand = HAS_SUBCOMMANDS.contains(&program) && words.get(1).is_none_or(|word| word.starts_with('-'));
+    if takes_commands || hides_subcommand {
+        return None;
+    }
+    let names_subcommand = |word: &&String| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':');
+    let sub = words.get(1).filter(names_subcommand).filter(|word| !word.starts_with('-') && words.len() > 1);
+    let head: Vec<&str> = std::iter::once(words[0].as_str()).chain(sub.map(String::as_str)).collect();
+    Some(format!("{} *", quoted(head)))
+}
+
+/// Programs whose arguments are other commands or code: a pattern of them is a rule for everything.
+const STARTS_OTHERS: [&str; 26] = [
+    "bash", "sh", "zsh", "fish", "dash", "ksh", "eval", "exec", "source", "env", "sudo", "su", "doas", "xargs", "nice",
+    "nohup", "timeout", "time", "ssh", "find", "python", "python3", "node", "perl", "ruby", "php",
+];
+/// Programs whose first word says what they do.
+const HAS_SUBCOMMANDS: [&str; 12] =
+    ["git", "cargo", "npm", "pnpm", "yarn", "docker", "podman", "kubectl", "terraform", "go", "gh", "systemctl"];
+
+/// What the commands that a rule covers could destroy, as a clause.
+pub fn danger_of(scope: &Scope) -> Option<String> {
+    match scope {
+        Scope::Command(line) => danger(line),
+        Scope::Pattern(text) => {
+            let pattern = Pattern::parse(text).ok()?;
+            let words: Vec<&str> = pattern.words.iter().map_while(Glob::literal).collect();
+            let reaches = |danger: &str| {
+                let danger: Vec<&str> = danger.split(' ').collect();
+                base(words[0]) == danger[0].trim_end_matches('*')
+                    && words[1..].iter().zip(&danger[1..]).all(|(word, it)| word == it || it.contains('*'))
+            };
+            DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| (*what).to_owned())
+        }
+        Scope::FileChanges | Scope::Files(_) | Scope::Network | Scope::Unknown => None,
+    }
+}
+
+/// What a command could destroy, as a clause; `None` where no part of it is known to.
+pub fn danger(line: &str) -> Option<String> {
+    DANGERS.iter().find_map(|(pattern, what)| {
+        let pattern = Pattern::parse(pattern).ok()?;
+        let (first, rest) = pattern.words.split_first()?;
+        let loose = |words: &[Option<String>]| {
+            let program = words.first().and_then(Option::as_deref).is_some_and(|word| first.matches(base(word)));
+            let mut rest_words = words.iter().skip(1).flatten();
+            program && rest.iter().all(|want| rest_words.any(|word| want.matches(word)))
+        };
+        may_run(line, &loose, 0).eq(&Covers::Yes).then(|| (*what).to_owned())
+    })
+}
+
+/// Commands that people regret, and why. The words may have others between them.
+const DANGERS: [(&str, &str); 19] = [
+    ("rm -*r*", "it deletes folders"),
+    ("rm -*R*", "it deletes folders"),
+    ("rm -*f*", "it deletes files without asking"),
+    ("git push", "it changes the remote repository"),
+    ("git reset --hard", "it throws away uncommitted changes"),
+    ("git clean -*", "it deletes files that git does not know"),
+    ("git checkout -f", "it throws away uncommitted changes"),
+    ("git branch -D", "it deletes a branch"),
+    ("dd *", "it can overwrite a disk"),
+    ("mkfs*", "it erases a disk"),
+    ("shred *", "it destroys files"),
+    ("truncate *", "it empties files"),
+    ("kubectl delete", "it deletes from a cluster"),
+    ("terraform destroy", "it deletes what terraform made"),
+    ("terraform apply", "it changes what terraform made"),
+    ("docker system prune", "it deletes images and containers"),
+    ("find -delete", "it deletes files"),
+    ("npm publish", "it publishes a package"),
+    ("cargo publish", "it publishes a package"),
+];
+
+/// Whether a rule covers any command of a line, and then whether it covers all of them.
+pub fn overlap(scope: &Scope, line: &str) -> Option<bool> {
+    let (Scope::Command(text) | Scope::Pattern(text)) = scope else { return None };
+    if text == line {
+        return Some(true);
+    }
+    let pattern = Pattern::parse(text).ok()?;
+    let script = Script::parse(line.trim(), LineEnd::Newline);
+    let (mut any, mut all) = (false, true);
+    for command in script.tokens.split(|token| matches!(token.kind, TokenKind::Operator(_))) {
+        let words: Option<Vec<String>> = command.iter().map(|token| word(token).and_then(text_of)).collect();
+        let words = words.unwrap_or_default();
+        let is_covered = pattern.matches(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        any |= is_covered;
+        all &= is_covered;
+    }
+    any.then_some(all)
+}
+
+/// The first of these allow rules that covers the call, where every command of it is covered or proven to only read.
+pub(super) fn allowing(rules: &[Rule], touch: &Touch, workspace: &Path) -> Option<Rule> {
+    let patterns: Vec<(&Rule, Pattern)> = rules
+        .iter()
+        .filter_map(|rule| match rule {
+            Rule::Allow(Scope::Pattern(text) | Scope::Command(text)) => Some((rule, Pattern::parse(text).ok()?)),
+            Rule::Allow(_) | Rule::Deny(_) => None,
+        })
+        .collect();
+    let matching = |words: &[&str]| patterns.iter().find(|(_, pattern)| pattern.matches(words)).map(|(rule, _)| *rule);
+    let commands = |line: &str| {
+        let exact = rules.iter().find(|rule| matches!(rule, Rule::Allow(Scope::Command(it)) if it == line));
+        let first = std::cell::Cell::new(None);
+        let is_allowed = |words: &[&str]| {
+            let rule = matching(words);
+            first.set(first.get().or(rule));
+            rule.is_some()
+        };
+        exact.or_else(|| prove_or_allowed(line, workspace, &is_allowed).ok().and_then(|()| first.get())).cloned()
+    };
+    match touch {
+        Touch::Command(line) => commands(line),
+        Touch::Program(words) => {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let line = quoted(words.iter().copied());
+            let exact = rules.iter().find(|rule| matches!(rule, Rule::Allow(Scope::Command(it)) if *it == line));
+            exact.or_else(|| matching(&words)).cloned()
+        }
+        Touch::Files { protected: None, path } => rules
+            .iter()
+            .find(|rule| match rule {
+                Rule::Allow(Scope::FileChanges) => true,
+                Rule::Allow(Scope::Files(glob)) => path.as_deref().is_some_and(|path| is_below(glob, path)),
+                Rule::Allow(_) | Rule::Deny(_) => false,
+            })
+            .cloned(),
+        Touch::Files { .. } | Touch::Read | Touch::Note => None,
+    }
+}
+
+/// Whether a rule covers a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Covers {
+    No,
+    /// A part of the call is known only when it runs.
+    Perhaps,
+    Yes,
+}
+
+/// Whether a deny covers any part of a call. It looks behind wrappers (`sudo`, `env`, `bash -c`) and at any position of a
+/// command, because a deny that covers too much costs a question at most.
+pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
+    let is = |covers: bool| if covers { Covers::Yes } else { Covers::No };
+    match (scope, touch) {
+        (Scope::FileChanges, Touch::Files { .. }) => Covers::Yes,
+        (Scope::Files(glob), Touch::Files { path, .. }) => match path {
+            Some(path) => is(is_below(glob, path)),
+            None => Covers::Perhaps,
+        },
+        (Scope::Command(text) | Scope::Pattern(text), Touch::Command(_) | Touch::Program(_)) => {
+            let line = match touch {
+                Touch::Program(words) => quoted(words.iter().map(String::as_str)),
+                Touch::Command(line) => line.clone(),
+                Touch::Read | Touch::Note | Touch::Files { .. } => return Covers::No,
+            };
+            if *text == line {
+                return Covers::Yes;
+            }
+            // A rule of an older build may be any line; then it covers that line alone.
+            let Ok(pattern) = Pattern::parse(text) else { return Covers::No };
+            let first_is = |word: &str| pattern.words[0].matches(word) || pattern.words[0].matches(base(word));
+            let matches = |words: &[Option<String>]| {
+                let Some(program) = words.first().and_then(Option::as_deref).filter(|word| first_is(word)) else {
+                    return false;
+                };
+                // A word that only the shell knows may be any.
+                let known: Vec<&str> = words.iter().skip(1).map(|word| word.as_deref().unwrap_or(UNKNOWN)).collect();
+                let _ = program;
+                pattern.matches_rest(&known)
+            };
+            may_run(&line, &matches, 0)
+        }
+        (_, _) => Covers::No,
+    }
+}
+
+/// Stands for a word that only a running shell knows. No word of a program can hold NUL.
+const UNKNOWN: &str = "\0";
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether any command in the line, at any depth, matches.
+fn may_run(line: &str, matches: &dyn Fn(&[Option<String>]) -> bool, depth: u8) -> Covers {
+    if depth > MAX_DEPTH {
+        return Covers::Perhaps;
+    }
+    let script = Script::parse(line, LineEnd::Newline);
+    let mut covers = Covers::No;
+    let mut words: Vec<Option<String>> = Vec::new();
+    let check = |words: &mut Vec<Option<String>>| {
+        let found = (0..words.len()).any(|at| matches(&words[at..]));
+        let hides_program = words.first().is_some_and(Option::is_none);
+        words.clear();
+        match (found, hides_program) {
+            (true, _) => Covers::Yes,
+            (false, true) => Covers::Perhaps,
+            (false, false) => Covers::No,
+        }
+    };
+    for token in &script.tokens {
+        match &token.kind {
+            TokenKind::Word(word) | TokenKind::Redirection(Some(word)) => {
+                let text = text_of(word);
+                for inner in inside(word, text.as_deref()) {
+                    covers = covers.max(may_run(&inner, matches, depth + 1));
+                }
+                if matches!(token.kind, TokenKind::Word(_)) {
+                    words.push(text);
+                }
+            }
+            TokenKind::HereDocument => covers = covers.max(may_run(token.span.source.trim_start(), matches, depth + 1)),
+            TokenKind::Operator(_) | TokenKind::Parenthesis => covers = covers.max(check(&mut words)),
+            TokenKind::Redirection(None) => {}
+        }
+    }
+    covers.max(check(&mut words))
+}
+
+/// Texts in a word that may be commands themselves.
+fn inside(word: &Word<'_>, text: Option<&str>) -> Vec<String> {
+    let mut found: Vec<String> =
+        text.filter(|text| text.contains([' ', '\t', '\n', ';'])).map(str::to_owned).into_iter().collect();
+    let mut parts: Vec<_> = word.parts.iter().collect();
+    while let Some(part) = parts.pop() {
+        match &part.kind {
+            PartKind::Double(inner) => parts.extend(inner),
+            PartKind::Substitution | PartKind::Parameter => {
+                let source = part.span.source.trim_start_matches(['$', '(', '`', '<', '>', '{']);
+                if matches!(part.kind, PartKind::Substitution) {
+                    found.push(source.trim_end_matches([')', '`', '}']).to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn word<'a, 'b>(token: &'b Token<'a>) -> Option<&'b Word<'a>> {
+    if let TokenKind::Word(word) = &token.kind { Some(word) } else { None }
+}
+
+fn text_of(word: &Word<'_>) -> Option<String> {
+    if word.brace.is_some() {
+        return None;
+    }
+    word.parts.iter().map(|part| part.text()).collect()
+}
+
+fn path_glob(glob: &str) -> Option<globset::GlobMatcher> {
+    GlobBuilder::new(glob).literal_separator(true).build().ok().map(|glob| glob.compile_matcher())
+}
+
+fn is_below(glob: &str, path: &str) -> bool {
+    path_glob(glob).is_some_and(|glob| glob.is_match(path))
+}
+
+/// The words of one command, with `*` and `?` for any text in a word. A last word `*` stands for any further words.
+struct Pattern {
+    words: Vec<Glob>,
+}
+
+/// One word of a pattern.
+struct Glob(Vec<Piece>);
+
+enum Piece {
+    Text(String),
+    /// `*`
+    Any,
+    /// `?`
+    One,
+}
+
+impl Pattern {
+    /// # Errors
+    /// Why it is none, and what to write instead.
+    fn parse(text: &str) -> std::result::Result<Pattern, (String, &'static str)> {
+        let text = text.trim();
+        let script = Script::parse(text, LineEnd::Newline);
+        let mut words = Vec::new();
+        for token in &script.tokens {
+            let Some(word) = word(token) else {
+                let why = format!("`{}` joins or redirects commands", token.span.source.trim().escape_debug());
+                return Err((why, "make one rule for each command: bash(cargo build *) and bash(cargo test *)"));
+            };
+            let piece = |part: &super::shell::Part<'_>| match (&part.kind, part.span.source) {
+                (PartKind::Glob, "*") => Some(Piece::Any),
+                (PartKind::Glob, "?") => Some(Piece::One),
+                _ => part.text().map(|text| Piece::Text(text.into_owned())),
+            };
+            let pieces: Option<Vec<Piece>> = word.parts.iter().map(piece).collect();
+            let Some(pieces) = pieces.filter(|_| word.brace.is_none()) else {
+                let why = format!("`{}` holds an expansion", word.span.source.escape_debug());
+                return Err((why, "use plain words, with * for any text: bash(cargo test *)"));
+            };
+            words.push(Glob(pieces));
+        }
+        let pattern = Pattern { words };
+        match pattern.words.first().map(Glob::literal) {
+            None => Err(("the rule names no command".into(), "write one like bash(cargo test *)")),
+            // A rule for any program would be the mode `auto` by another name.
+            Some(None) => {
+                Err(("the program of a rule cannot be a pattern".into(), "name the program: bash(cargo test *)"))
+            }
+            Some(Some(program)) if program.contains('=') => {
+                Err((format!("`{program}` sets a variable"), "name the program first: bash(cargo test *)"))
+            }
+            Some(Some(_)) => Ok(pattern),
+        }
+    }
+
+    fn matches(&self, words: &[&str]) -> bool {
+        words.split_first().is_some_and(|(program, rest)| self.words[0].matches(program) && self.matches_rest(rest))
+    }
+
+    /// Whether the words after the program match.
+    fn matches_rest(&self, words: &[&str]) -> bool {
+        let wanted = &self.words[1..];
+        let (wanted, is_open) = match wanted.split_last() {
+            Some((last, before)) if matches!(last.0.as_slice(), [Piece::Any]) => (before, true),
+            _ => (wanted, false),
+        };
+        let fits = if is_open { words.len() >= wanted.len() } else { words.len() == wanted.len() };
+        fits && wanted.iter().zip(words).all(|(glob, word)| *word == UNKNOWN || glob.matches(word))
+    }
+}
+
+impl Glob {
+    /// The text, where it has no `*` or `?`.
+    fn literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    fn matches(&self, word: &str) -> bool {
+        fn fits(pieces: &[Piece], word: &str) -> bool {
+            match pieces.split_first() {
+                None => word.is_empty(),
+                Some((Piece::Text(text), rest)) => {
+                    word.strip_prefix(text.as_str()).is_some_and(|word| fits(rest, word))
+                }
+                Some((Piece::One, rest)) => {
+                    let mut chars = word.chars();
+                    chars.next().is_some() && fits(rest, chars.as_str())
+                }
+                Some((Piece::Any, rest)) => {
+                    let ends = word.char_indices().map(|(at, _)| at).chain([word.len()]);
+                    ends.into_iter().any(|at| fits(rest, &word[at..]))
+                }
+            }
+        }
+        fits(&self.0, word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allow(text: &str) -> Rule {
+        Rule::Allow(parse(text).expect(text))
+    }
+
+    #[test]
+    fn a_pattern_covers_whole_commands_and_never_a_part_of_a_line() {
+        let rules = [allow("bash(cargo test *)"), allow("bash(npm run build)"), allow("bash(make ?-*)")];
+        let root = Path::new("/");
+        let covered = |line: &str| allowing(&rules, &Touch::Command(line.into()), root).is_some();
+        for line in
+            ["cargo test", "cargo test -p core 'a b'", "npm run build", "make a-b", "cargo test && npm run build"]
+        {
+            assert!(covered(line), "{line}");
+        }
+        assert!(covered("cargo test | wc -l"), "beside a command that is proven to only read");
+        for line in [
+            "cargo build",
+            "cargo",
+            "cargo testx",
+            "xcargo test",
+            "cargo test; rm x",
+            "cargo test && touch P",
+            "npm run build x",
+            "cargo test > P",
+            "cargo test $(touch P)",
+            "cargo test `touch P`",
+            "PATH=. cargo test",
+            "sudo cargo test",
+            "cargo test\ntouch P",
+            "cargo test & touch P",
+            "./cargo test",
+            "echo 'cargo test",
+            "make ab",
+            "cargo test <(touch P)",
+            "cargo\u{a0}test",
+            "if cargo test",
+            "touch P # cargo test",
+        ] {
+            assert!(!covered(line), "{line}");
+        }
+        let program = |words: &[&str]| Touch::Program(words.iter().map(|&it| it.to_owned()).collect());
+        assert!(allowing(&rules, &program(&["cargo", "test", "; rm x"]), root).is_some(), "no shell reads it");
+        assert!(allowing(&rules, &program(&["cargo test"]), root).is_none());
+    }
+
+    #[test]
+    fn a_deny_finds_its_command_behind_wrappers_quotes_and_substitutions() {
+        let Ok(scope) = parse("bash(git push *)") else { panic!("a pattern") };
+        let covers = |line: &str| denies(&scope, &Touch::Command(line.into()));
+        for line in [
+            "git push",
+            "git push -f o main",
+            "ls && git push",
+            "sudo git push",
+            "env A=1 git push x",
+            "g'i't push",
+            "bash -c 'git push'",
+            "bash -c \"sh -c 'git push'\"",
+            "echo $(git push)",
+            "echo \"`git push`\"",
+            "/usr/bin/git push",
+            "(git push)",
+            "if true; then git push; fi",
+            "git push $REMOTE",
+            "bash <<X\ngit push\nX",
+        ] {
+            assert_eq!(covers(line), Covers::Yes, "{line}");
+        }
+        assert_eq!(covers("$GIT push"), Covers::Perhaps);
+        for line in ["git status", "git pull", "cargo test", "grep push README.md"] {
+            assert_eq!(covers(line), Covers::No, "{line}");
+        }
+        let Ok(files) = parse("files(migrations/**)") else { panic!("a glob") };
+        let change = |path: Option<&str>| Touch::Files { path: path.map(str::to_owned), protected: None };
+        assert_eq!(denies(&files, &change(Some("migrations/1/a.sql"))), Covers::Yes);
+        assert_eq!(denies(&files, &change(Some("src/a.rs"))), Covers::No);
+        assert_eq!(denies(&files, &change(None)), Covers::Perhaps);
+    }
+
+    #[test]
+    fn a_bad_rule_says_what_to_write() {
+        for (text, part) in [
+            ("cargo test", "write bash(PROGRAM ARGUMENTS)"),
+            ("bash(*)", "name the program"),
+            ("bash()", "write one like"),
+            ("bash(a && b)", "one rule for each command"),
+            ("bash(a $(b))", "plain words"),
+            ("bash(A=1 make)", "name the program first"),
+            ("files(../x)", "from the workspace's root"),
+            ("files([)", "like files(src/**)"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(format!("{:?}", error.remedy).contains(part), "{text}: {error:?}");
+        }
+        for text in ["bash(cargo test *)", "bash(cargo test)", "files(src/**)", "network", "files()"] {
+            assert_eq!(shown(&parse(text).expect(text)), text);
+        }
+    }
+
+    #[test]
+    fn what_people_regret_is_named_and_a_command_has_its_pattern() {
+        for line in [
+            "rm -rf x",
+            "sudo rm -fr /",
+            "git push",
+            "git -C x push -f",
+            "git reset --hard HEAD~1",
+            "ls; dd if=a of=b",
+            "bash -c 'rm -r x'",
+        ] {
+            assert!(danger(line).is_some(), "{line}");
+        }
+        for line in ["cargo test", "git status", "rm x", "git reset x"] {
+            assert_eq!(danger(line), None, "{line}");
+        }
+        assert_eq!(pattern_of("cargo test -p core").as_deref(), Some("cargo test *"));
+        assert_eq!(pattern_of("make -j2").as_deref(), Some("make *"));
+        for line in ["cargo test && ls", "git -C x status", "bash -c ls", "sudo ls", "python3 x.py", "A=1 make"] {
+            assert_eq!(pattern_of(line), None, "{line}");
+        }
+        let of = |text: &str| danger_of(&parse(text).expect(text)).is_some();
+        assert!(["bash(rm *)", "bash(git reset *)", "bash(git push *)", "bash(mkfs *)"].into_iter().all(of));
+        assert!(!["bash(git status *)", "bash(cargo test *)", "files(src/**)"].into_iter().any(of));
+    }
+}

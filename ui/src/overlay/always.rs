@@ -1,0 +1,131 @@
+//! The choice of a rule for "always": what it covers, where it holds, and what it would have allowed in this Session.
+
+use pixir_core::Decision;
+use pixir_core::event::{Approval, Fact, Rule, Scope};
+use pixir_core::history::History;
+use pixir_core::input::RuleReach;
+use pixir_core::rules;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Outcome, Paint, Request, panel};
+use crate::render::text::{fit, visible};
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
+
+/// What the user types before a rule for a dangerous command is saved.
+const WORD: &str = "always";
+
+#[derive(Debug)]
+pub(crate) struct AlwaysView {
+    approval: Approval,
+    choices: Vec<(Rule, RuleReach)>,
+    chosen: usize,
+    /// The commands of this Session, the latest first.
+    commands: Vec<String>,
+    typed: String,
+}
+
+impl AlwaysView {
+    /// `None` where the approval offers no rule.
+    pub(crate) fn new(approval: &Approval, history: &History) -> Option<AlwaysView> {
+        let offered = approval.rule.clone()?;
+        let pattern = match &offered {
+            Rule::Allow(Scope::Command(line)) => rules::pattern_of(line).map(|it| Rule::Allow(Scope::Pattern(it))),
+            Rule::Allow(_) | Rule::Deny(_) => None,
+        };
+        let kinds = [Some(offered), pattern];
+        let choices = [RuleReach::Session, RuleReach::Project]
+            .into_iter()
+            .flat_map(|reach| kinds.iter().flatten().map(move |rule| (rule.clone(), reach)))
+            .collect();
+        let mut commands: Vec<String> = Vec::new();
+        for entry in history.entries().iter().rev() {
+            let Fact::ToolCall(call) = &entry.fact else { continue };
+            if let Some(command) = call.args.get("command").and_then(|it| it.as_str())
+                && commands.iter().all(|it| it != command)
+            {
+                commands.push(command.to_owned());
+            }
+        }
+        Some(AlwaysView { approval: approval.clone(), choices, chosen: 0, commands, typed: String::new() })
+    }
+
+    /// What the chosen rule could allow to be destroyed.
+    fn danger(&self) -> Option<String> {
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        rules::danger_of(scope)
+    }
+
+    pub(crate) fn call_id(&self) -> &str {
+        &self.approval.call_id
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+        match key.code {
+            KeyCode::Esc => return Outcome::Close,
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Backspace => drop(self.typed.pop()),
+            KeyCode::Char(c) if self.danger().is_some() && self.typed.len() < 40 => self.typed.push(c),
+            KeyCode::Enter if self.danger().is_none() || self.typed.trim() == WORD => {
+                let (rule, holds) = self.choices[self.chosen].clone();
+                let decision = Decision::AllowAlways { rule: Some(rule), holds };
+                return Outcome::CloseAndAsk(Request::Decide { call_id: self.approval.call_id.clone(), decision });
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let inner = panel(canvas, area, "Allow always", "Enter allow and save the rule · ↑↓ rule · Esc back", theme);
+        let columns = usize::from(inner.width);
+        let mut lines = Vec::new();
+        for (at, (rule, reach)) in self.choices.iter().enumerate() {
+            let (Rule::Allow(scope) | Rule::Deny(scope)) = rule;
+            let holds = match reach {
+                RuleReach::Session => "in this session",
+                RuleReach::Project => "in this project",
+                RuleReach::User => "everywhere",
+            };
+            let what = fit(&visible(&rules::shown(scope)), columns.saturating_sub(20));
+            lines.push(Line::from(vec![
+                Span::styled(if at == self.chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
+                Span::styled(what, if at == self.chosen { theme.bold() } else { theme.fg(theme.text) }),
+                Span::styled(format!("  {holds}"), theme.dim()),
+            ]));
+        }
+        lines.push(Line::default());
+        if let Some(danger) = self.danger() {
+            let warning = format!("Careful: {danger}.");
+            lines.push(Line::styled(fit(&warning, columns), theme.fg(theme.error)));
+            lines.push(Line::from(vec![
+                Span::styled(format!("type \"{WORD}\" to save a rule for it: "), theme.fg(theme.text)),
+                Span::styled(format!("{}▏", visible(&self.typed)), theme.fg(theme.accent)),
+            ]));
+            lines.push(Line::default());
+        }
+        let (Rule::Allow(scope) | Rule::Deny(scope)) = &self.choices[self.chosen].0;
+        if matches!(scope, Scope::Command(_) | Scope::Pattern(_)) {
+            lines.push(Line::styled("Commands of this session that it would have allowed", theme.bold()));
+            let matching = self.commands.iter().filter_map(|line| Some((line, rules::overlap(scope, line)?)));
+            for (line, is_whole) in matching {
+                let rest = if is_whole { "" } else { "  (if the rest of it only reads)" };
+                let text = fit(&visible(line), columns.saturating_sub(rest.len() + 2));
+                lines.push(Line::from(vec![
+                    Span::styled(format!("  {text}"), theme.fg(theme.text)),
+                    Span::styled(rest, theme.dim()),
+                ]));
+            }
+        }
+        for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+            canvas.line(line, Rect { y, height: 1, ..inner });
+        }
+    }
+}

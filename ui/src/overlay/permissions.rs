@@ -1,0 +1,197 @@
+//! What runs without asking here: the mode, the sandbox, the rules in force, and the last decisions of the Session.
+
+use pixir_core::Input;
+use pixir_core::event::{DecidedBy, Fact, Mode, Rule, Verdict};
+use pixir_core::history::History;
+use pixir_core::rule::SavedRule;
+use pixir_core::rules;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Notification, Outcome, Paint, panel};
+use crate::render::text::{fit, visible};
+use crate::terminal::canvas::Canvas;
+use crate::terminal::key::{KeyCode, KeyEvent};
+use crate::theme::Theme;
+
+/// Decisions that are shown.
+const MOST_DECISIONS: usize = 40;
+
+#[derive(Debug)]
+pub(crate) struct PermissionsView {
+    mode: Mode,
+    sandbox: String,
+    /// `None` until the Session has sent them.
+    rules: Option<Vec<SavedRule>>,
+    warning: Option<String>,
+    decisions: Vec<Decided>,
+    chosen: usize,
+    /// The user is asked whether the chosen rule is to be revoked.
+    is_confirming: bool,
+}
+
+/// A decision of this Session.
+#[derive(Debug)]
+struct Decided {
+    verdict: Verdict,
+    by: &'static str,
+    what: String,
+}
+
+impl PermissionsView {
+    pub(crate) fn new(history: &History) -> PermissionsView {
+        let subject = |call_id: &str| {
+            history.entries().iter().rev().find_map(|entry| match &entry.fact {
+                Fact::ToolCall(call) if call.call_id == call_id => {
+                    let target = call.info.as_ref().map_or(String::new(), |info| info.target.clone());
+                    Some(format!("{} {target}", call.name))
+                }
+                Fact::UserCommand(it) if it.call_id == call_id => Some(format!("!{}", it.command)),
+                _ => None,
+            })
+        };
+        let decided = history.entries().iter().rev().filter_map(|entry| match &entry.fact {
+            Fact::PermissionDecision(it) => Some(Decided {
+                verdict: it.verdict,
+                by: match it.by {
+                    DecidedBy::User if it.rule.is_some() => "you, always",
+                    DecidedBy::User => "you",
+                    DecidedBy::Mode => "the mode",
+                    DecidedBy::Rule => "a rule",
+                    DecidedBy::NoAsker => "no one to ask",
+                    DecidedBy::Unknown => "unknown",
+                },
+                what: subject(&it.call_id).unwrap_or_else(|| it.reason.clone()),
+            }),
+            _ => None,
+        });
+        PermissionsView {
+            mode: history.settings.mode,
+            sandbox: history.started.sandbox.clone().unwrap_or_else(|| "unknown".to_owned()),
+            rules: None,
+            warning: None,
+            decisions: decided.take(MOST_DECISIONS).collect(),
+            chosen: 0,
+            is_confirming: false,
+        }
+    }
+
+    pub(crate) fn notify(&mut self, notification: Notification<'_>) {
+        if let Notification::Rules { rules, warning } = notification {
+            self.chosen = self.chosen.min(rules.len().saturating_sub(1));
+            self.rules = Some(rules.to_vec());
+            self.warning = warning.map(str::to_owned);
+            self.is_confirming = false;
+        }
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize) {
+        let count = self.rules.as_ref().map_or(0, Vec::len);
+        self.chosen = self.chosen.saturating_add_signed(by).min(count.saturating_sub(1));
+        self.is_confirming = false;
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
+        let rule = self.rules.as_ref().and_then(|rules| rules.get(self.chosen));
+        match (key.code, rule) {
+            (KeyCode::Char('y'), Some(rule)) if self.is_confirming => {
+                return Outcome::send(Input::RevokeRule { id: rule.id.clone() });
+            }
+            (_, _) if self.is_confirming => self.is_confirming = false,
+            (KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter, _) => return Outcome::Close,
+            (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll(-1),
+            (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll(1),
+            (KeyCode::Char('x'), Some(_)) => self.is_confirming = true,
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
+        let theme = paint.theme;
+        let keys = if self.is_confirming {
+            "y revoke it · any other key keeps it"
+        } else {
+            "x revoke · ↑↓ · Esc close"
+        };
+        let inner = panel(canvas, area, "Permissions", keys, theme);
+        let columns = usize::from(inner.width);
+        let height = usize::from(inner.height);
+        let mut lines = vec![
+            Line::from(vec![
+                Span::styled("mode ", theme.dim()),
+                Span::styled(self.mode.name(), theme.bold()),
+                Span::styled("   sandbox ", theme.dim()),
+                Span::styled(self.sandbox.clone(), theme.bold()),
+            ]),
+            Line::styled(fit(about(self.mode), columns), theme.dim()),
+        ];
+        if let Some(warning) = &self.warning {
+            lines.push(Line::styled(fit(&visible(warning), columns), theme.fg(theme.warning)));
+        }
+        lines.push(Line::default());
+        lines.push(Line::styled("Rules in force", theme.bold()));
+        let rules = self.rules.as_deref().unwrap_or_default();
+        if rules.is_empty() {
+            let text = if self.rules.is_none() { "reading them…" } else { "none: an approval offers \"always\"" };
+            lines.push(Line::styled(text, theme.dim()));
+        }
+        // The decisions keep a third of the panel.
+        let room = (height * 2 / 3).saturating_sub(lines.len()).max(1);
+        let top = (self.chosen + 1).saturating_sub(room);
+        let rows = rules.iter().enumerate().skip(top).take(room);
+        lines.extend(rows.map(|(at, rule)| self.rule_line(at, rule, columns, theme)));
+        lines.push(Line::default());
+        lines.push(Line::styled("Last decisions of this session", theme.bold()));
+        if self.decisions.is_empty() {
+            lines.push(Line::styled("none yet", theme.dim()));
+        }
+        lines.extend(self.decisions.iter().map(|it| it.line(columns, theme)));
+        for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+            canvas.line(line, Rect { y, height: 1, ..inner });
+        }
+    }
+
+    fn rule_line(&self, at: usize, it: &SavedRule, columns: usize, theme: &Theme) -> Line<'static> {
+        let (effect, colour, scope) = match &it.rule {
+            Rule::Allow(scope) => ("allow", theme.added, scope),
+            Rule::Deny(scope) => ("deny ", theme.removed, scope),
+        };
+        let is_chosen = at == self.chosen;
+        let tail = match it.expires {
+            _ if is_chosen && self.is_confirming => "  revoke? y".to_owned(),
+            Some(end) => format!("  {} until {}", it.holds.name(), end.strftime("%Y-%m-%d %H:%M UTC")),
+            None => format!("  {}", it.holds.name()),
+        };
+        let what = fit(&visible(&rules::shown(scope)), columns.saturating_sub(8 + tail.chars().count()));
+        Line::from(vec![
+            Span::styled(if is_chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
+            Span::styled(format!("{effect} "), theme.fg(colour)),
+            Span::styled(what, theme.fg(theme.text)),
+            Span::styled(tail, if is_chosen && self.is_confirming { theme.fg(theme.warning) } else { theme.dim() }),
+        ])
+    }
+}
+
+impl Decided {
+    fn line(&self, columns: usize, theme: &Theme) -> Line<'static> {
+        let (mark, colour) = match self.verdict {
+            Verdict::Allow => ("✓", theme.added),
+            Verdict::Deny => ("⊘", theme.removed),
+        };
+        Line::from(vec![
+            Span::styled(format!("{mark} "), theme.fg(colour)),
+            Span::styled(format!("{:<14}", self.by), theme.dim()),
+            Span::styled(fit(&visible(&self.what), columns.saturating_sub(16)), theme.fg(theme.text)),
+        ])
+    }
+}
+
+/// What runs in this mode without asking.
+fn about(mode: Mode) -> &'static str {
+    match mode {
+        Mode::ReadOnly => "what changes something is refused",
+        Mode::Ask => "what only reads runs; the rest asks, unless a rule allows it",
+        Mode::Auto => "runs without asking, inside the sandbox; protected paths ask",
+    }
+}
