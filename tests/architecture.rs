@@ -232,7 +232,7 @@ fn the_core_never_prints_and_never_reads_the_environment() {
 /// opens files itself opens no path of the workspace, for the reason beside it.
 #[test]
 fn files_of_the_workspace_are_opened_through_its_path_layer() {
-    const OPENS_OTHER_FILES: [(&str, &str); 22] = [
+    const OPENS_OTHER_FILES: [(&str, &str); 24] = [
         ("call/present.rs", "saved outputs, in the state folder"),
         ("config.rs", "the user's configuration"),
         ("config/credentials.rs", "the user's keys"),
@@ -240,7 +240,12 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
         ("context/prompt.rs", "the user's AGENTS.md, and the machine's time zone"),
         ("context/skills.rs", "the user's skills; `load_of` reads those of the workspace"),
         ("maintenance/archive.rs", "Logs and saved outputs"),
-        ("permissions/readers.rs", "git's configuration; the kernel confines what runs after it"),
+        ("permissions/readers/arguments.rs", "whether a name leads elsewhere; it reads no file"),
+        (
+            "permissions/readers/place.rs",
+            "where names lead; it reads no file, and the kernel confines what runs after it",
+        ),
+        ("permissions/repository.rs", "git's configuration and index; the kernel confines what runs after it"),
         ("process/group.rs", "/proc"),
         ("process/jobs.rs", "saved outputs"),
         ("process/sweep.rs", "/proc"),

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn nothing_hides_reorders_or_overwrites_and_other_text_stays() {
         assert_eq!(clean("all tests pass\rFAILED \u{202e}esrever"), "all tests pass\\rFAILED \\u{202e}esrever");
-        assert_eq!(clean("a\x1b[31mb\x1b]52;c;eA==\x07c\u{9b}2J\r\nd\te"), "abc\nd\te");
+        assert_eq!(clean("a\x1b[31mb\x1b]52;c;eA==\x07c\u{9b}\r\nd\te"), "abc\nd\te");
         assert_eq!(clean("zero\u{200b}width\u{e0041}"), "zero\\u{200b}width\\u{e0041}");
         for text in ["plain", "naïve 中文 עברית", "👩\u{200d}💻 می\u{200c}خواهم"] {
             assert!(matches!(clean(text), Cow::Borrowed(it) if it == text), "{text}");

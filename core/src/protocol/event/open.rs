@@ -462,7 +462,7 @@ mod tests {
 
         let Fact::PermissionDecision(it) = read(
             "permission_decision",
-            &json!({ "call_id": "c", "verdict": "allow_once", "by": "hook", "reason": "r", "rule": { "allow": "network" } }),
+            &json!({ "call_id": "c", "verdict": "allow_once", "by": "hook", "reason": "r", "rule": { "allow": "registry" } }),
         ) else {
             panic!("no decision")
         };
