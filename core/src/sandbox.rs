@@ -1,8 +1,8 @@
 //! The kernel's confinement of every program that a call starts.
 //!
-//! A program starts through the *launcher*: pixir's own executable under another name ([`LAUNCHER`]). It takes a [`Plan`],
-//! confines itself by it, and runs the program. Which means it has is the [`Tier`]; what the program may see and change
-//! is the [`Policy`].
+//! A program starts through the *launcher*: pixir's own executable under another name ([`LAUNCHER`]). The launcher reads a
+//! [`Plan`], confines itself, and runs the program. The [`Tier`] is the kernel mechanism that this machine has for it; the
+//! [`Policy`] says what the program may see and change.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,10 @@ struct Plan {
 /// Starts programs under the tier of this machine. Clones share what was found out about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sandbox {
-    tier: Tier,
+    /// The strongest tier that the user wants.
+    wish: Option<Tier>,
+    /// Found when it is first needed, because commands that run no program do not pay for it.
+    tier: Arc<OnceLock<Tier>>,
     places: Arc<Places>,
     /// Found with the first program, because the first frame does not wait for it.
     views: Arc<OnceLock<Views>>,
@@ -96,17 +99,17 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// The strongest tier that works here, at most `wish`, for programs of this workspace.
     pub(crate) fn new(wish: Option<Tier>, places: Places) -> Sandbox {
-        Sandbox { tier: working_tier(wish, &places.home), places: Arc::new(places), views: Arc::default() }
+        Sandbox { wish, tier: Arc::default(), places: Arc::new(places), views: Arc::default() }
     }
 
     /// The means of confinement.
     pub(crate) fn tier(&self) -> Tier {
-        self.tier
+        *self.tier.get_or_init(|| working_tier(self.wish, &self.places.home))
     }
 
-    /// Whether a program may run unasked under this policy: the kernel confines it.
+    /// Whether the kernel confines programs here, so that some may run unasked.
     pub(crate) fn confines(&self) -> bool {
-        self.tier != Tier::None
+        self.tier() != Tier::None
     }
 
     /// The command that runs a program in this folder, in a session of its own and without pixir's terminal.
@@ -117,10 +120,10 @@ impl Sandbox {
             return command;
         };
         let plan = Plan {
-            tier: self.tier,
+            tier: self.tier(),
             owner: i32::try_from(std::process::id()).unwrap_or_default(),
             network: matches!(policy, Policy::Network | Policy::Outside),
-            outside: policy == Policy::Outside || self.tier == Tier::None,
+            outside: policy == Policy::Outside || self.tier() == Tier::None,
             view: self.views.get_or_init(|| Views::new(&self.places)).of(policy, own),
             folder: folder.to_owned(),
         };

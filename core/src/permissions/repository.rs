@@ -113,7 +113,7 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
         return Err("the folder belongs to another repository".into());
     }
     let Repository { top, git, common } = &repository;
-    // Whoever has the home folder in a repository has not opened all of it.
+    // A user who keeps the home folder in a repository opened only a folder of it here, not the whole home.
     if !repository.may_be_shown(workspace) {
         return Err("the repository is that of the home folder".into());
     }
@@ -154,7 +154,7 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether a folder is somebody's home, by what lies in it, or holds homes.
+/// Whether a folder is a user's home folder, judged by the files in it, or the parent of home folders.
 fn is_home(top: &Path) -> bool {
     const MARKS: [&str; 6] = [".ssh", ".gnupg", ".bashrc", ".zshrc", ".bash_history", ".local"];
     top.components().count() < 3 || MARKS.iter().any(|name| fs::symlink_metadata(top.join(name)).is_ok())

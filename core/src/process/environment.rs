@@ -117,7 +117,7 @@ const BEGINNINGS: [&str; 33] = [
     "CABAL_",
     "npm_config_cache",
 ];
-/// Variables for programs that nobody watches: no pager, no editor, no question.
+/// Variables that keep a program from starting a pager or an editor and from asking: no user is at its terminal.
 const QUIET: [(&str, &str); 6] = [
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),

@@ -1,8 +1,8 @@
 //! The launcher: confines itself by a plan and runs the program.
 //!
-//! It has one thread, so namespaces can be left. Under [`Tier::Namespaces`] it starts itself once more as the first process
-//! of the new process namespace: when that one ends, the kernel ends all others in it. The outer one waits, and ends it when
-//! pixir has ended, however that came about.
+//! It has one thread, as the kernel demands of a process that enters namespaces. Under [`Tier::Namespaces`] it starts itself
+//! once more as the first process of the new process namespace: when that one ends, the kernel ends all others in it. The
+//! outer launcher waits for it, and kills it when pixir has ended, for whatever reason.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -67,17 +67,21 @@ pub(super) fn launch(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     run().map_or_else(
         |why| {
             say(&format!("the sandbox could not be set up: {why}\n"));
-            // Every exit code belongs to the program, so this signal says that it never ran.
-            let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
-            let _ = kill_process(getpid(), Signal::SYS);
+            end_without_program();
             ExitCode::FAILURE
         },
         ExitCode::from,
     )
 }
 
+/// Ends this process by a signal that means: the program never ran. Every exit code belongs to the program.
+fn end_without_program() {
+    let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+    let _ = kill_process(getpid(), Signal::SYS);
+}
+
 fn say(text: &str) {
-    // There is nobody else to tell.
+    // If stderr is closed, the fault cannot be reported anywhere.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -103,9 +107,8 @@ fn outer(plan: &Plan, text: &OsStr, program: &[OsString]) -> Result<u8> {
             }
             let (_, status) = wait(WaitOptions::empty()).doing("wait for the first process")?.ok_or("no process")?;
             if status.terminating_signal() == Some(Signal::SYS.as_raw()) {
-                // It has said why.
-                let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
-                let _ = kill_process(getpid(), Signal::SYS);
+                // It has printed the reason.
+                end_without_program();
             }
             Ok(code(status))
         }
@@ -182,7 +185,7 @@ fn pid(id: u32) -> Result<Pid> {
 /// Whether the first of these processes ends while the second one runs.
 fn ends_before(first: &OwnedFd, second: &OwnedFd) -> bool {
     let mut both = [PollFd::new(first, PollFlags::IN), PollFd::new(second, PollFlags::IN)];
-    while poll(&mut both, None).is_err() {}
+    while poll(&mut both, None) == Err(rustix::io::Errno::INTR) {}
     both[1].revents().is_empty()
 }
 

@@ -40,7 +40,7 @@ pub(super) fn leave(network: bool) -> Result<()> {
         let path = Path::new("/proc/self").join(name);
         fs::OpenOptions::new().write(true).open(&path)?.write_all(text.as_bytes())
     };
-    // The program is the same user as pixir, and nobody else.
+    // Only pixir's own user and group exist in the new namespace.
     write("setgroups", "deny".into()).doing("keep the groups")?;
     write("uid_map", format!("{user} {user} 1")).doing("keep the user")?;
     write("gid_map", format!("{group} {group} 1")).doing("keep the group")?;
@@ -165,7 +165,7 @@ fn place(path: &Path, item: Item, items: &BTreeMap<&Path, Item>, mounts: &Mounts
                 let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
                 mount("tmpfs", path, "tmpfs", flags, Some(c"mode=0111,size=64k")).doing(&doing("hide"))
             } else {
-                // Without devices on this mount, nobody opens it.
+                // The mount allows no devices, so opening the file fails.
                 mount_bind_recursive(old_device("null"), path).doing(&doing("hide"))?;
                 remount(path, MountFlags::RDONLY)
             }
