@@ -154,9 +154,8 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        self.canvas.begin(self.size.0, self.size.1);
         self.app.state.now = Now::read();
-        view::draw(&mut self.app.state, &mut self.canvas);
+        view::draw(&mut self.app.state, &mut self.canvas, self.size);
         self.app.load_wanted_diffs();
     }
 

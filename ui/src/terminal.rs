@@ -107,8 +107,8 @@ pub(crate) trait Scene {
     fn take_repaint(&mut self) -> bool;
     /// A screen reader reads the screen: the canvas has to record what lies where.
     fn is_read_out(&self) -> bool;
-    /// Draws a whole screen.
-    fn draw(&mut self, canvas: &mut Canvas);
+    /// Draws a whole screen of this size.
+    fn draw(&mut self, canvas: &mut Canvas, size: (u16, u16));
     /// Draws for the terminal's history: on `settled` what is printed now and never changes again, on `open` the rest.
     /// False when more is left to print than fits in one frame.
     fn print(&mut self, settled: &mut Canvas, open: &mut Canvas, size: (u16, u16), extent: Extent) -> bool;
@@ -239,8 +239,7 @@ impl Screen {
         if scene.is_read_out() {
             self.canvas.regions.get_or_insert_default();
         }
-        self.canvas.begin(columns, rows);
-        scene.draw(&mut self.canvas);
+        scene.draw(&mut self.canvas, (columns, rows));
         self.bytes.clear();
         let updates = if self.features.synchronized { Updates::Synchronized } else { Updates::Plain };
         self.painter.paint(&mut self.canvas, updates, &mut self.bytes);

@@ -221,7 +221,7 @@ pub fn preview(theme: &Theme) -> String {
         ],
         &[("  chosen  ", theme.text), ("heading", theme.heading), ("  strong", theme.strong)],
     ];
-    canvas.begin(60, 8);
+    canvas.begin((60, 8), Style::new());
     for (y, pieces) in (0..).zip(rows) {
         let row = Rect { x: 0, y, width: 60, height: 1 };
         canvas.fill(row, if y == 4 { theme.base().bg(theme.code_panel) } else { theme.base() });

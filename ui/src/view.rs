@@ -46,8 +46,8 @@ impl Scene for State {
         self.look.screen_reader
     }
 
-    fn draw(&mut self, canvas: &mut Canvas) {
-        draw(self, canvas);
+    fn draw(&mut self, canvas: &mut Canvas, size: (u16, u16)) {
+        draw(self, canvas, size);
     }
 
     fn print(&mut self, settled: &mut Canvas, open: &mut Canvas, size: (u16, u16), extent: Extent) -> bool {
@@ -55,11 +55,11 @@ impl Scene for State {
     }
 }
 
-/// Draws everything, and places the caret.
-pub(crate) fn draw(state: &mut State, canvas: &mut Canvas) {
+/// Draws everything on a screen of this size, and places the caret.
+pub(crate) fn draw(state: &mut State, canvas: &mut Canvas, size: (u16, u16)) {
+    canvas.begin(size, state.look.theme.base());
     let area = canvas.area();
     canvas.is_bare = state.look.screen_reader;
-    canvas.tint(area, state.look.theme.base());
     if !has_room(area.width, area.height) {
         let text = fit(&format!("pixir needs {}x{}", SMALLEST.0, SMALLEST.1), usize::from(area.width));
         canvas.line(
@@ -310,7 +310,7 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     };
     if state.look.screen_reader {
         // Without a frame: a screen reader would read its characters.
-        canvas.buffer_mut().set_string(area.x, area.y, ">", state.look.theme.fg(colour));
+        canvas.line(Line::styled(">", state.look.theme.fg(colour)), Rect { height: area.height.min(1), ..area });
         let text = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
         return match state.read_out_form().filter(|form| form.has_keys() && state.printing.inline) {
             Some(form) => draw_answer(form.typed(), state, canvas, text),
@@ -335,7 +335,7 @@ fn draw_composer(state: &mut State, canvas: &mut Canvas, area: Rect) {
     }
     let inner = block.inner(area);
     canvas.render_widget(block, area);
-    canvas.buffer_mut().set_string(inner.x, inner.y, " ❯", state.look.theme.fg(colour));
+    canvas.line(Line::styled(" ❯", state.look.theme.fg(colour)), Rect { height: inner.height.min(1), ..inner });
     let text = Rect { x: inner.x + 3, width: inner.width.saturating_sub(4), ..inner };
     draw_draft(state, canvas, text);
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,26 +19,47 @@ use super::width::{TAB, width};
 const MAX_CELL: usize = 64;
 
 /// The cells, and the links over them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Grid {
     pub(crate) buffer: Buffer,
     /// The number of each cell's link; 0 is none.
     pub(crate) links: Vec<u16>,
+    /// The stamp of each row.
+    pub(crate) stamps: Vec<Option<Stamp>>,
 }
 
 impl Grid {
     pub(crate) fn new(area: Rect) -> Grid {
-        Grid { buffer: Buffer::empty(area), links: vec![0; usize::from(area.width) * usize::from(area.height)] }
+        let (columns, rows) = (usize::from(area.width), usize::from(area.height));
+        Grid { buffer: Buffer::empty(area), links: vec![0; columns * rows], stamps: vec![None; rows] }
     }
 
-    fn clear(&mut self, area: Rect) {
-        if self.buffer.area == area {
-            self.buffer.reset();
-            self.links.fill(0);
-        } else {
+    /// Blanks in this style, and nothing else.
+    fn clear(&mut self, area: Rect, ground: Style) {
+        if self.buffer.area != area {
             *self = Grid::new(area);
         }
+        let mut blank = Cell::EMPTY;
+        blank.set_style(ground);
+        self.buffer.content.fill(blank);
+        self.links.fill(0);
+        self.stamps.fill(None);
     }
+
+    /// Something is drawn here: rows whose stamped columns it reaches lose their stamp.
+    fn touch(&mut self, area: Rect) {
+        for stamp in self.stamps.iter_mut().take(usize::from(area.bottom())).skip(usize::from(area.y)) {
+            stamp.take_if(|stamp| area.x < stamp.columns);
+        }
+    }
+}
+
+/// What the first columns of a row were drawn from. Where two rows of a canvas have the same stamp, these columns are the
+/// same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    content: u64,
+    pub(crate) columns: u16,
 }
 
 /// Rows whose content has only moved since the previous frame, so that the terminal can scroll them.
@@ -68,14 +90,20 @@ pub(crate) struct RegionState {
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     pub(crate) grid: Grid,
+    /// The frame before, as the terminal shows it.
+    pub(crate) shown: Grid,
     pub(crate) caret: Option<Position>,
     pub(crate) shift: Option<Shift>,
     /// The areas of the frame and their roles, bottom layer first. None if nothing reads them.
     pub(crate) regions: Option<Vec<Region>>,
     /// A screen reader reads the lines, so frames are left out.
     pub(crate) is_bare: bool,
+    /// The style of cells that nothing is drawn in.
+    ground: Style,
     urls: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u16>,
+    /// Makes stamps. Its keys are random, so no text can be written to have the stamp of another.
+    stamper: RandomState,
 }
 
 impl Canvas {
@@ -84,9 +112,10 @@ impl Canvas {
         Canvas { regions: Some(Vec::new()), ..Canvas::default() }
     }
 
-    /// Begins an empty frame of this size.
-    pub(crate) fn begin(&mut self, columns: u16, rows: u16) {
-        self.grid.clear(Rect { x: 0, y: 0, width: columns, height: rows });
+    /// Begins an empty frame of this size, on this ground.
+    pub(crate) fn begin(&mut self, (columns, rows): (u16, u16), ground: Style) {
+        self.ground = ground;
+        self.grid.clear(Rect { x: 0, y: 0, width: columns, height: rows }, ground);
         self.caret = None;
         self.shift = None;
         if let Some(regions) = &mut self.regions {
@@ -98,12 +127,10 @@ impl Canvas {
         self.grid.buffer.area
     }
 
-    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
-        &mut self.grid.buffer
-    }
-
     pub(crate) fn render_widget<W: Widget>(&mut self, widget: W, area: Rect) {
-        widget.render(area.intersection(self.area()), &mut self.grid.buffer);
+        let area = area.intersection(self.area());
+        self.grid.touch(area);
+        widget.render(area, &mut self.grid.buffer);
     }
 
     pub(crate) fn set_cursor_position(&mut self, position: impl Into<Position>) {
@@ -127,12 +154,15 @@ impl Canvas {
 
     /// Sets the style of an area, and leaves its text.
     pub(crate) fn tint(&mut self, area: Rect, style: Style) {
-        self.grid.buffer.set_style(area.intersection(self.area()), style);
+        let area = area.intersection(self.area());
+        self.grid.touch(area);
+        self.grid.buffer.set_style(area, style);
     }
 
     /// Fills an area with blanks in this style.
     pub(crate) fn fill(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.area());
+        self.grid.touch(area);
         for y in area.y..area.bottom() {
             let from = self.grid.buffer.index_of(area.x, y);
             for cell in &mut self.grid.buffer.content[from..from + usize::from(area.width)] {
@@ -149,10 +179,56 @@ impl Canvas {
         if area.is_empty() {
             return;
         }
+        self.grid.touch(area);
         let mut x = area.x;
         for span in &line.spans {
             x = self.text(&span.content, x, area.y, area.right(), line.style.patch(span.style));
         }
+    }
+
+    /// Draws a line of text with its links.
+    pub(crate) fn linked_line(&mut self, line: &Line<'_>, links: &[(Range<usize>, Arc<str>)], area: Rect) {
+        self.line(line, area);
+        let column = |at: usize| area.x.saturating_add(u16::try_from(at).unwrap_or(u16::MAX)).min(area.right());
+        for (columns, url) in links {
+            self.link(area.y, column(columns.start)..column(columns.end), url);
+        }
+    }
+
+    /// Draws a line of text with its links into one row, of which nothing else is drawn in the first `columns`. If the
+    /// frame before has the same in row `before`, its cells are taken from there.
+    pub(crate) fn lone_line(
+        &mut self,
+        line: &Line<'_>,
+        links: &[(Range<usize>, Arc<str>)],
+        area: Rect,
+        columns: u16,
+        before: Option<u16>,
+    ) {
+        let content = self.stamper.hash_one((line, links, area.x, area.width, self.ground));
+        let stamp = Stamp { content, columns: columns.min(self.area().width) };
+        if !before.is_some_and(|before| self.take_over(before, area.y, stamp)) {
+            self.linked_line(line, links, area);
+        }
+        if let Some(there) = self.grid.stamps.get_mut(usize::from(area.y)) {
+            *there = Some(stamp);
+        }
+    }
+
+    /// Copies the stamped columns of a row from the frame before. False if it has another stamp there.
+    fn take_over(&mut self, from: u16, to: u16, stamp: Stamp) -> bool {
+        let has_it = self.shown.stamps.get(usize::from(from)) == Some(&Some(stamp));
+        if !has_it || self.shown.buffer.area != self.area() || to >= self.area().bottom() {
+            return false;
+        }
+        let cells = |y: u16| {
+            let start = usize::from(y) * usize::from(self.shown.buffer.area.width);
+            start..start + usize::from(stamp.columns)
+        };
+        let (from, to) = (cells(from), cells(to));
+        self.grid.buffer.content[to.clone()].clone_from_slice(&self.shown.buffer.content[from.clone()]);
+        self.grid.links[to].copy_from_slice(&self.shown.links[from]);
+        true
     }
 
     /// Draws text from `x` on, up to `end`. Returns where it ended.
@@ -211,6 +287,7 @@ impl Canvas {
         let area = self.area();
         if y < area.bottom() {
             let (from, to) = (columns.start.min(area.right()), columns.end.min(area.right()));
+            self.grid.touch(Rect { x: from, y, width: to.saturating_sub(from), height: 1 });
             let start = self.grid.buffer.index_of(area.x, y) - usize::from(area.x);
             self.grid.links[start + usize::from(from)..start + usize::from(to)].fill(number);
         }

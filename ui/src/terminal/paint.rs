@@ -14,10 +14,9 @@ const BRIDGE: usize = 4;
 /// From this many blanks on, erasing is shorter than writing.
 const ERASED: usize = 8;
 
-/// The known content of the terminal.
+/// What is known of the terminal besides the frame that it shows.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
-    shown: Grid,
     /// Rows with unknown content: they are written as a whole.
     unknown: Vec<bool>,
     caret: Option<Position>,
@@ -95,8 +94,8 @@ impl Painter {
     pub(crate) fn paint(&mut self, canvas: &mut Canvas, updates: Updates, out: &mut String) {
         let began = out.len();
         let area = canvas.area();
-        if self.shown.buffer.area != area {
-            self.shown = Grid::new(area);
+        if canvas.shown.buffer.area != area {
+            canvas.shown = Grid::new(area);
             self.unknown = vec![true; usize::from(area.height)];
             // It is also unknown whether the cursor is visible.
             (self.caret, self.at, self.is_lost) = (None, None, true);
@@ -144,7 +143,7 @@ impl Painter {
         }
         self.caret = canvas.caret;
         self.unknown.fill(false);
-        std::mem::swap(&mut self.shown, &mut canvas.grid);
+        std::mem::swap(&mut canvas.shown, &mut canvas.grid);
         if out.len() == body {
             out.truncate(began);
         } else if synchronized {
@@ -155,7 +154,7 @@ impl Painter {
     }
 
     /// Moves rows with the terminal's scroll region, if that leaves less to write.
-    fn shift(&mut self, canvas: &Canvas, shift: &Shift, out: &mut String) {
+    fn shift(&mut self, canvas: &mut Canvas, shift: &Shift, out: &mut String) {
         let area = canvas.area();
         let columns = usize::from(area.width);
         let (top, bottom) = (usize::from(shift.rows.start), usize::from(shift.rows.end.min(area.height)));
@@ -176,15 +175,18 @@ impl Painter {
         let _ = write!(out, "\x1b[{};{}r\x1b[{by}{direction}\x1b[r", top + 1, bottom);
         // Setting the scroll region moves the cursor.
         self.at = None;
-        let content = &mut self.shown.buffer.content[top * columns..bottom * columns];
-        let links = &mut self.shown.links[top * columns..bottom * columns];
+        let content = &mut canvas.shown.buffer.content[top * columns..bottom * columns];
+        let links = &mut canvas.shown.links[top * columns..bottom * columns];
+        let stamps = &mut canvas.shown.stamps[top..bottom];
         if shift.by > 0 {
             content.rotate_left(by * columns);
             links.rotate_left(by * columns);
+            stamps.rotate_left(by);
             self.unknown[bottom - by..bottom].fill(true);
         } else {
             content.rotate_right(by * columns);
             links.rotate_right(by * columns);
+            stamps.rotate_right(by);
             self.unknown[top..top + by].fill(true);
         }
     }
@@ -196,13 +198,16 @@ impl Painter {
         let next = &canvas.grid.buffer.content[start..start + columns];
         let links = &canvas.grid.links[start..start + columns];
         let whole = self.unknown[usize::from(y)];
+        let stamp = canvas.grid.stamps[usize::from(y)].filter(|_| !whole);
+        let same =
+            stamp.filter(|_| stamp == canvas.shown.stamps[usize::from(y)]).map_or(0, |it| usize::from(it.columns));
         if !whole
-            && next == &self.shown.buffer.content[start..start + columns]
-            && links == &self.shown.links[start..start + columns]
+            && next[same..] == canvas.shown.buffer.content[start + same..start + columns]
+            && links[same..] == canvas.shown.links[start + same..start + columns]
         {
             return;
         }
-        let mut x = 0;
+        let mut x = same;
         // The number of following cells whose content is uncertain, because a wide character covers or covered them.
         let mut stale = 0_usize;
         let mut last_written: Option<usize> = None;
@@ -211,8 +216,8 @@ impl Painter {
             let wide = width(cell.symbol()).max(1);
             let changed = whole
                 || stale > 0
-                || *cell != self.shown.buffer.content[start + x]
-                || link != self.shown.links[start + x];
+                || *cell != canvas.shown.buffer.content[start + x]
+                || link != canvas.shown.links[start + x];
             stale = stale.saturating_sub(wide);
             if changed {
                 let blanks = self.blanks(&next[x..], &links[x..]);
@@ -223,7 +228,7 @@ impl Painter {
                         true => out.push_str("\x1b[K"),
                         false => drop(write!(out, "\x1b[{blanks}X")),
                     }
-                    let end = &self.shown.buffer.content[start + x + blanks - 1];
+                    let end = &canvas.shown.buffer.content[start + x + blanks - 1];
                     stale = stale.saturating_sub(blanks - wide).max(width(end.symbol()).saturating_sub(1));
                     last_written = None;
                     x += blanks;
@@ -231,7 +236,8 @@ impl Painter {
                 }
                 self.place(last_written, x, y, next, links, canvas, out);
                 // Overwriting one half of a wide character erases the other half.
-                for (over, old) in self.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate() {
+                for (over, old) in canvas.shown.buffer.content[start + x..start + columns].iter().take(wide).enumerate()
+                {
                     stale = stale.max((over + width(old.symbol())).saturating_sub(wide));
                 }
                 self.cell(cell, link, wide.min(columns - x), canvas, out);
@@ -505,7 +511,7 @@ mod tests {
         /// Draws a frame, and checks that the terminal shows exactly that.
         fn show(&mut self, columns: u16, rows: &[(&str, Style)], shift: Option<Shift>) {
             let height = u16::try_from(rows.len()).expect("few");
-            self.canvas.begin(columns, height);
+            self.canvas.begin((columns, height), Style::new());
             for (y, (text, style)) in (0..height).zip(rows) {
                 let area = Rect { x: 0, y, width: columns, height: 1 };
                 self.canvas.fill(area, *style);
@@ -599,7 +605,7 @@ mod tests {
             let mut terminal = Terminal::new(20, 2);
             let (old, new) = (format!("xxxxxxxxxx {family}."), format!("{family} behind, {family}"));
             for text in ["0123456789abcdefghij", &old, &new, "0123456789abcdefghij", &new] {
-                terminal.canvas.begin(20, 2);
+                terminal.canvas.begin((20, 2), Style::new());
                 terminal.canvas.line(Line::raw(text), Rect { x: 0, y: 0, width: 20, height: 1 });
                 let mut out = String::new();
                 terminal.painter.paint(&mut terminal.canvas, Updates::Synchronized, &mut out);

@@ -59,8 +59,7 @@ pub(super) fn draw(
     }
     // Rows of the Session that the user has left come first.
     printed.splice(0..0, std::mem::take(&mut state.printing.left_over));
-    settled.begin(columns, u16::try_from(printed.len()).unwrap_or(u16::MAX));
-    settled.tint(settled.area(), text);
+    settled.begin((columns, u16::try_from(printed.len()).unwrap_or(u16::MAX)), text);
     for (row, y) in printed.iter().zip(0..) {
         row.draw(settled, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }
@@ -70,8 +69,7 @@ pub(super) fn draw(
     let shown = (growing.len() + 1).max(offered).min(room);
     let hidden = (growing.len() + 1).saturating_sub(shown);
     let above = u16::try_from(shown).unwrap_or(0);
-    open.begin(columns, above + foot.rows());
-    open.tint(open.area(), text);
+    open.begin((columns, above + foot.rows()), text);
     for (row, y) in growing[hidden.min(growing.len())..].iter().zip(0..) {
         row.draw(open, Rect { x: 1, y, width: columns.saturating_sub(3), height: 1 });
     }

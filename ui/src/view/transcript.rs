@@ -36,6 +36,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
     let (context, key) = render_context!(state);
     let before = state.viewport.shown().to_vec();
     state.viewport.window(usize::from(area.height), &mut state.transcript, &context, key);
+    let moved = state.viewport.moved_since(&before);
     let needle = state.reading.search.as_ref().filter(|it| !it.text.is_empty()).map(|it| Needle::new(&it.text));
     let chosen = state.reading.cell.filter(|_| state.focus == Focus::Transcript);
     let mut y = area.y;
@@ -46,7 +47,13 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
             state.reading.search.as_mut().map_or(&[] as &[Stretch], |search| search.stretches_in(it.cell, &it.rows));
         for (at, row) in it.rows.iter().enumerate().take(it.to).skip(it.from) {
             let here = Rect { x: area.x + 1, y, width: area.width.saturating_sub(3), height: 1 };
-            row.draw(canvas, here);
+            // The last column has the scrollbar. Beside the panel the row is not alone.
+            let alone = state.layout.side.is_none().then_some(area.width.saturating_sub(1));
+            let row_before = u16::try_from(i32::from(y) + moved.unwrap_or(0)).ok();
+            match alone {
+                Some(columns) => canvas.lone_line(&row.line, &row.links, here, columns, row_before),
+                None => row.draw(canvas, here),
+            }
             // Every match is marked, and the current one in another colour.
             for (stretches, colour) in [(&found[..], state.look.theme.warning), (current, state.look.theme.accent)] {
                 for (_, columns) in stretches.iter().filter(|(row, _)| *row == at) {
@@ -70,9 +77,7 @@ pub(super) fn draw(state: &mut State, canvas: &mut Canvas, area: Rect) {
         canvas.region_state(RegionState { focused: chosen == Some(it.cell), selected: chosen == Some(it.cell) });
     }
     draw_labels(state, canvas, area);
-    if let Some(by) = state.viewport.moved_since(&before) {
-        canvas.shift = Some(Shift { rows: area.y..area.bottom(), by });
-    }
+    canvas.shift = moved.map(|by| Shift { rows: area.y..area.bottom(), by });
     draw_scrollbar(state, canvas, area);
 }
 
