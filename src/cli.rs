@@ -159,7 +159,13 @@ impl Cli {
 
     /// A Harness with the selected Provider.
     pub(crate) async fn harness(&self, workspace: &Path, attendance: Attendance) -> Result<Harness> {
-        let mut providers = self.providers().await?;
+        let mut providers = match attendance {
+            Attendance::Attended => self.providers().await?,
+            Attendance::Unattended => {
+                self.check_home()?;
+                Providers::find_early(&self.selection(), &self.config()?, &self.environment).await?
+            }
+        };
         self.record(&mut providers)?;
         self.assemble(workspace, attendance, &self.config()?, providers)
     }

@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -52,6 +54,8 @@ pub struct Providers {
     broken: BTreeMap<String, Error>,
     /// Models to ask, as `provider/model`, when the patience with the one before has ended.
     fallback: Vec<String>,
+    /// Ends when the chosen Provider is prepared.
+    preparing: Option<Shared<BoxFuture<'static, ()>>>,
     /// The chosen Provider's name.
     pub provider: String,
     /// The chosen model's name at it.
@@ -83,6 +87,7 @@ impl Providers {
             usual: BTreeMap::new(),
             broken: BTreeMap::new(),
             fallback: Vec::new(),
+            preparing: None,
             provider: name.to_owned(),
             model: model.to_owned(),
             why: Self::GIVEN.into(),
@@ -108,6 +113,7 @@ impl Providers {
             usual,
             broken,
             fallback: config.fallback.clone(),
+            preparing: None,
             provider: "demo".into(),
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
@@ -139,10 +145,21 @@ impl Providers {
     /// As [`Providers::configured`], and `SCRIPT_INVALID`, `MODEL_NOT_SUPPORTED`, `AUTH_REQUIRED` when the requested
     /// Provider or model is not available; the error lists alternatives.
     pub async fn find(wishes: &ProviderSelection, config: &Config, around: &Environment) -> Result<Providers> {
+        let it = Providers::find_early(wishes, config, around).await?;
+        it.prepared().await;
+        Ok(it)
+    }
+
+    /// As [`Providers::find`], but returns before the user's own server has said how large its window is. A Turn waits for
+    /// that; meanwhile the Session can begin.
+    ///
+    /// # Errors
+    /// As [`Providers::find`].
+    pub async fn find_early(wishes: &ProviderSelection, config: &Config, around: &Environment) -> Result<Providers> {
         let setup = Setup { config, around, vault: Vault::new(around) };
         let mut it = Providers::new(setup.everything()?, config);
         it.choose(wishes, &setup).await?;
-        it.learn_window(&it.provider, &it.model).await;
+        it.prepare();
         Ok(it)
     }
 
@@ -151,6 +168,26 @@ impl Providers {
     pub(crate) async fn learn_window(&self, provider: &str, model: &str) {
         if let Ok(Definition { server: Some(server), .. }) = self.definition(provider) {
             server.ask_for_window(model, LOCAL_WAIT).await;
+        }
+    }
+
+    /// Begins what the first request waits for: the HTTP client, and the window of the user's own server, because only
+    /// the server knows what it was started with.
+    fn prepare(&mut self) {
+        if let Some(Definition { server: Some(server), .. }) = self.known.get(&self.provider) {
+            let (server, model) = (Arc::clone(server), self.model.clone());
+            let preparing = tokio::spawn(async move {
+                server.prepare_client();
+                server.ask_for_window(&model, LOCAL_WAIT).await;
+            });
+            self.preparing = Some(preparing.map(drop).boxed().shared());
+        }
+    }
+
+    /// Returns when the chosen Provider is prepared.
+    pub(crate) async fn prepared(&self) {
+        if let Some(preparing) = &self.preparing {
+            preparing.clone().await;
         }
     }
 

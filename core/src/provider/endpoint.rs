@@ -45,7 +45,7 @@ pub struct Endpoint {
     /// The address was only given on the command line.
     is_unnamed: bool,
     patience: Patience,
-    client: Arc<OnceLock<Client>>,
+    client: Arc<OnceLock<Result<Client>>>,
 }
 
 /// The parts of an [`Endpoint`].
@@ -155,6 +155,11 @@ impl Endpoint {
         self.credential.as_ref()
     }
 
+    /// Whether the server is on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
     /// Whether this is the user's own server: not the public one of a preset.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
@@ -189,14 +194,14 @@ impl Endpoint {
         &self.patience
     }
 
+    /// Returns the HTTP client. While it is being made, whoever else needs it waits.
     fn client(&self) -> Result<&Client> {
-        match self.client.get() {
-            Some(client) => Ok(client),
-            None => {
-                let client = client(&self.base_url)?;
-                Ok(self.client.get_or_init(|| client))
-            }
-        }
+        self.client.get_or_init(|| client(&self.base_url)).as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes the HTTP client. If that fails, the first request says so.
+    pub(super) fn prepare_client(&self) {
+        let _ = self.client();
     }
 
     fn signed(&self, request: RequestBuilder, key: Option<&SecretString>) -> RequestBuilder {

@@ -62,6 +62,15 @@ impl Server {
         }
     }
 
+    /// Makes the HTTP client beside everything else: where it needs the certificates of the machine, reading them takes
+    /// longer than the rest of the start.
+    pub(super) fn prepare_client(&self) {
+        if !self.endpoint.is_local() {
+            let endpoint = self.endpoint.clone();
+            tokio::task::spawn_blocking(move || endpoint.prepare_client());
+        }
+    }
+
     /// Learns the window of a model, unless the user has configured it. Only the user's own server is asked, because it may
     /// run with a smaller window than the model supports, and once for each model, because a server that does not answer
     /// would delay every Turn.
