@@ -1,6 +1,7 @@
 //! The last answer as it was on the screen, to print when the interface has closed.
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use crate::render::context::RenderContext;
 use crate::render::markdown;
@@ -27,7 +28,7 @@ pub(super) fn answer(state: &State) -> Option<ExitAnswer> {
     let rows = markdown::rows(text, &RenderContext::new(&state.look.theme, &state.look.highlighter, columns));
     let width = u16::try_from(columns).unwrap_or(u16::MAX);
     let mut canvas = Canvas::default();
-    canvas.begin(width, u16::try_from(rows.len()).unwrap_or(u16::MAX));
+    canvas.begin((width, u16::try_from(rows.len()).unwrap_or(u16::MAX)), Style::new());
     for (row, y) in rows.iter().zip(0..) {
         row.draw(&mut canvas, Rect { x: 0, y, width, height: 1 });
     }
