@@ -43,10 +43,10 @@ pub use protocol::sandbox::Tier;
 pub use protocol::{call_info, error, event, input, now, remedy, rule, tool_spec};
 
 // Sessions that run.
-pub use config::{Config, Environment, Patience, RequestsConfig, credentials};
+pub use config::{CompactionConfig, Config, Environment, Patience, RequestsConfig, SummaryAuthor, credentials};
 pub use harness::{Harness, SessionDefaults, builtin_tools};
 pub use session::watch::Watch;
-pub use session::{Budget, Handle, Limits, Options};
+pub use session::{Budget, CompactionOptions, Handle, Limits, Options};
 
 // Sessions at rest.
 pub use maintenance::{archive, diagnose, inspect};

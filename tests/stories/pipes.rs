@@ -109,6 +109,7 @@ const PRINTING: &[&str] = &[
     "tree ID",
     "tree ID --json",
     "fork ID --at 1 --dry-run",
+    "compact ID --dry-run",
     "undo ID --dry-run --json",
     "redo UNDONE --dry-run --json",
     "inspect ID",

@@ -27,8 +27,8 @@ pub struct Output {
     pub errors: Vec<(String, Error)>,
     /// What the sandbox refused, if the tool failed because of that.
     pub(crate) blocked: Option<Blocked>,
-    /// Whether the model reads stderr even if the exit code is 0.
-    pub tell_stderr: bool,
+    /// What the model reads if there is no output: `no match in 41 files`.
+    pub nothing: String,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
     pub reader: Option<&'static str>,
 }
@@ -47,7 +47,7 @@ impl Output {
             attachments: Vec::new(),
             errors: Vec::new(),
             blocked: None,
-            tell_stderr: false,
+            nothing: "no output".into(),
             reader: None,
         }
     }
