@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::call::Answers;
 use crate::context::compaction::{self, Room};
+use crate::context::contributions;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -18,6 +19,7 @@ use crate::protocol::event::{
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
 use crate::protocol::remedy::Remedy;
+use crate::protocol::trust::{Contributions, TrustAnswer};
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
@@ -79,8 +81,19 @@ pub(crate) struct Session {
     held: VecDeque<(Input, Option<Reply>)>,
     /// Jobs that are being stopped on request.
     stopping_jobs: JoinSet<StoppedJob>,
+    /// What the workspace brings along is being read.
+    looking: JoinSet<Looked>,
+    /// A watcher was asked whether it trusts what the workspace brings along, if there is something to ask.
+    was_asked: bool,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
+}
+
+/// What the workspace brings along, as it was read.
+struct Looked {
+    contributions: Contributions,
+    /// The user wants to see them, also where there is nothing to answer.
+    is_wanted: bool,
 }
 
 /// The answer to `Input::StopJob`.
@@ -126,14 +139,6 @@ impl Session {
                 Some(Remedy::ShowRules),
             ));
         }
-        // The user is asked until there is a decision; without a user there is nothing to ask.
-        let inert = if services.options.can_ask { services.library.undecided_skills() } else { 0 };
-        if inert > 0 {
-            let skills = if inert == 1 { "a skill, which is" } else { "skills, which are" };
-            let text = format!("this workspace brings {skills} only listed until you trust it");
-            let remedy = Some(Remedy::TrustWorkspace);
-            opening_notices.push((Severity::Info, NoticeCode::WorkspaceUntrusted.name(), text, remedy));
-        }
         let session = Session {
             id: id.clone(),
             log,
@@ -155,6 +160,8 @@ impl Session {
             effort_explained: false,
             held: VecDeque::new(),
             stopping_jobs: JoinSet::new(),
+            looking: JoinSet::new(),
+            was_asked: false,
             settling: Vec::new(),
         };
         tokio::spawn(session.run(inbox, job_news));
@@ -180,6 +187,7 @@ impl Session {
                 report = next_report(&mut self.work) => self.on_report(report).await,
                 Some(()) = job_news.recv() => self.publish_jobs(),
                 Some(stopped) = self.stopping_jobs.join_next() => self.on_stopped_job(stopped),
+                Some(Ok(looked)) = self.looking.join_next() => self.on_looked(looked),
             }
             while !self.is_travelling()
                 && let Some((input, reply)) = self.held.pop_front()
@@ -187,7 +195,7 @@ impl Session {
                 self.take(input, reply).await;
             }
             // Every Input so far was taken in, and nothing that has to end first still runs.
-            if !self.is_travelling() && self.stopping_jobs.is_empty() {
+            if !self.is_travelling() && self.stopping_jobs.is_empty() && self.looking.is_empty() {
                 for caller in self.settling.drain(..) {
                     let _ = caller.send(());
                 }
@@ -242,6 +250,11 @@ impl Session {
             outbox.push(Event::Live(self.live_event(live)));
         }
         let _ = reply.send(watch);
+        // Without a user there is nothing to ask.
+        let may_ask = self.services.options.can_ask && matches!(self.log, LogAccess::Writes(_));
+        if may_ask && !std::mem::replace(&mut self.was_asked, true) {
+            self.look(false);
+        }
     }
 
     fn now(&self) -> Now {
@@ -275,7 +288,11 @@ impl Session {
             Input::StopJob { job } => return self.stop_job(job, reply),
             Input::ListRules => Ok(self.list_rules()),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
-            Input::TrustWorkspace { trusted } => self.trust_workspace(trusted),
+            Input::ShowTrust => {
+                self.look(true);
+                Ok(Accepted::default())
+            }
+            Input::AnswerTrust { answer, seen } => self.answer_trust(answer, &seen),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
                 Ok(self.wait_in_line(Waiting::Say(message)))
             }
@@ -458,14 +475,33 @@ impl Session {
         Accepted::default()
     }
 
-    fn trust_workspace(&mut self, trusted: bool) -> Result<Accepted> {
-        self.services.store.trust().decide(self.services.workspace.root(), trusted)?;
-        let text = if trusted {
-            "this workspace is trusted: its skills are in force"
-        } else {
-            "this workspace is not trusted: its skills are only listed"
+    /// Reads what the workspace brings along, beside the Session: there may be many files.
+    fn look(&mut self, is_wanted: bool) {
+        let library = Arc::clone(&self.services.library);
+        self.looking.spawn_blocking(move || Looked { contributions: library.contributions(), is_wanted });
+    }
+
+    fn on_looked(&mut self, looked: Looked) {
+        if looked.is_wanted || looked.contributions.needs_answer() {
+            self.publish(Live::TrustAsked(looked.contributions));
+        }
+    }
+
+    fn answer_trust(&mut self, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> Result<Accepted> {
+        self.services.store.trust().decide(self.services.workspace.root(), answer, seen)?;
+        let has_config = seen.contains_key(contributions::CONFIG);
+        let text = match answer {
+            TrustAnswer::Trust if has_config => {
+                "this workspace is trusted: its skills are in force, its configuration from the next start"
+            }
+            TrustAnswer::Trust => "this workspace is trusted: what it brings along is in force",
+            TrustAnswer::NotNow => "what is not trusted stays unused until it changes or you trust it",
+            TrustAnswer::Never => "this workspace is not trusted, and pixir does not ask about it again",
+            TrustAnswer::Revoke => "this workspace is not trusted any more",
         };
         self.notice(Severity::Info, NoticeCode::TrustChanged.name(), text.to_owned());
+        // What changed while the user was reading is another thing, and asked about anew.
+        self.look(false);
         Ok(Accepted::default())
     }
 
