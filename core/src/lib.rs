@@ -56,7 +56,7 @@ pub use storage::{blobs::Blobs, log, rules as saved_rules, store, trust::TrustDe
 
 // What a Log means.
 pub use context::{
-    contributions::{ProjectFile, project_config},
+    contributions::{NotRead, ProjectFile, project_config},
     prompt,
     skills::{Origin, Skill},
 };

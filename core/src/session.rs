@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 
 use crate::call::Answers;
 use crate::context::compaction::{self, Room};
-use crate::context::contributions;
 use crate::conversation::history::{History, Settings};
 use crate::protocol::effort::Effort;
 use crate::protocol::error::{Code, Error, NoticeCode, Result};
@@ -19,7 +18,6 @@ use crate::protocol::event::{
 use crate::protocol::input::{Accepted, Decision, Input, Message, SettingsChange};
 use crate::protocol::now::{Draft, Now};
 use crate::protocol::remedy::Remedy;
-use crate::protocol::trust::{Contributions, TrustAnswer};
 use crate::session::watch::{Outbox, Watch};
 use crate::storage::log::LogWriter;
 use crate::storage::store::Indexed;
@@ -29,6 +27,7 @@ mod queue; // messages that wait for the running Turn
 mod record; // what is recorded and published
 mod running; // the running Turn: its reports, its end
 mod travel; // undo, redo, forks and moves of the head
+mod trust; // what the workspace brings along, and the user's answer
 pub(crate) mod watch; // past, present and events
 mod work; // what runs beside the actor
 
@@ -41,6 +40,7 @@ pub use handle::Handle;
 use handle::{Command, Reply};
 use queue::Waiting;
 use travel::{Travel, Trip};
+use trust::Looked;
 use work::{Job, Work, next_report};
 
 /// How the Session may use its Log.
@@ -87,13 +87,6 @@ pub(crate) struct Session {
     was_asked: bool,
     /// Callers of [`Handle::settle`].
     settling: Vec<oneshot::Sender<()>>,
-}
-
-/// What the workspace brings along, as it was read.
-struct Looked {
-    contributions: Contributions,
-    /// The user wants to see them, also where there is nothing to answer.
-    is_wanted: bool,
 }
 
 /// The answer to `Input::StopJob`.
@@ -473,36 +466,6 @@ impl Session {
         let rules = loaded.in_force(Some(&self.id), self.services.workspace.root(), jiff::Timestamp::now());
         self.publish(Live::RulesListed { rules, warning: loaded.warning() });
         Accepted::default()
-    }
-
-    /// Reads what the workspace brings along, beside the Session: there may be many files.
-    fn look(&mut self, is_wanted: bool) {
-        let library = Arc::clone(&self.services.library);
-        self.looking.spawn_blocking(move || Looked { contributions: library.contributions(), is_wanted });
-    }
-
-    fn on_looked(&mut self, looked: Looked) {
-        if looked.is_wanted || looked.contributions.needs_answer() {
-            self.publish(Live::TrustAsked(looked.contributions));
-        }
-    }
-
-    fn answer_trust(&mut self, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> Result<Accepted> {
-        self.services.store.trust().decide(self.services.workspace.root(), answer, seen)?;
-        let has_config = seen.contains_key(contributions::CONFIG);
-        let text = match answer {
-            TrustAnswer::Trust if has_config => {
-                "this workspace is trusted: its skills are in force, its configuration from the next start"
-            }
-            TrustAnswer::Trust => "this workspace is trusted: what it brings along is in force",
-            TrustAnswer::NotNow => "what is not trusted stays unused until it changes or you trust it",
-            TrustAnswer::Never => "this workspace is not trusted, and pixir does not ask about it again",
-            TrustAnswer::Revoke => "this workspace is not trusted any more",
-        };
-        self.notice(Severity::Info, NoticeCode::TrustChanged.name(), text.to_owned());
-        // What changed while the user was reading is another thing, and asked about anew.
-        self.look(false);
-        Ok(Accepted::default())
     }
 
     fn publish_jobs(&mut self) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pixir_core::layers::{Layer, Settings, Source};
-use pixir_core::{Code, Config, Error, ProjectFile, Result, edit, project_config};
+use pixir_core::{Code, Config, Error, NotRead, ProjectFile, Result, edit, project_config};
 
 use super::Cli;
 
@@ -47,7 +47,7 @@ impl Cli {
 
     /// The project's file. The workspace is not touched where the user trusts nothing of it.
     pub(crate) fn project_file(&self) -> Result<ProjectFile> {
-        let absent = |_| Ok(ProjectFile::NotRead { why: "the current folder does not exist any more".to_owned() });
+        let absent = |_| Ok(ProjectFile::Absent);
         let read = |folder: PathBuf| ProjectFile::read(&folder, &self.store(), self.options.trust_workspace);
         self.workspace().map_or_else(absent, read)
     }
@@ -60,9 +60,7 @@ impl Cli {
 
     /// Says that a project's file is not in force although the user trusted it before.
     pub(crate) fn note_changed_project(&self) {
-        if let Ok(ProjectFile::NotRead { why }) = self.project_file()
-            && why.contains("changed")
-        {
+        if let Ok(ProjectFile::NotRead(why @ (NotRead::Changed | NotRead::Unusable(_)))) = self.project_file() {
             self.output
                 .aside(&format!("note: .pixir/config.toml is not in force: {why}; pixir trust --dry-run shows it"));
         }

@@ -57,7 +57,7 @@ pub(super) fn run(cli: &Cli, command: ConfigCommand) -> Result<u8> {
 /// Why the project's file is not in force; `None` where it is, or where there is none.
 fn not_read(cli: &Cli) -> Result<Option<String>> {
     Ok(match cli.project_file()? {
-        ProjectFile::NotRead { why } => Some(why),
+        ProjectFile::NotRead(why) => Some(why.to_string()),
         ProjectFile::Read(_) | ProjectFile::Absent => None,
     })
 }
@@ -113,8 +113,9 @@ fn show(cli: &Cli) -> Result<u8> {
     let all = cli.all_settings()?.all();
     let files = files(cli)?;
     let wide = all.iter().map(|it| it.key.len()).max().unwrap_or(0);
-    let mut lines: Vec<String> =
-        all.iter().map(|it| format!("{:<wide$}  {:<16}  {}", it.key, shown(it), origin(it))).collect();
+    let values_wide = all.iter().map(|it| shown(it).chars().count()).max().unwrap_or(0).min(32);
+    let line = |it: &Setting| format!("{:<wide$}  {:<values_wide$}  {}", it.key, shown(it), origin(it));
+    let mut lines: Vec<String> = all.iter().map(line).collect();
     lines.push(String::new());
     lines.extend(files.iter().map(|(name, path, state)| format!("{name:<7}  {}  ({state})", path.display())));
     let values: Vec<Value> = all.iter().map(document).collect();

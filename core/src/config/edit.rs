@@ -1,5 +1,6 @@
 //! One setting of a configuration file set, with its comments and its order kept.
 
+use super::layers::dotted;
 use super::{Config, invalid};
 use crate::protocol::error::{Code, Error, Result};
 
@@ -42,16 +43,17 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
 }
 
 /// The parts of a dotted key.
-pub(super) fn path(key: &str) -> Result<Vec<String>> {
+fn path(key: &str) -> Result<Vec<String>> {
     let unknown = || {
         let message = format!("`{}` is not a key", key.escape_debug());
         Error::new(Code::ConfigInvalid, message, "a name such as effort or limits.max_rounds").with("input", key)
     };
-    if key.contains(['\n', '=', '#']) {
-        return Err(unknown());
-    }
-    let table: toml::Table = format!("{key} = 0").parse().map_err(|_| unknown())?;
-    Ok(only_path(&table))
+    let table: toml::Table = format!("{key} = false").parse().map_err(|_| unknown())?;
+    let path = only_path(&table);
+    // Anything else than a key would have made another table.
+    let mut same = toml::Table::new();
+    insert(&mut same, &path, false.into());
+    if same == table && !key.contains('\n') { Ok(path) } else { Err(unknown()) }
 }
 
 /// The keys down to the one value of a table.
@@ -64,7 +66,7 @@ fn only_path(table: &toml::Table) -> Vec<String> {
 }
 
 /// The value at this path.
-pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
+fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
     let (first, rest) = path.split_first()?;
     let value = table.get(first)?;
     if rest.is_empty() { Some(value) } else { get(value.as_table()?, rest) }
@@ -127,8 +129,7 @@ fn with_blank(key: &str) -> String {
 /// The text with a new line for the value, in its section.
 fn added(text: &str, path: &[String], value: &toml::Value) -> String {
     let Some((name, folder)) = path.split_last() else { return text.to_owned() };
-    let quoted = |it: &[String]| it.iter().map(|it| super::layers::quoted(it)).collect::<Vec<_>>().join(".");
-    let line = format!("{} = {value}\n", quoted(std::slice::from_ref(name)));
+    let line = format!("{} = {value}\n", dotted(std::slice::from_ref(name)));
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     if let Some(last) = lines.last_mut().filter(|it| !it.ends_with('\n')) {
         last.push('\n');
@@ -142,7 +143,7 @@ fn added(text: &str, path: &[String], value: &toml::Value) -> String {
     };
     let Some(own) = own else {
         let gap = if lines.is_empty() { "" } else { "\n" };
-        lines.push(format!("{gap}[{}]\n{line}", quoted(folder)));
+        lines.push(format!("{gap}[{}]\n{line}", dotted(folder)));
         return lines.concat();
     };
     let end = starts.iter().copied().find(|at| *at >= own).unwrap_or(lines.len());
@@ -182,6 +183,7 @@ mod tests {
     fn a_value_that_does_not_fit_and_a_line_that_cannot_be_changed_are_refused() {
         assert_eq!(set("", "effrt", "high").expect_err("unknown").remedy, "did you mean `effort`?".into());
         assert!(set("", "limits.max_rounds", "many").is_err());
+        assert!(set("", "effort = \"low\" #", "high").is_err());
         assert!(set("environment = [\n  \"A\",\n]\n", "environment", "[\"B\"]").is_err());
     }
 }

@@ -68,7 +68,7 @@ pub struct Settings {
     pub config: Config,
     /// The most permissive mode that the project leaves to the user's own files and defaults.
     pub widest_mode: Option<Mode>,
-    set: BTreeMap<String, Setting>,
+    set: BTreeMap<Vec<String>, Setting>,
 }
 
 impl Settings {
@@ -77,31 +77,37 @@ impl Settings {
     /// # Errors
     /// `CONFIG_INVALID`, with the source.
     pub fn merge(layers: &[Layer]) -> Result<Settings> {
-        let mut set: BTreeMap<String, Setting> = BTreeMap::new();
+        let mut set: BTreeMap<Vec<String>, Setting> = BTreeMap::new();
         let mut widest_mode = None;
         for Layer { source, from, table } in layers {
             let named = |e: Error| Error { message: format!("{from}: {}", e.message), ..e };
             Config::checked(table.clone()).map_err(named)?;
-            for (key, value) in leaves(table) {
+            for (path, value) in leaves(table) {
+                let key = dotted(&path);
                 let is_of_project = *source == Source::Project;
                 if is_of_project && key == "mode" {
                     widest_mode = value.as_str().map(Mode::parse).transpose().map_err(named)?;
                 }
                 let is_wider = |there: &Setting| there.value.as_ref().is_some_and(|it| is_wider(&key, &value, it));
-                if is_of_project && set.get(&key).is_some_and(is_wider) {
+                if is_of_project && set.get(&path).is_some_and(is_wider) {
                     continue;
                 }
-                set.insert(key.clone(), Setting { key, value: Some(value), source: *source, from: from.clone() });
+                set.insert(path, Setting { key, value: Some(value), source: *source, from: from.clone() });
             }
         }
         // The mode of a project is no setting of the user's: it bounds the others.
-        let own_mode = set.get("mode").filter(|it| it.source != Source::Project);
+        let own_mode = set.get(&vec!["mode".to_owned()]).filter(|it| it.source != Source::Project);
         let mode = own_mode.and_then(|it| it.value.as_ref()?.as_str()).map(str::to_owned);
         if own_mode.is_some_and(|it| it.source > Source::Project) {
             widest_mode = None;
         }
-        let values = set.values().filter_map(|it| Some((it.key.as_str(), it.value.as_ref()?)));
-        let config = Config { mode, ..Config::checked(whole(values)?)? };
+        let mut whole = toml::Table::new();
+        for (path, it) in &set {
+            if let Some(value) = &it.value {
+                super::edit::insert(&mut whole, path, value.clone());
+            }
+        }
+        let config = Config { mode, ..Config::checked(whole)? };
         Ok(Settings { config, widest_mode, set })
     }
 
@@ -114,7 +120,7 @@ impl Settings {
     pub fn all(&self) -> Vec<Setting> {
         let default = |(key, value): (&str, Option<toml::Value>)| {
             let plain = Setting { key: key.to_owned(), value, source: Source::Default, from: String::new() };
-            self.set.get(key).cloned().unwrap_or(plain)
+            self.set.values().find(|it| it.key == key).cloned().unwrap_or(plain)
         };
         let mut all: Vec<Setting> = defaults().into_iter().map(default).collect();
         let others = self.set.values().filter(|it| !all.iter().any(|other| other.key == it.key));
@@ -135,33 +141,29 @@ fn is_wider(key: &str, its: &toml::Value, there: &toml::Value) -> bool {
     key.starts_with("limits.") && number(its) > number(there)
 }
 
-/// The values of a table by their dotted keys. An empty table is a value too: a section without keys means something.
-pub(super) fn leaves(table: &toml::Table) -> Vec<(String, toml::Value)> {
+/// The values of a table by their paths. An empty table is a value too: a section without keys means something.
+pub(super) fn leaves(table: &toml::Table) -> Vec<(Vec<String>, toml::Value)> {
     let mut found = Vec::new();
     for (name, value) in table {
-        let name = quoted(name);
         match value {
             toml::Value::Table(below) if !below.is_empty() => {
-                found.extend(leaves(below).into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+                let below = leaves(below).into_iter();
+                found.extend(below.map(|(path, value)| ([vec![name.clone()], path].concat(), value)));
             }
-            value => found.push((name, value.clone())),
+            value => found.push((vec![name.clone()], value.clone())),
         }
     }
     found
 }
 
-pub(super) fn quoted(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    if is_bare { name.to_owned() } else { toml::Value::from(name).to_string() }
+/// A path as one key.
+pub(super) fn dotted(path: &[String]) -> String {
+    path.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(".")
 }
 
-/// The table with these values.
-fn whole<'a>(values: impl Iterator<Item = (&'a str, &'a toml::Value)>) -> Result<toml::Table> {
-    let mut table = toml::Table::new();
-    for (key, value) in values {
-        super::edit::insert(&mut table, &super::edit::path(key)?, value.clone());
-    }
-    Ok(table)
+fn quoted(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if is_bare { name.to_owned() } else { toml::Value::from(name).to_string() }
 }
 
 /// The settings that are listed even where nothing sets them.
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_strongest_layer_wins_and_a_project_only_makes_stricter() {
-        let user = "model = 'a/m'\neffort = 'low'\nmode = 'ask'\n[limits]\nmax_rounds = 5\n[providers.ollama]\n";
+        let user = "model = 'a/m'\neffort = 'low'\nmode = 'ask'\n[limits]\nmax_rounds = 5\n[providers.ollama]\n[models.\"a/m#=.1\"]\nwindow = 9000\n";
         let project = "effort = 'high'\nmode = 'read-only'\n[limits]\nmax_rounds = 9\nmax_cost = 0.5\n";
         let layers = [layer(Source::User, user), layer(Source::Project, project)];
         let settings = Settings::merge(&layers).expect("valid");
@@ -214,6 +216,7 @@ mod tests {
         assert_eq!((config.limits.max_rounds, config.limits.max_cost), (Some(5), Some(0.5)));
         assert_eq!((config.mode.as_deref(), settings.widest_mode), (None, Some(Mode::ReadOnly)));
         assert!(config.providers.contains_key("ollama"), "an empty section means something");
+        assert!(config.models.contains_key("a/m#=.1"), "a name may hold anything");
         let source = |key: &str| settings.all().into_iter().find(|it| it.key == key).map(|it| it.source.name());
         assert_eq!((source("effort"), source("limits.max_rounds")), (Some("project"), Some("user")));
         let [user, project] = layers;

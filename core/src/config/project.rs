@@ -1,7 +1,7 @@
 //! What the configuration of a project may set. Whoever writes a repository writes this file, so it can choose what suits
 //! the project and make things stricter, and never reach the user's keys, servers or permissions.
 
-use super::layers::leaves;
+use super::layers::{dotted, leaves};
 use super::{Config, KEYS};
 use crate::protocol::error::{Code, Error, Result, nearest};
 use crate::protocol::event::Mode;
@@ -62,8 +62,8 @@ pub(crate) fn parse(content: &[u8]) -> Result<toml::Table> {
 /// As [`parse`].
 pub(crate) fn summary(content: &[u8]) -> Result<String> {
     let mut all = leaves(&parse(content)?);
-    all.sort_by_key(|(key, _)| PROJECT_KEYS.iter().position(|it| key.split('.').next() == Some(it)));
-    let set: Vec<String> = all.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    all.sort_by_key(|(path, _)| PROJECT_KEYS.iter().position(|it| path.first().is_some_and(|name| name == it)));
+    let set: Vec<String> = all.iter().map(|(path, value)| format!("{} = {value}", dotted(path))).collect();
     Ok(if set.is_empty() { "sets nothing".to_owned() } else { format!("sets {}", set.join(", ")) })
 }
 

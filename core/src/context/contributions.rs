@@ -24,10 +24,31 @@ pub enum ProjectFile {
     /// The workspace is trusted, and has none.
     Absent,
     /// It is not in force.
-    NotRead {
-        /// Why.
-        why: String,
-    },
+    NotRead(NotRead),
+}
+
+/// Why a project's configuration is not in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotRead {
+    /// The user trusts nothing of the workspace.
+    UntrustedWorkspace,
+    /// The user trusts other things of the workspace.
+    Untrusted,
+    /// It changed since the user was asked about it.
+    Changed,
+    /// It is no plain file, for this reason.
+    Unusable(String),
+}
+
+impl std::fmt::Display for NotRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            NotRead::UntrustedWorkspace => "the workspace is not trusted",
+            NotRead::Untrusted => "you do not trust it",
+            NotRead::Changed => "it changed since you were asked about it",
+            NotRead::Unusable(why) => why,
+        })
+    }
 }
 
 impl ProjectFile {
@@ -44,7 +65,7 @@ impl ProjectFile {
         let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
         match store.trust().decision(&root) {
             Some(decision) if !decision.trusted.is_empty() => open(&Trusted::By(decision)),
-            Some(_) | None => Ok(ProjectFile::NotRead { why: "the workspace is not trusted".to_owned() }),
+            Some(_) | None => Ok(ProjectFile::NotRead(NotRead::UntrustedWorkspace)),
         }
     }
 
@@ -55,18 +76,19 @@ impl ProjectFile {
             Ok(Some(content)) => content,
             Ok(None) => return Ok(ProjectFile::Absent),
             // Without trust of this content nothing depends on it.
-            Err(e) if matches!(trusted, Trusted::By(_)) => return Ok(ProjectFile::NotRead { why: e.message }),
+            Err(e) if matches!(trusted, Trusted::By(_)) => {
+                return Ok(ProjectFile::NotRead(NotRead::Unusable(e.message)));
+            }
             Err(e) => {
                 let fix = "make it a regular file of at most 64 KB";
                 return Err(Error::new(Code::ConfigInvalid, e.message, fix).with("file", path.display().to_string()));
             }
         };
-        let why = match trusted.standing(CONFIG, &digest(&content)) {
+        Ok(ProjectFile::NotRead(match trusted.standing(CONFIG, &digest(&content)) {
             Standing::InForce => return project::parse(&content).map(ProjectFile::Read).map_err(faulty),
-            Standing::Changed => "it changed since you were asked about it",
-            Standing::New | Standing::Inert | Standing::Unusable { .. } => "you do not trust it",
-        };
-        Ok(ProjectFile::NotRead { why: why.to_owned() })
+            Standing::Changed => NotRead::Changed,
+            Standing::New | Standing::Inert | Standing::Unusable { .. } => NotRead::Untrusted,
+        }))
     }
 }
 

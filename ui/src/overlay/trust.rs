@@ -127,7 +127,7 @@ impl TrustView {
 
 impl Choice {
     fn line(&self, is_chosen: bool, columns: usize, theme: &Theme) -> Line<'static> {
-        let name = format!("{:<14}", self.name);
+        let name = format!("{:<15}", self.name);
         let room = columns.saturating_sub(width(&name) + 2);
         Line::from(vec![
             Span::styled(if is_chosen { "▸ " } else { "  " }, theme.fg(theme.accent)),
