@@ -316,6 +316,34 @@ async fn what_changes_while_the_card_is_open_is_not_trusted() {
     assert!(screen.contains("you do not trust it"), "{screen}");
 }
 
+/// Broken build: a card that opens whatever the user is doing.
+#[tokio::test]
+async fn the_card_does_not_take_the_keys_of_a_user_who_is_writing() {
+    let mut pixir = opened(1, 80, 24);
+    pixir.screen.keys("half a sent").await;
+    let screen = pixir.does("ence").await;
+    assert_eq!(pixir.screen.draft(), "half a sentence");
+    assert!(screen.contains("brings along .pixir/config.toml, .claude/skills/review"), "{screen}");
+    let screen = pixir.does("<Enter>").await;
+    assert!(screen.contains("Hello."), "{screen}");
+    let screen = pixir.does("/trust<Enter>").await;
+    assert!(screen.contains("▸ Not now"), "nothing was answered:\n{screen}");
+}
+
+/// A repository writes the text of the card, and must not write anything else on the screen.
+#[tokio::test]
+async fn what_a_repository_says_about_itself_reaches_no_terminal_raw() {
+    let hostile =
+        format!("---\nname: review\ndescription: \"a\u{202e}b \\e]52;c;eA==\\a {}\"\n---\nx\n", "long ".repeat(900));
+    let mut pixir = Pixir::sized(vec![says("Hello.")], &[(SKILL, &hostile)], 60, 20);
+    let screen = pixir.does("").await;
+    assert!(screen.contains("▸ Not now") && screen.contains("Never"), "the answers stay in sight:\n{screen}");
+    assert!(!screen.contains(['\u{202e}', '\u{1b}', '\u{7}']), "{screen}");
+    let shell = Shell::new(&[(SKILL, &hostile)]);
+    let listed = shell.run(["trust", "--dry-run"]).stdout;
+    assert!(listed.contains(".claude/skills/review") && !listed.contains(['\u{202e}', '\u{1b}', '\u{7}']), "{listed}");
+}
+
 #[tokio::test]
 async fn a_workspace_that_brings_nothing_along_asks_nothing() {
     let mut pixir = Pixir::new(vec![says("Hello.")], &[("AGENTS.md", "Be brief.\n"), ("a.txt", "x")]);

@@ -18,6 +18,8 @@ const MAX_SKILL: u64 = 256 << 10;
 /// The most bytes and files of a skill's folder. One that has more cannot be trusted by its content.
 const MAX_FOLDER: u64 = 16 << 20;
 const MAX_FILES: usize = 500;
+/// The most skills of one folder of a workspace.
+const MAX_SKILLS: usize = 256;
 /// Folders of a workspace that may hold skills. The first folder with a name wins.
 const WORKSPACE_ROOTS: [&str; 3] = [".pixir/skills", ".agents/skills", ".claude/skills"];
 
@@ -93,6 +95,7 @@ pub(crate) fn of_workspace(workspace: &Workspace, trusted: &Trusted) -> Vec<Skil
     for root in WORKSPACE_ROOTS {
         let mut names = workspace.locate(root).and_then(|at| workspace.list_raw(&at)).unwrap_or_default();
         names.sort();
+        names.truncate(MAX_SKILLS);
         skills.extend(names.into_iter().filter_map(|(name, _)| {
             let folder = format!("{root}/{name}");
             Some(load_of(workspace, &folder, trusted).ok()?.0)
