@@ -147,16 +147,16 @@ fn added(text: &str, path: &[String], value: &toml::Value) -> String {
         return lines.concat();
     };
     let end = starts.iter().copied().find(|at| *at >= own).unwrap_or(lines.len());
-    let is_blank = |at: &usize| lines[*at - 1].trim().is_empty();
+    let is_last = end == lines.len();
     let mut at = end;
-    while at > own && is_blank(&at) {
+    // The comment above the next section belongs to that section.
+    while !is_last && at > own && lines[at - 1].trim_start().starts_with('#') {
         at -= 1;
     }
-    // The comment above the next section belongs to it.
-    while at > own && end < lines.len() && at == end && lines[at - 1].trim_start().starts_with('#') {
+    while at > own && lines[at - 1].trim().is_empty() {
         at -= 1;
     }
-    let gap = if at == end && end < lines.len() { "\n" } else { "" };
+    let gap = if !is_last && !lines[at].trim().is_empty() { "\n" } else { "" };
     lines.insert(at, format!("{line}{gap}"));
     lines.concat()
 }

@@ -192,7 +192,7 @@ fn load_of(workspace: &Workspace, folder: &str, trusted: &Trusted) -> Result<(Sk
 /// its name, as its target is not a part of the skill.
 fn digest_of(workspace: &Workspace, folder: &Inside, text: &str) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(text.as_bytes());
+    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
     let (mut bytes, mut files) = (0, 0);
     let mut folders = vec![folder.display()];
     while let Some(folder) = folders.pop() {
