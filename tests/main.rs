@@ -84,7 +84,9 @@ mod stories {
     mod keymap; // keys, hints, the palette
     mod large_answers; // long, wide and strange answers
     mod layout; // no region covers another
-    mod rules; // rules of the user, trust, protected restores
+    mod rules; // rules of the user, protected restores
+    mod settings; // files, environment and flags: which value holds, and how one is set
+    mod trust; // what a workspace brings along, in force only with the user's trust
     mod selection; // selecting and copying
     mod sizes; // screens of every size
     mod themes; // listed, checked, reloaded, chosen

@@ -155,7 +155,8 @@ pub(super) async fn widen(
         Blocked::Network => (Policy::Network, Some(Rule::Allow(Scope::Network))),
         Blocked::File(_) => (Policy::Outside, None),
     };
-    if policy == Policy::Network && authority.permissions().await?.rules.contains(&NO_NETWORK) {
+    // Outside of the sandbox there is a network too.
+    if authority.permissions().await?.rules.contains(&NO_NETWORK) {
         return Ok(None);
     }
     let more = if policy == Policy::Network { "with the network" } else { "without the sandbox" };

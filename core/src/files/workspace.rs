@@ -325,6 +325,27 @@ impl Workspace {
         Ok((file.into_std(), metadata.len(), metadata.mode() & 0o777))
     }
 
+    /// Reads a regular file of at most so many bytes, without following any symlink below the root.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`]; `NOT_REGULAR_FILE` for a symlink, or a path through one, too; `READ_FAILED` for a longer
+    /// file.
+    pub(crate) fn read_plain(&self, at: &Inside, most: u64) -> Result<Vec<u8>> {
+        let before = self.dir.symlink_metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        if before.is_symlink() || self.is_behind_symlink(at) {
+            let message = format!("`{}` is a symlink, or lies behind one", at.display());
+            return Err(Error::new(Code::NotRegularFile, message, "a regular file").with("input", at.display()));
+        }
+        let (file, ..) = self.open_file(at)?;
+        let mut bytes = Vec::new();
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
+        if bytes.len() as u64 > most {
+            let message = format!("`{}` is larger than {} KB", at.display(), most >> 10);
+            return Err(Error::new(Code::ReadFailed, message, "a smaller file").with("input", at.display()));
+        }
+        Ok(bytes)
+    }
+
     /// Reads a file that may not exist.
     ///
     /// # Errors

@@ -220,10 +220,8 @@ notices! {
     NotMoved = "NOT_MOVED",
     /// An interrupted restore left files as they were.
     RestoreInterrupted = "RESTORE_INTERRUPTED",
-    /// The user trusts the workspace now, or no longer.
+    /// The user has answered whether the workspace is trusted.
     TrustChanged = "TRUST_CHANGED",
-    /// The workspace has skills, and the user has not decided whether it is trusted.
-    WorkspaceUntrusted = "WORKSPACE_UNTRUSTED",
     /// A saved rule cannot be read by this build.
     RuleUnreadable = "RULE_UNREADABLE",
     /// A restore left a file as it was.
