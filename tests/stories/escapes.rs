@@ -211,10 +211,37 @@ impl Prison {
         for (it, result) in attempts.iter().zip(results) {
             let output = result["data"]["output"].as_str().unwrap_or_default();
             assert!(result["data"]["exit_code"].is_number(), "{} did not run: {output}", it.name);
-            if output.contains(CANARY) || output.lines().any(|line| line.trim().starts_with("won")) {
-                effects.push(format!("{}: {output}", it.name));
-            }
+            effects.extend(seen_by(it, output));
         }
+        effects.extend(self.effects());
+        let after = Outside::files(&[self.shell.workspace()]);
+        if policy == "look" && after != workspace {
+            let changed: Vec<&PathBuf> =
+                after.iter().filter(|(path, it)| workspace.get(*path) != Some(it)).map(|(path, _)| path).collect();
+            effects.push(format!("changed in the workspace: {changed:?}"));
+        }
+        effects
+    }
+
+    /// The same attempt where nothing confines it.
+    fn tries_freely(&mut self, attempt: &Attempt) -> Vec<String> {
+        let ran = as_user(self.user, "/bin/bash")
+            .arg(self.top().join("tools").join(format!("{}.sh", attempt.name)))
+            .current_dir(self.shell.workspace())
+            .env("HOME", self.top())
+            .env("SSH_AUTH_SOCK", CANARY)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts");
+        let mut effects: Vec<String> = seen_by(attempt, &String::from_utf8_lossy(&ran.stdout)).into_iter().collect();
+        effects.extend(self.effects());
+        effects
+    }
+
+    /// What has changed outside since the last look.
+    fn effects(&mut self) -> Vec<String> {
+        let top = self.top();
+        let mut effects = Vec::new();
         effects.extend(self.heard.lock().expect("a list").drain(..).map(|it| format!("connected: {it}")));
         if !wait::within(std::time::Duration::from_secs(2), || !is_running(&format!("sleep\u{0}{}", self.marker))) {
             effects.push("a process outlives its command".into());
@@ -242,12 +269,6 @@ impl Prison {
             effects.push(format!("changed: {:?} {}", now.machine, now.niceness));
         }
         self.before = now;
-        let after = Outside::files(&[self.shell.workspace()]);
-        if policy == "look" && after != workspace {
-            let changed: Vec<&PathBuf> =
-                after.iter().filter(|(path, it)| workspace.get(*path) != Some(it)).map(|(path, _)| path).collect();
-            effects.push(format!("changed in the workspace: {changed:?}"));
-        }
         for folder in
             ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc", "/usr/bin", "/opt", "/var", "/root", "/"]
         {
@@ -307,6 +328,12 @@ impl Outside {
         }
         all
     }
+}
+
+/// What an attempt saw itself.
+fn seen_by(attempt: &Attempt, output: &str) -> Option<String> {
+    let has_won = output.contains(CANARY) || output.lines().any(|line| line.trim().starts_with("won"));
+    has_won.then(|| format!("{}: {output}", attempt.name))
 }
 
 /// Replaces a word, but not where it is a part of another one.
@@ -409,6 +436,43 @@ fn nobody_escapes(tier: &str) {
     }
     figures(&format!("QS4, {tier}: {tried} attempts to escape, {} effects", effects.len()));
     assert!(all.len() >= 60 && effects.is_empty(), "{tier}:\n{}", effects.join("\n"));
+}
+
+/// Without a sandbox the same attempts have effects, so the canaries see them.
+#[test]
+fn without_a_sandbox_the_attempts_have_effects() {
+    /// They reach nothing but the canaries.
+    const SAFE: [&str; 12] = [
+        "read-outside",
+        "read-ssh-key",
+        "read-netrc",
+        "read-state",
+        "read-by-",
+        "read-environment-of-others",
+        "read-own-environment",
+        "write-",
+        "modes-outside",
+        "reopen-for-writing",
+        "unix-",
+        "run-from-memory",
+    ];
+    const LATE: [&str; 7] =
+        ["tcp", "udp", "attach", "limits-of-others", "truncate-outside", "remove-outside", "kill-others"];
+    let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
+    let mut prison = Prison::new(is_root.then_some(NOBODY));
+    let all = attempts();
+    let safe = all.iter().filter(|it| SAFE.iter().any(|name| it.name.starts_with(name)));
+    let late = LATE.iter().filter_map(|name| all.iter().find(|it| it.name == *name));
+    let (mut tried, mut harmless) = (0, Vec::new());
+    // A victim that another attempt has removed shows nothing any more.
+    for it in safe.filter(|it| !["write-by-rename", "write-system"].contains(&it.name)).chain(late) {
+        tried += 1;
+        if prison.tries_freely(it).is_empty() {
+            harmless.push(it.name);
+        }
+    }
+    figures(&format!("QS4, without a sandbox: {tried} attempts, {} without an effect: {harmless:?}", harmless.len()));
+    assert!(tried >= 40 && harmless.len() * 3 <= tried, "{harmless:?}");
 }
 
 #[test]
