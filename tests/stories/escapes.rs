@@ -183,7 +183,7 @@ impl Prison {
             .chunks(20)
             .map(|some| {
                 let call = |it: &&Attempt| json!({ "name": "bash", "args": { "command": command(it), "timeout": 30 } });
-                json!({ "calls": some.iter().map(|it| call(&it)).collect::<Vec<_>>() })
+                json!({ "calls": some.iter().map(call).collect::<Vec<_>>() })
             })
             .chain([json!({ "text": "done" })])
             .collect();
@@ -269,6 +269,15 @@ impl Prison {
             effects.push(format!("changed: {:?} {}", now.machine, now.niceness));
         }
         self.before = now;
+        for path in Outside::files(&[top.join("home")]).into_keys() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // The folder that a command may use for temporary files lies there too.
+            let is_temporary = path.strip_prefix(&top).is_ok_and(|it| it.iter().any(|name| name == "tmp"));
+            if name.starts_with("x-") && !is_temporary {
+                effects.push(format!("created: {}", path.display()));
+                let _ = fs::remove_file(path);
+            }
+        }
         for folder in
             ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc", "/usr/bin", "/opt", "/var", "/root", "/"]
         {
