@@ -256,6 +256,10 @@ impl Session {
             status: self.status,
             turn: running.map(|turn| turn.number),
             read_only: matches!(self.log, LogAccess::ReadOnly(_)),
+            sandbox: match self.log {
+                LogAccess::ReadOnly(_) => None,
+                LogAccess::Writes(_) => Some(self.services.sandbox.tier()),
+            },
             approvals: running.map_or(Vec::new(), |turn| turn.approvals.iter().map(|it| it.approval.clone()).collect()),
             forms: running.map_or(Vec::new(), |turn| turn.forms.iter().map(|it| it.form.clone()).collect()),
             queue: self.queue(),

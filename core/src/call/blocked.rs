@@ -57,6 +57,11 @@ impl Tail {
         }
     }
 
+    /// What is kept of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Whether it ends with this text.
     pub(crate) fn ends_with(&self, text: &str) -> bool {
         self.0.ends_with(text.as_bytes())

@@ -3,6 +3,7 @@
 use super::Context;
 use super::blocked::Blocked;
 use super::present::{Budget, Capture, Overflow};
+use crate::files::guard::Taken;
 use crate::protocol::error::Error;
 use crate::protocol::event::{Attachment, ChangeKind, Fact, FileChange};
 
@@ -27,6 +28,8 @@ pub struct Output {
     pub errors: Vec<(String, Error)>,
     /// What the sandbox refused, if the tool failed because of that.
     pub(crate) blocked: Option<Blocked>,
+    /// Protected files that the tool's programs wrote, and that were taken back.
+    pub(crate) taken: Vec<Taken>,
     /// Whether the model reads stderr even if the exit code is 0.
     pub tell_stderr: bool,
     /// If the output is a file's content: the command that read the file, unless the tool itself did.
@@ -47,6 +50,7 @@ impl Output {
             attachments: Vec::new(),
             errors: Vec::new(),
             blocked: None,
+            taken: Vec::new(),
             tell_stderr: false,
             reader: None,
         }

@@ -117,6 +117,7 @@ codes! {
     WriteFailed = "WRITE_FAILED", WriteFailed;
     FileChanged = "FILE_CHANGED", WriteFailed;
     CommandFailed = "COMMAND_FAILED", CommandFailed;
+    SandboxFailed = "SANDBOX_FAILED", CommandFailed;
     OrphanToolCall = "ORPHAN_TOOL_CALL", CommandFailed;
     SkippedForSteer = "SKIPPED_FOR_STEER", CommandFailed;
     Timeout = "TIMEOUT", Timeout;

@@ -46,6 +46,7 @@ pub(crate) fn on_opened(state: &mut State, past: History) {
 
 /// Shows the state of the Session at the moment of opening: a running Turn, open approvals, the queue.
 pub(crate) fn on_present(state: &mut State, now: &Now) -> Vec<Effect> {
+    state.session.sandbox = now.sandbox;
     now.as_live().into_iter().flat_map(|live| on_live(state, live)).collect()
 }
 
